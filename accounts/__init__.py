@@ -1,0 +1,1 @@
+"""Who is calling: people, roles, groups, access keys, sessions, passwords."""

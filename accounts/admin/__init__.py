@@ -1,0 +1,44 @@
+"""Admin pages of the accounts area."""
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from accounts.admin import access_keys, people, roles  # noqa: F401  (each registers its pages)
+from accounts.models import User
+from system import dashboard, start_page
+
+dashboard.group(
+    "People and access",
+    10,
+    dashboard.Link("Users", "person", "accounts.User"),
+    dashboard.Link("Roles", "badge", "accounts.Role"),
+    dashboard.Link("Groups", "groups", "accounts.Group"),
+    dashboard.Link("Companies", "apartment", "accounts.Company"),
+    dashboard.Link("Access keys", "key", "accounts.AccessKey"),
+)
+
+
+@dashboard.tile(order=10)
+def users(request: HttpRequest) -> dashboard.Tile | None:
+    if not request.user.is_superuser:
+        return None
+    active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
+    about = "active users" + (f", {inactive} inactive" if inactive else "")
+    return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").address, "person")
+
+
+@start_page.offer
+def administration(request: HttpRequest) -> start_page.Entry | None:
+    if not getattr(request.user, "is_staff", False):
+        return None
+    return start_page.Entry("Administration", "Set up what this service does and for whom.", reverse("admin:index"))
+
+
+@start_page.offer
+def own_account(request: HttpRequest) -> start_page.Entry | None:
+    return start_page.Entry("Your account", "Profile, password, access keys and sessions.", reverse("account"))
+
+
+@start_page.offer
+def interface(request: HttpRequest) -> start_page.Entry | None:
+    return start_page.Entry("API", "What scripts can call, with examples to try.", reverse("docs"))

@@ -1,0 +1,69 @@
+"""Admin pages of access keys: made for somebody, shown once, revoked by deleting."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from accounts.admin.roles import RoleChoices
+from accounts.models import AccessKey, Role
+from system.admin_site import RecordAdmin
+
+
+class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+    scope = RoleChoices(
+        queryset=Role.objects.all(),
+        required=False,
+        label="Acts only as",
+        help_text="Nothing chosen: with all roles of its user. A role that the user does not hold gives nothing.",
+    )
+
+    class Meta:
+        model = AccessKey
+        fields = ("user", "name", "expires_at", "scope")
+        help_texts = {"expires_at": "UTC. Empty: no end."}
+
+    def clean_expires_at(self) -> Any:
+        expires_at = self.cleaned_data["expires_at"]
+        if expires_at is not None and "expires_at" in self.changed_data and expires_at <= timezone.now():
+            raise forms.ValidationError("This is in the past.")
+        return expires_at
+
+
+@admin.register(AccessKey)
+class AccessKeyAdmin(RecordAdmin):
+    form = AccessKeyForm
+    list_display = ("name", "user", "prefix", "kind", "expires_at", "last_used_at")
+    list_filter = ("kind",)
+    list_select_related = ("user",)
+    search_fields = ("name", "user__login")
+    autocomplete_fields = ("user",)
+    fields = ("user", "name", "expires_at", "scope", "prefix", "kind", "last_used_at")
+    readonly_fields = ("prefix", "kind", "last_used_at")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields if obj else ("user", "name", "expires_at", "scope")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_readonly_fields(request, obj)
+        # A key never changes hands.
+        return (*found, "user") if obj else found
+
+    def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
+        if not change:
+            request.new_key_secret = obj.arm()  # type: ignore[attr-defined]  # for response_add, nowhere else
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
+        """The secret stands on this answer alone: a message would travel in a cookie."""
+        seen = {
+            **self.admin_site.each_context(request),
+            "title": "Access key made",
+            "key": obj,
+            "secret": request.new_key_secret,  # type: ignore[attr-defined]
+            "opts": self.opts,
+        }
+        return TemplateResponse(request, "admin/new_access_key.html", seen)

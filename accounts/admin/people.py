@@ -1,0 +1,154 @@
+"""Admin pages of users, groups and companies."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group as DjangoGroup
+from django.db import transaction
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.admin import TabularInline
+from unfold.decorators import action
+from unfold.forms import AdminPasswordChangeForm, UserCreationForm
+
+from accounts.admin.last_admin import KeepingAnAdmin
+from accounts.models import Company, Group, User, UserGroup, UserRole
+from system.admin_site import RecordAdmin, TrackedAdmin
+
+admin.site.unregister(DjangoGroup)  # roles and groups of our own take its place
+
+
+class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
+    """Says what would stand twice: Django leaves the parent, and what is no field, out of its own check."""
+
+    column: ClassVar[str]
+    given_here: ClassVar[dict[str, str]] = {}
+
+    def clean(self) -> None:
+        super().clean()
+        leaving = self.deleted_forms
+        new = [form.cleaned_data.get(self.column) for form in self.extra_forms if form not in leaving]
+        given = [linked for linked in new if linked]
+        is_twice = len(given) != len(set(given))
+        if not is_twice and given and not self.instance.is_new:
+            same = {self.fk.name: self.instance, f"{self.column}__in": given, **self.given_here}
+            stays = self.get_queryset().model._default_manager.filter(**same)
+            is_twice = stays.exclude(pk__in=[form.instance.pk for form in leaving if not form.instance.is_new]).exists()
+        if is_twice:
+            raise forms.ValidationError(f"The same {self.column} stands twice.")
+
+
+class GrantFormSet(LinkFormSet):
+    column = "role"
+    given_here: ClassVar[dict[str, str]] = {"source": UserRole.MANUAL}
+
+
+class GroupFormSet(LinkFormSet):
+    column = "group"
+
+
+class MemberFormSet(LinkFormSet):
+    column = "user"
+
+
+class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
+    """What links two records is given and taken away, never changed: two that change places would collide."""
+
+    extra = 0
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class Grants(Links):
+    model = UserRole
+    formset = GrantFormSet
+    fields = ("role", "source", "sys_created_at")
+    readonly_fields = ("source", "sys_created_at")
+    verbose_name_plural = "roles"
+
+
+class Memberships(Links):
+    model = UserGroup
+    formset = GroupFormSet
+    fields = ("group",)
+    verbose_name_plural = "groups"
+
+
+class NewUserForm(UserCreationForm):  # type: ignore[misc]
+    class Meta:
+        model = User
+        fields = ("login",)
+
+
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
+    def save(self, commit: bool = True) -> User:
+        """Somebody else's hand may have known the old one: what it opened ends."""
+        with transaction.atomic():
+            user: User = super().save(commit=False)
+            user.save(update_fields=["password"])  # what somebody else changed meanwhile stays
+            user.end_sessions()
+        return user
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
+    form = forms.ModelForm  # Django's own shows parts of the password's hash
+    add_form = NewUserForm
+    change_password_form = PasswordForm
+    list_display = ("login", "first_name", "last_name", "email", "active", "last_login")
+    list_filter = ("active",)
+    search_fields = ("login", "email", "first_name", "last_name")
+    ordering = ("login",)
+    filter_horizontal = ()
+    autocomplete_fields = ("company",)
+    readonly_fields = ("last_login", "password_state")
+    inlines = (Grants, Memberships)
+    actions_submit_line = ("save_and_end_sessions",)
+    fieldsets = (
+        (None, {"fields": ("login", "password_state", "active")}),
+        ("Profile", {"fields": ("first_name", "last_name", "email", "phone", "company", "last_login")}),
+    )
+    add_fieldsets = ((None, {"fields": ("login", "usable_password", "password1", "password2")}),)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return RecordAdmin.get_fieldsets(self, request, obj) if obj else self.add_fieldsets
+
+    @admin.display(description="Password")
+    def password_state(self, obj: User) -> str:
+        address = reverse("admin:auth_user_password_change", args=[obj.pk])
+        state = "set" if obj.has_usable_password() else "not set"
+        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, "change it")
+
+    @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
+    def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:
+        obj.end_sessions()
+        messages.success(request, f"All sessions of {obj.login} and the keys of their sign-ins have ended.")
+
+
+@admin.register(Group)
+class GroupAdmin(TrackedAdmin):
+    list_display = ("name", "active")
+    list_filter: ClassVar[list[Any]] = ["active"]
+    search_fields = ("name",)
+    fields = ("name", "active")
+
+    class Members(Links):
+        model = UserGroup
+        formset = MemberFormSet
+        fields = ("user",)
+        autocomplete_fields = ("user",)
+        verbose_name_plural = "members"
+
+    inlines = (Members,)
+
+
+@admin.register(Company)
+class CompanyAdmin(RecordAdmin):
+    list_display = ("name", "active")
+    list_filter: ClassVar[list[Any]] = ["active"]
+    search_fields = ("name",)
+    fields = ("name", "active")

@@ -1,0 +1,23 @@
+"""The app of people and credentials."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def after_migrate(**_: Any) -> None:
+    from accounts import roles
+
+    roles.make_shipped()
+
+
+class AccountsConfig(AppConfig):
+    name = "accounts"
+    verbose_name = "People and access"
+
+    def ready(self) -> None:
+        from accounts import receivers
+
+        receivers.connect()
+        post_migrate.connect(after_migrate, sender=self)

@@ -1,0 +1,99 @@
+"""Counts wrong passwords in PostgreSQL: ten for an account from an address, a hundred from an address, in 15 minutes.
+
+An attempt is reserved before the password is checked and given back when it was right, so that however many come at
+once no eleventh wrong one is checked. Only the pair or the address waits, never the account from elsewhere: nobody can
+lock somebody else out.
+"""
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection, models, transaction
+
+from system.errors import TooMany
+
+WINDOW = timedelta(minutes=15)
+MOST_PER_PAIR = 10
+MOST_PER_ADDRESS = 100
+
+RESERVE = """
+    INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
+    ON CONFLICT (key) DO UPDATE SET
+        count = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval THEN 1 ELSE seen.count + 1 END,
+        started_at = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval
+                          THEN clock_timestamp() ELSE seen.started_at END
+    RETURNING count, ceil(extract(epoch FROM started_at + %(window)s::interval - clock_timestamp()))::int
+"""
+
+
+class FailedAttempts(models.Model):
+    """A counter of one window; the key is a hash, so that typed logins are not kept."""
+
+    key = models.CharField(primary_key=True, max_length=64)
+    started_at = models.DateTimeField()
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        db_table = "accounts_failed_attempts"
+
+    def __str__(self) -> str:
+        return self.key
+
+
+def network(address: str) -> str:
+    """An IPv6 caller owns a whole /64; counting single addresses there would count nothing.
+
+    >>> network("2001:db8::1:2"), network("192.0.2.7")
+    ('2001:db8::/64', '192.0.2.7')
+
+    A server that listens on both sees IPv4 callers as mapped addresses, which all lie in one /64.
+
+    >>> network("::ffff:192.0.2.7")
+    '192.0.2.7'
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of one login, spelled as it is counted, from one address."""
+
+    login: str
+    address: str
+
+    @property
+    def pair_key(self) -> str:
+        return hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()
+
+    @property
+    def address_key(self) -> str:
+        return hashlib.sha256(network(self.address).encode()).hexdigest()
+
+    def reserve(self) -> None:
+        """Count this attempt as failed until it succeeds; TooMany when a window is full.
+
+        What is refused is not counted: a script that repeats one old password must not use up its whole address.
+        """
+        with transaction.atomic():
+            for key, most in ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS)):
+                self._count(key, most)
+
+    def _count(self, key: str, most: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
+            count, wait_s = cursor.fetchone()
+        if count > most:
+            raise TooMany("Too many failed attempts. Try again later.", retry_after_s=max(1, wait_s))
+
+    def succeeded(self) -> None:
+        """Forget the pair's failures; the address only gets this attempt back, so that spraying still counts."""
+        FailedAttempts.objects.filter(key=self.pair_key).delete()
+        FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)

@@ -1,0 +1,28 @@
+"""Demo people, for a first look: an agent and a requester, with one random password."""
+
+from collections.abc import Callable
+
+from django.db import transaction
+
+from accounts import roles
+from accounts.models import Company, Group, Role, User, UserGroup, UserRole
+
+PREFIX = "demo."
+
+
+@transaction.atomic
+def make(password_of_all: Callable[[], str]) -> None:
+    """Once: while no login begins with `demo.`."""
+    if User.objects.filter(login__startswith=PREFIX).exists():
+        return
+    password = password_of_all()
+    company, _ = Company.objects.get_or_create(name="Example Company")
+    agent = User.objects.create_user(
+        f"{PREFIX}agent", password, first_name="Ada", last_name="Agent", email="agent@example.com", company=company
+    )
+    User.objects.create_user(
+        f"{PREFIX}user", password, first_name="Uma", last_name="User", email="user@example.com", company=company
+    )
+    UserRole.objects.create(user=agent, role=Role.objects.get(name=roles.ITIL))
+    desk, _ = Group.objects.get_or_create(name="Service Desk")
+    UserGroup.objects.create(user=agent, group=desk)

@@ -1,0 +1,151 @@
+"""In charge of access keys: 256 random bits shown once, stored as a hash, with name, expiry, last use, role scope."""
+
+import hashlib
+import secrets
+import threading
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models, transaction
+from django.utils import timezone
+
+from system.record import Record
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+PREFIX = "sb_"
+SHOWN = len(PREFIX) + 6
+FROM_LOGIN_FOR = timedelta(hours=12)
+MOST_FROM_LOGIN = 20
+# A look-up is remembered this long in each process: a revoked key works no longer than that.
+REMEMBERED_FOR_S = 1.0
+MOST_REMEMBERED = 10_000
+LAST_USE_EVERY = timedelta(minutes=1)
+
+
+def digest(key: str) -> str:
+    # A fast hash is right here: nobody can guess 256 random bits.
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class AccessKey(Record):
+    """One key of one user."""
+
+    NAMED = "named"
+    LOGIN = "login"
+
+    secret_columns = frozenset({"digest"})
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_keys")
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=10, choices=[(NAMED, "made by hand"), (LOGIN, "from sign-in")], default=NAMED)
+    prefix = models.CharField(max_length=SHOWN, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    scope = ArrayField(
+        models.CharField(max_length=32, db_collation="C"),
+        default=list,
+        blank=True,
+        help_text="Roles the key acts with. None: all of its user's.",
+    )
+
+    class Meta(Record.Meta):
+        db_table = "accounts_access_key"
+        ordering: ClassVar[list[str]] = ["-sys_id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    def leaves_log_entry(self) -> bool:
+        return self.kind == self.NAMED
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    def arm(self) -> str:
+        """Give this unsaved key its secret; the only moment at which the secret is known."""
+        secret = PREFIX + secrets.token_urlsafe(32)
+        self.prefix = secret[:SHOWN]
+        self.digest = digest(secret)
+        return secret
+
+
+def make(user: "User", name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
+    """A new named key; returns its secret, which is never readable again."""
+    key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [])
+    secret = key.arm()
+    key.save()
+    return secret
+
+
+def make_from_login(user: "User") -> str:
+    """A key for a client that signed in by the API; the oldest beyond twenty go."""
+    with transaction.atomic():
+        type(user)._base_manager.select_for_update().get(pk=user.pk)
+        own = AccessKey.objects.filter(user=user, kind=AccessKey.LOGIN)
+        kept = own.order_by("-sys_id").values_list("sys_id", flat=True)[: MOST_FROM_LOGIN - 1]
+        own.exclude(sys_id__in=list(kept)).delete()
+        key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.LOGIN)
+        key.expires_at = timezone.now() + FROM_LOGIN_FOR
+        secret = key.arm()
+        key.save()
+    return secret
+
+
+class Remembered:
+    """Recent look-ups of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: dict[str, tuple[float, User]] = {}
+
+    def get(self, hashed: str) -> "User | None":
+        entry = self.found.get(hashed)
+        return entry[1] if entry and time.monotonic() - entry[0] < REMEMBERED_FOR_S else None
+
+    def put(self, hashed: str, user: "User", asked_at: float) -> None:
+        with self.lock:
+            if len(self.found) >= MOST_REMEMBERED:
+                self.found.clear()
+            self.found[hashed] = (asked_at, user)
+
+    def forget(self) -> None:
+        with self.lock:
+            self.found.clear()
+
+
+REMEMBERED = Remembered()
+
+
+def owner(secret: str) -> "User | None":
+    """The active user of a valid key, narrowed to the key's scope; None for every other reason alike."""
+    if not secret.startswith(PREFIX) or len(secret) > 100:
+        return None
+    hashed = digest(secret)
+    # The time before the question: an answer is never older than it says.
+    asked_at = time.monotonic()
+    return REMEMBERED.get(hashed) or look_up(hashed, asked_at)
+
+
+def look_up(hashed: str, asked_at: float) -> "User | None":
+    key = AccessKey.objects.select_related("user").filter(digest=hashed).first()
+    if key is None or key.is_expired or not key.user.is_active:
+        return None
+    if key.scope:
+        key.user.narrow_to(key.scope)
+    key.user.role_names  # noqa: B018  (read now, so that a remembered user needs no query)
+    note_use(key)
+    REMEMBERED.put(hashed, key.user, asked_at)
+    return key.user
+
+
+def note_use(key: AccessKey) -> None:
+    now = timezone.now()
+    if key.last_used_at is None or now - key.last_used_at > LAST_USE_EVERY:
+        AccessKey.objects.filter(pk=key.pk).update(last_used_at=now)

@@ -1,0 +1,53 @@
+"""`manage.py password LOGIN`: sets a password from the terminal, or a random one, and ends the user's sessions."""
+
+import secrets
+import sys
+from getpass import getpass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.models import FailedAttempts, User
+
+
+class Command(BaseCommand):
+    help = "Set a user's password: asked for, read from standard input, or random."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("login")
+        parser.add_argument("--random", action="store_true", help="make one and print it")
+
+    def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
+        user = User.objects.filter(login=login).first()
+        if user is None:
+            raise CommandError(f"There is no user with the login {login!r}.")
+        password = secrets.token_urlsafe(12) if random else ask()
+        try:
+            validate_password(password, user)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from None
+        user.change_password(password)
+        FailedAttempts.objects.all().delete()  # their keys are hashes: which are this user's cannot be told
+        self.drop_kept_password(login)
+        self.stdout.write(
+            f"The password of {login} is set. Their sessions and everybody's waiting after wrong passwords have ended."
+        )
+        if random:
+            self.stdout.write(f"It is: {password}")
+
+    def drop_kept_password(self, login: str) -> None:
+        """The file of the first start holds a password that is none any more."""
+        if login == settings.ENVIRONMENT.admin_login:
+            (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
+
+
+def ask() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    password = getpass("New password: ")
+    if getpass("Again: ") != password:
+        raise CommandError("The two are not the same.")
+    return password

@@ -1,0 +1,273 @@
+"""The tables of people: companies, users, roles, grants, groups."""
+
+import re
+import unicodedata
+from collections.abc import Collection
+from functools import cached_property
+from typing import Any, ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models.functions import Lower
+
+from accounts import roles
+from accounts.attempts import FailedAttempts as FailedAttempts
+from accounts.keys import AccessKey as AccessKey
+from accounts.sessions import Session as Session
+from system import properties
+from system.history import tracked
+from system.record import Record
+
+
+class Company(Record):
+    """An organisation that people and records belong to."""
+
+    table_columns = ("name", "active")
+
+    name = models.CharField(max_length=200, unique=True)
+    active = models.BooleanField(default=True)
+
+    class Meta(Record.Meta):
+        db_table = "company"
+        verbose_name_plural = "companies"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def check_login(login: str) -> None:
+    """A login is one line of visible text; a colon would end it in Basic credentials."""
+    if not login or login != login.strip() or ":" in login:
+        raise ValidationError("A login has no colon and no spaces around it.")
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in login):
+        raise ValidationError("A login has no control or invisible characters.")
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds people by their login, as the rules on upper and lower case say."""
+
+    def create_user(self, login: str, password: str | None = None, **columns: Any) -> "User":
+        user = self.model(login=login, **columns)
+        user.set_password(password)
+        user.save()
+        return user
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(login=username)
+
+    def with_login(self, login: str) -> "User | None":
+        """The user of this login: as spelled; where case does not count also otherwise spelled, if only one is."""
+        exact = self.filter(login=login).first()
+        if exact or properties.get(properties.CASE_SENSITIVE):
+            return exact
+        # lower(), never upper(): the upper case of a dotless i is I, which would merge two people.
+        found = list(self.annotate(folded=Lower("login")).filter(folded=login.lower())[:2])
+        return found[0] if len(found) == 1 else None
+
+
+class User(Record, AbstractBaseUser):
+    """Somebody who may call or sign in."""
+
+    table_columns = (
+        "login",
+        "email",
+        "password",
+        "first_name",
+        "last_name",
+        "phone",
+        "company",
+        "active",
+        "last_login",
+    )
+    secret_columns = frozenset({"password"})
+
+    login = models.CharField(max_length=150, validators=[check_login])
+    email = models.EmailField(blank=True, default="")
+    first_name = models.CharField(max_length=150, blank=True, default="")
+    last_name = models.CharField(max_length=150, blank=True, default="")
+    phone = models.CharField(max_length=50, blank=True, default="")
+    company = models.ForeignKey(Company, null=True, blank=True, on_delete=models.SET_NULL)
+    active = models.BooleanField(default=True, help_text="Cleared: keys, password and sessions stop working at once.")
+    history = tracked(without=("password", "last_login"))
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "login"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta(Record.Meta):
+        db_table = "user"
+        ordering: ClassVar[list[str]] = ["login"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["login"], name="user_login_unique", violation_error_message="This login is taken."
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(Lower("login"), name="user_login_lower"),
+            models.Index(Lower("email"), name="user_email_lower"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip() or self.login
+
+    @classmethod
+    def normalize_username(cls, username: str) -> str:
+        return username  # unique as spelled
+
+    @property
+    def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column
+        return self.active
+
+    @cached_property
+    def role_names(self) -> frozenset[str]:
+        """Every role held, contained ones included; with a scoped access key only those in its scope."""
+        held = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
+        return roles.closure(set(held))
+
+    def change_password(self, password: str) -> None:
+        """Set a password for somebody else's hand: sessions and keys from sign-ins end, named keys stay."""
+        with transaction.atomic():
+            self.set_password(password)
+            self.save(update_fields=["password"])
+            self.end_sessions()
+
+    def end_sessions(self, but: str = "") -> None:
+        """End all sessions (but the one of this row) and the keys that came from sign-ins by API."""
+        Session.objects.filter(user=self).exclude(session_key=but).delete()
+        AccessKey.objects.filter(user=self, kind=AccessKey.LOGIN).delete()
+
+    def narrow_to(self, scope: Collection[str]) -> None:
+        """Act with no more than these roles (ids) from here on: the right is that of the key and of its user."""
+        in_scope = roles.closure(scope)
+        self.role_names = in_scope if roles.ADMIN in self.role_names else in_scope & self.role_names
+
+    def has_role(self, name: str) -> bool:
+        return name in self.role_names or roles.ADMIN in self.role_names
+
+    # What Django's admin asks.
+
+    @property
+    def is_staff(self) -> bool:
+        return self.active and any(self.has_role(name) for name in (roles.ADMIN, *roles.AREA_ROLES.values()))
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.active and roles.ADMIN in self.role_names
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return self.has_module_perms(perm.partition(".")[0])
+
+    def has_perms(self, perms: Collection[str], obj: Any = None) -> bool:
+        return all(self.has_perm(perm, obj) for perm in perms)
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.active and self.has_role(roles.AREA_ROLES.get(app_label, roles.ADMIN))
+
+
+class Role(Record):
+    """A role; it may contain others, whose rights its holders have too."""
+
+    table_columns = ("name", "description", "contains", "grantable_by_sign_in")
+
+    name = models.CharField(max_length=100, unique=True)
+    description = models.CharField(max_length=255, blank=True, default="")
+    contains = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
+    grantable_by_sign_in = models.BooleanField(
+        default=True, help_text="Whether a sign-in through an identity provider may grant this role."
+    )
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_role"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        self._check_name()
+        known = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
+        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in known]
+        if self.is_new:
+            return
+        if any(self.pk in roles.contained_ids(sys_id) for sys_id in self.contains):
+            raise ValidationError({"contains": "A role cannot contain itself, directly or through others."})
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        self._check_name()
+        super().save(*positional, **options)
+
+    def _check_name(self) -> None:
+        if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
+            raise ValidationError({"name": "A role's name has no control characters and no spaces around it."})
+
+
+class UserRole(Record):
+    """A role granted to a user, and where the grant came from."""
+
+    table_columns = ("user", "role", "source")
+
+    MANUAL = "manual"
+    PROVIDER = "provider"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="grants")
+    role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="grants")
+    source = models.CharField(
+        max_length=20,
+        choices=[(MANUAL, "given here"), (PROVIDER, "from the identity provider")],
+        default=MANUAL,
+        editable=False,
+    )
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_user_role"
+        verbose_name = "grant"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "role", "source"], name="user_role_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} has {self.role}"
+
+
+class Group(Record):
+    """People who work together."""
+
+    table_columns = ("name", "active")
+
+    name = models.CharField(max_length=150, unique=True)
+    active = models.BooleanField(default=True)
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_group"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class UserGroup(Record):
+    """Membership of a user in a group."""
+
+    table_columns = ("user", "group")
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="memberships")
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_user_group"
+        verbose_name = "membership"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "group"], name="user_group_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.group}"

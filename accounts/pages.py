@@ -1,0 +1,184 @@
+"""The pages of the accounts area: start, sign-in, sign-out, and everybody's own account."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views import View
+
+from accounts import keys
+from accounts.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInForm
+from accounts.models import AccessKey, Session, User
+from accounts.sessions import own_row
+from system import encryption, properties, start_page
+from system.errors import NotFound, TooMany
+
+NEW_KEY = "new_key"
+
+
+class Start(View):
+    """`/`: the welcome page or sign-in for a visitor, a plain start page for somebody signed in."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        if request.user.is_authenticated:
+            return render(request, "pages/start.html", {"entries": start_page.entries(request)})
+        welcome = str(properties.get(properties.WELCOME_PAGE))
+        # This page itself, however spelled, would send the visitor in circles.
+        leads_elsewhere = urlsplit(welcome).path not in ("", "/")
+        return HttpResponseRedirect(welcome if leads_elsewhere else reverse("login"))
+
+
+def local_path(request: HttpRequest, wanted: str) -> str:
+    """Where to go after sign-in: a path of this service or the start page."""
+    is_local = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if is_local else reverse("start")
+
+
+class SignIn(View):
+    """`/login/`: by password."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        wanted = request.GET.get("next", "")
+        if request.user.is_authenticated and "signed_out" not in request.GET:
+            return redirect(local_path(request, wanted))
+        return self._show(request, SignInForm(), wanted)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form, wanted = SignInForm(request.POST), request.POST.get("next", "")
+        if not form.is_valid():
+            return self._show(request, form, wanted, status=400)
+        try:
+            user = authenticate(request, username=form.cleaned_data["login"], password=form.cleaned_data["password"])
+        except TooMany as error:
+            form.add_error(None, error.message)
+            response = self._show(request, form, wanted, status=429)
+            response["Retry-After"] = str(error.retry_after_s)
+            return response
+        if user is None:
+            form.add_error(None, "Login or password is wrong, or the account is not active.")
+            return self._show(request, form, wanted, status=401)
+        login(request, user)
+        return redirect(local_path(request, wanted))
+
+    def _show(self, request: HttpRequest, form: SignInForm, wanted: str, status: int = 200) -> HttpResponse:
+        if form.data.get("login"):  # who typed a login goes on with the password
+            form.fields["login"].widget.attrs.pop("autofocus")
+            form.fields["password"].widget.attrs["autofocus"] = True
+        seen = {"form": form, "next": wanted, "has_signed_out": "signed_out" in request.GET}
+        return render(request, "pages/login.html", seen, status=status)
+
+
+class SignOut(View):
+    """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        logout(request)
+        return redirect(reverse("login") + "?signed_out=1")
+
+
+class OwnAccount(LoginRequiredMixin, View):
+    """Base of the account pages: one page, several forms; the one that was sent keeps what was typed."""
+
+    def user(self) -> User:
+        assert isinstance(self.request.user, User)
+        return self.request.user
+
+    def show(self, status: int = 200, **forms: Any) -> HttpResponse:
+        user = self.user()
+        seen = {
+            "profile": ProfileForm(instance=user),
+            "password": OwnPasswordForm(user) if user.has_usable_password() else None,
+            "key_form": KeyForm(user),
+            "keys": AccessKey.objects.filter(user=user),
+            "sessions": Session.objects.filter(user=user).order_by("-started_at"),
+            "own_session": own_row(self.request.session),
+            "roles": sorted(user.role_names),
+            **forms,
+        }
+        return render(self.request, "pages/account.html", seen, status=status)
+
+    def done(self, said: str) -> HttpResponse:
+        messages.success(self.request, said)
+        return redirect("account")
+
+    def refuse(self, said: str, **forms: Any) -> HttpResponse:
+        """Said at the top too: the field in question may be out of sight."""
+        messages.error(self.request, said)
+        return self.show(400, **forms)
+
+
+class AccountForm(OwnAccount):
+    """A form of the page with an address of its own; who opens that address is sent to the page."""
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        return redirect("account")
+
+
+class Account(OwnAccount):
+    """`/account/`: the page, and the profile form."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        name, stored = request.session.pop(NEW_KEY, (None, None))
+        return self.show(new_key=encryption.decrypt(stored) if stored else None, new_key_name=name)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = ProfileForm(request.POST, instance=User.objects.get(pk=self.user().pk))
+        if not form.is_valid():
+            return self.refuse("The profile was not saved.", profile=form)
+        user = form.save(commit=False)
+        # Only what was typed: a change by an administrator meanwhile stays.
+        user.save(update_fields=form.changed_data)
+        return self.done("Profile saved.")
+
+
+class ChangePassword(AccountForm):
+    """Ends every other session and the keys that sign-ins by API gave out."""
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        user = self.user()
+        form = OwnPasswordForm(user, request.POST, address=request.META.get("REMOTE_ADDR", ""))
+        if not user.has_usable_password():
+            raise NotFound("This account has no password.")
+        if not form.is_valid():
+            return self.refuse("The password was not changed; see below.", password=form)
+        with transaction.atomic():
+            form.save(commit=False)
+            user.save(update_fields=["password"])
+            update_session_auth_hash(request, user)
+            user.end_sessions(but=own_row(request.session))
+        return self.done("Password changed. Other sessions have ended.")
+
+
+class MakeKey(AccountForm):
+    """Leaves the new key to the page that follows, which shows it once: a reload must not make another."""
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        user = self.user()
+        form = KeyForm(user, request.POST)
+        if not form.is_valid():
+            return self.refuse("No key was made; see below.", key_form=form)
+        secret = keys.make(user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids())
+        request.session[NEW_KEY] = [form.cleaned_data["name"], encryption.encrypt(secret)]
+        return redirect("account")
+
+
+class RevokeKey(AccountForm):
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        key = AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
+        if key is None:
+            raise NotFound("There is no such key.")
+        key.delete()
+        return self.done(f"The key “{key.name}” works no longer.")
+
+
+class EndSession(AccountForm):
+    def post(self, request: HttpRequest, session: str) -> HttpResponse:
+        Session.objects.filter(user=self.user(), session_key=session).delete()
+        return self.done("The session has ended.")

@@ -1,0 +1,1 @@
+"""Measurements. Each module has a `main`; figures are ratios within one run wherever the machine would matter."""

@@ -1,0 +1,1 @@
+"""Area C, document collections."""

@@ -1,0 +1,1 @@
+"""Wiring only: environment, settings, addresses, Celery, and the runtime behind `manage.py up`."""

@@ -1,0 +1,36 @@
+"""Admin pages of the runtime: what beat does and when."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django_celery_beat.models import (
+    ClockedSchedule,
+    CrontabSchedule,
+    IntervalSchedule,
+    PeriodicTask,
+    SolarSchedule,
+)
+from unfold.admin import ModelAdmin
+
+from system import dashboard
+
+for unwanted in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
+    admin.site.unregister(unwanted)
+
+dashboard.group("System", 90, dashboard.Link("Schedules", "schedule", "django_celery_beat.PeriodicTask"))
+
+
+@admin.register(PeriodicTask)
+class ScheduleAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
+    """The product's own schedules: to look at and to pause."""
+
+    list_display = ("name", "interval", "enabled", "last_run_at", "total_run_count")
+    fields = ("name", "interval", "enabled", "last_run_at", "total_run_count")
+    readonly_fields = ("name", "interval", "last_run_at", "total_run_count")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -1,0 +1,24 @@
+"""The wiring as a Django app: it holds the commands of the runtime and the admin site."""
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
+
+
+class ConfigConfig(AppConfig):
+    name = "config"
+    verbose_name = "Runtime"
+
+    def ready(self) -> None:
+        from config import celery
+
+        celery.app.set_default()  # what shared tasks are sent through
+
+
+class AdminConfig(DjangoAdminConfig):
+    default_site = "system.admin_site.Site"
+
+    def ready(self) -> None:
+        # Background processes show no pages; loading the admin would cost each of them memory.
+        if settings.PROCESS not in ("worker", "beat"):
+            super().ready()

@@ -1,0 +1,56 @@
+"""The Celery app: messages are wake-ups, the truth is a row; so nothing is kept in the broker but the wake-up."""
+
+import gc
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging, worker_before_create_process
+from django_structlog.celery.steps import DjangoStructLogInitStep
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("servicebase")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.update(
+    {
+        "beat_scheduler": "config.beat.LeaderScheduler",
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_ignore_result": True,
+        # A late acknowledgement alone is still given when the child dies; both are needed.
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,
+        "worker_prefetch_multiplier": 1,
+        "task_soft_time_limit": 240,
+        "task_time_limit": 300,
+        "worker_max_tasks_per_child": 200,
+        "worker_soft_shutdown_timeout": 8,
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_default_queue": "servicebase",
+        "timezone": "UTC",
+        "broker_transport_options": {
+            "visibility_timeout": 900,  # longer than the longest task
+            # Without these two a lost message came back after 90 s; with them after 10.
+            "unacked_restore_interval": 10,
+            "unacked_restore_throttle": 1,
+        },
+    }
+)
+app.autodiscover_tasks()
+assert app.steps is not None
+app.steps["worker"].add(DjangoStructLogInitStep)
+
+
+@worker_before_create_process.connect
+def share_memory(**_: Any) -> None:
+    """What is loaded so far is left alone by the collector, so that children keep sharing its pages."""
+    gc.collect()
+    gc.freeze()
+
+
+@setup_logging.connect
+def keep_our_logging(**_: Any) -> None:
+    """Django's LOGGING is in force; Celery must not install its own."""

@@ -1,0 +1,71 @@
+"""Turns DATABASE_URL into Django's settings, with the timeouts of each kind of process."""
+
+from typing import Any
+
+from psycopg import ProgrammingError, conninfo
+
+from config.env import ConfigurationError
+
+# Milliseconds. A web request must not wait long; background work may; a person's own command is not cut off.
+STATEMENT_TIMEOUT_MS = {"web": 5_000, "worker": 60_000, "beat": 60_000}
+LOCK_TIMEOUT_MS = {"web": 2_000, "worker": 10_000, "beat": 10_000}
+IDLE_IN_TRANSACTION_MS = {"web": 10_000, "worker": 300_000, "beat": 60_000}
+
+# A request waits 2 s at most for a connection, then answers 503: a queue would only grow.
+# Trying to connect anew is given up soon and begun again by the next request: the pool's own tries come at growing
+# distances, and after an outage of minutes the next one would come a minute late.
+POOL = {"min_size": 1, "max_size": 8, "timeout": 2.0, "max_idle": 300.0, "reconnect_timeout": 4.0}
+CONNECT_TIMEOUT_S = 5
+
+# A host that vanished says no goodbye. Without these its connection, and with it beat's lead, would last two hours;
+# here and on the server it ends within a minute. Sockets of this machine have no use for them and ignore them.
+SILENCE = {"idle": "30", "interval": "10", "count": "3"}
+
+PARTS = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "NAME"}
+
+
+def session_settings(process: str) -> dict[str, str]:
+    """What every connection of this kind of process starts with."""
+    found = {"search_path": "public", "timezone": "UTC"}
+    found |= {f"tcp_keepalives_{name}": value for name, value in SILENCE.items()}
+    if process in STATEMENT_TIMEOUT_MS:
+        found["statement_timeout"] = str(STATEMENT_TIMEOUT_MS[process])
+        found["lock_timeout"] = str(LOCK_TIMEOUT_MS[process])
+        found["idle_in_transaction_session_timeout"] = str(IDLE_IN_TRANSACTION_MS[process])
+    return found
+
+
+def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, Any]:
+    """One entry of Django's DATABASES.
+
+    >>> found = database("postgresql://me@db.example.com/records?sslmode=require", "web")
+    >>> found["HOST"], found["NAME"], found["OPTIONS"]["sslmode"]
+    ('db.example.com', 'records', 'require')
+    """
+    try:
+        given: dict[str, Any] = dict(conninfo.conninfo_to_dict(url))
+    except ProgrammingError:  # its text can quote the password
+        raise ConfigurationError(
+            f"{name} cannot be read; write it as postgresql://user:password@host:5432/database, "
+            "with special characters of the password percent-encoded."
+        ) from None
+    parts = {django: str(given.pop(ours)) for ours, django in PARTS.items() if ours in given}
+    if "NAME" not in parts:
+        raise ConfigurationError(f"{name} names no database; add one after the last slash.")
+    own = str(given.pop("options", "") or "")
+    settings = " ".join(f"-c {key}={value}" for key, value in session_settings(process).items())
+    options: dict[str, Any] = {**given, "options": f"{own} {settings}".strip()}
+    options.setdefault("application_name", f"servicebase {process}")  # who is who in pg_stat_activity
+    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S)
+    for setting, value in SILENCE.items():
+        options.setdefault(f"keepalives_{setting}", value)
+    # Keepalives rest while an answer is awaited; this ends the wait for a host that vanished.
+    options.setdefault("tcp_user_timeout", "60000")
+    if process == "web":
+        options["pool"] = dict(POOL)
+    return {
+        "ENGINE": "django_prometheus.db.backends.postgresql",
+        "CONN_HEALTH_CHECKS": True,
+        **parts,
+        "OPTIONS": options,
+    }

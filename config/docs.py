@@ -1,0 +1,50 @@
+"""Swagger UI and ReDoc, served from here, under a policy that allows their one inline script by nonce."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.views import View
+
+from system.middleware import policy_with_nonce
+
+
+class WithNonce(View):
+    template = ""
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        policy, nonce = policy_with_nonce()
+        # ReDoc starts a worker from a blob for its search.
+        response = render(request, self.template, {"nonce": nonce})
+        response["Content-Security-Policy"] = f"{policy}; worker-src 'self' blob:"
+        return response
+
+
+class Swagger(WithNonce):
+    template = "pages/swagger.html"
+
+
+class Redoc(WithNonce):
+    template = "pages/redoc.html"
+
+
+REDOC = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
+# The bundle shows its maker's logo from the maker's host; nothing here is loaded from outside.
+FOREIGN_LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
+
+
+@cache
+def redoc_bundle() -> str:
+    found = finders.find(REDOC)
+    return Path(str(found)).read_text(encoding="utf-8").replace(FOREIGN_LOGO, static("servicebase/logo.svg"))
+
+
+class RedocBundle(View):
+    def get(self, request: HttpRequest) -> HttpResponse:
+        response = HttpResponse(redoc_bundle(), content_type="text/javascript; charset=utf-8")
+        response["Cache-Control"] = "public, max-age=3600"
+        return response

@@ -1,0 +1,338 @@
+"""In charge of the environment: every variable the product reads, with its type, default and description.
+
+Standard library only, because the supervisor reads it before anything else is loaded.
+"""
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class ConfigurationError(Exception):
+    """A variable is missing or wrong; the text is one sentence that says what to do."""
+
+
+def text(value: str) -> str:
+    return value
+
+
+def boolean(value: str) -> bool:
+    """
+    >>> boolean("1"), boolean("false")
+    (True, False)
+    """
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in words:
+        raise ValueError("must be 1 or 0")
+    return words[value.lower()]
+
+
+def port(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 65535:
+        raise ValueError("must be a whole number from 1 to 65535")
+    return int(value)
+
+
+def count(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 64:
+        raise ValueError("must be a whole number from 1 to 64")
+    return int(value)
+
+
+def folder(value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def existing_file(value: str) -> Path:
+    path = folder(value)
+    if not path.is_file():
+        raise ValueError("must name a file that exists")
+    return path
+
+
+def words(value: str) -> tuple[str, ...]:
+    """
+    >>> words("a, b,")
+    ('a', 'b')
+    """
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def networks(value: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(word, strict=False) for word in words(value))
+    except ValueError:
+        raise ValueError("must be addresses or networks such as 10.0.0.0/8, separated by commas") from None
+
+
+def environment_name(value: str) -> str:
+    if value not in ("development", "production"):
+        raise ValueError("must be development or production")
+    return value
+
+
+def base_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
+        raise ValueError("must be an address without a path, such as https://service.example.com")
+    return value.rstrip("/")
+
+
+def postgres_url(value: str) -> str:
+    # Not taken apart here: what urlsplit says about a wrong one can quote the password.
+    if not value.startswith(("postgres://", "postgresql://")):
+        raise ValueError("must begin with postgresql://, such as postgresql://user:password@host:5432/servicebase")
+    return value
+
+
+def redis_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_right = parts.scheme == "unix" or (
+            parts.scheme in ("redis", "rediss")
+            and parts.port != 0  # reading it raises ValueError when it is no number
+            and (parts.path.strip("/") or "0").isdigit()
+        )
+    except ValueError:  # its text can quote the password
+        is_right = False
+    if not is_right:
+        raise ValueError("must be redis://host:6379/0, rediss://… or unix:///path")
+    return value
+
+
+def variable(name: str, read: Callable[[str], Any], default: Any, about: str, *, secret: bool = False) -> Any:
+    """One row of the table below; a secret may also come from the file that NAME_FILE names."""
+    return field(
+        default=default, repr=not secret, metadata={"name": name, "read": read, "about": about, "secret": secret}
+    )
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Every variable, as typed values."""
+
+    env: str = variable("SVC_ENV", environment_name, "development", "`development` or `production`.")
+    host: str = variable("SVC_HOST", text, "127.0.0.1", "Address the web server listens on; 0.0.0.0 for all.")
+    port: int = variable("SVC_PORT", port, 8000, "Port the web server listens on.")
+    base_url: str | None = variable(
+        "SVC_BASE_URL",
+        base_url,
+        None,
+        "Address people and scripts use, such as https://service.example.com. Links and `Location` are made from it; "
+        "https makes cookies Secure. Without it the request's host counts.",
+    )
+    tls_cert: Path | None = variable(
+        "SVC_TLS_CERT", existing_file, None, "Certificate file; makes the web server speak https."
+    )
+    tls_key: Path | None = variable("SVC_TLS_KEY", existing_file, None, "Key file that belongs to SVC_TLS_CERT.")
+    trusted_proxies: tuple[Network, ...] = variable(
+        "SVC_TRUSTED_PROXIES",
+        networks,
+        (),
+        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+    )
+    data_dir: Path = variable("SVC_DATA_DIR", folder, ROOT / "var", "Folder of all data of the embedded servers.")
+    web_processes: int = variable("SVC_WEB_PROCESSES", count, 2, "Web server processes; each has four threads.")
+    admin_login: str = variable("SVC_ADMIN_LOGIN", text, "admin", "Login of the administrator made at first start.")
+    admin_password: str | None = variable(
+        "SVC_ADMIN_PASSWORD",
+        text,
+        None,
+        "Password of that administrator, used only when the account is made. Without it a random one is printed.",
+        secret=True,
+    )
+    demo: bool | None = variable("SVC_DEMO", boolean, None, "1 adds demo users and data. Default: 1, in production 0.")
+    allow_embedded: bool = variable(
+        "SVC_ALLOW_EMBEDDED", boolean, False, "1 lets production use the embedded PostgreSQL and Valkey."
+    )
+    secret_keys: tuple[str, ...] = variable(
+        "SVC_SECRET_KEYS",
+        words,
+        (),
+        "Fernet keys that encrypt stored secrets, newest first, separated by commas. In development one is made and "
+        "kept in the data folder.",
+        secret=True,
+    )
+    allow_http_idp: bool = variable(
+        "SVC_ALLOW_HTTP_IDP",
+        boolean,
+        False,
+        "1 allows identity providers over http and on loopback addresses. For development; refused in production.",
+    )
+    private_idp: bool = variable(
+        "SVC_PRIVATE_IDP", boolean, True, "0 refuses identity providers in private networks (10.0.0.0/8 and others)."
+    )
+    ca_bundle: Path | None = variable(
+        "SVC_CA_BUNDLE", existing_file, None, "File of further certificate authorities for outbound calls."
+    )
+    secret_key: str | None = variable(
+        "SECRET_KEY",
+        text,
+        None,
+        "Signs sessions and links. In development one is made and kept in the data folder.",
+        secret=True,
+    )
+    debug: bool = variable("DEBUG", boolean, False, "1 shows Django's own error pages. Refused in production.")
+    allowed_hosts: tuple[str, ...] = variable(
+        "ALLOWED_HOSTS",
+        words,
+        (),
+        "Host names the service answers to, separated by commas. Default: that of SVC_BASE_URL, SVC_HOST and, in "
+        "development, this machine's names for itself.",
+    )
+    database_url: str | None = variable(
+        "DATABASE_URL",
+        postgres_url,
+        None,
+        "PostgreSQL 17 or newer with pgvector, in place of the embedded one.",
+        secret=True,
+    )
+    database_replica_url: str | None = variable(
+        "DATABASE_REPLICA_URL", postgres_url, None, "A replica for reads that ask for it.", secret=True
+    )
+    redis_url: str | None = variable(
+        "REDIS_URL", redis_url, None, "Valkey or Redis, in place of the embedded one.", secret=True
+    )
+    openai_api_key: str | None = variable(
+        "OPENAI_API_KEY", text, None, "Key of an embedding provider that speaks the OpenAI interface.", secret=True
+    )
+    openai_base_url: str | None = variable(
+        "OPENAI_BASE_URL", text, None, "Address of that provider, for instance http://127.0.0.1:11434/v1."
+    )
+
+    @property
+    def is_production(self) -> bool:
+        return self.env == "production"
+
+    @property
+    def wants_demo(self) -> bool:
+        return not self.is_production if self.demo is None else self.demo
+
+    @property
+    def is_https(self) -> bool:
+        return self.base_url.startswith("https://") if self.base_url else self.tls_cert is not None
+
+    @property
+    def local_url(self) -> str:
+        """Where a person on this machine opens the service."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
+        host = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
+
+
+def read_value(environ: Mapping[str, str], name: str, *, secret: bool) -> str | None:
+    """The text of a variable, or of the file that NAME_FILE names; an empty one counts as not set."""
+    given = environ.get(name, "").strip()
+    path = environ.get(f"{name}_FILE", "").strip() if secret else ""
+    if given and path:
+        raise ConfigurationError(f"Set either {name} or {name}_FILE, not both.")
+    if path:
+        try:
+            return Path(path).read_text(encoding="utf-8").strip() or None
+        except (OSError, UnicodeDecodeError):
+            raise ConfigurationError(f"{name}_FILE names a file that cannot be read: {path}") from None
+    return given or None
+
+
+def read(environ: Mapping[str, str]) -> Environment:
+    """All variables as typed values; the first wrong one is named, its value only when it is no secret.
+
+    >>> read({"SVC_PORT": "9000"}).port
+    9000
+    >>> read({"SVC_PORT": "many"})
+    Traceback (most recent call last):
+    config.env.ConfigurationError: SVC_PORT must be a whole number from 1 to 65535, but it is 'many'.
+    """
+    values: dict[str, Any] = {}
+    for row in fields(Environment):
+        name, secret = row.metadata["name"], row.metadata["secret"]
+        given = read_value(environ, name, secret=secret)
+        if given is None:
+            continue
+        try:
+            values[row.name] = row.metadata["read"](given)
+        except ValueError as error:
+            seen = "" if secret else f", but it is {given!r}"
+            raise ConfigurationError(f"{name} {error}{seen}.") from None
+    found = Environment(**values)
+    if (found.tls_cert is None) != (found.tls_key is None):
+        raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
+    return found
+
+
+def secret_names() -> list[str]:
+    """Names of the variables that hold secrets, and of those that name their files."""
+    names = [row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]]
+    return [*names, *(f"{name}_FILE" for name in names)]
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    """NAME=value lines of a .env file; quotes around a value are taken off, # begins a comment line."""
+    if not path.is_file():
+        return {}
+    found: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise ConfigurationError(f"Line {number} of {path.name} is not of the form NAME=value.")
+        value = value.strip()
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        found[name.strip()] = value
+    return found
+
+
+def current() -> Environment:
+    """The environment of this process; the .env file fills in what the process was not given."""
+    return read({**read_dotenv(ROOT / ".env"), **os.environ})
+
+
+EXAMPLE_SECRETS = ("change-me", "changeme", "secret", "insecure", "example")
+
+
+def is_weak(secret: str) -> bool:
+    """
+    >>> is_weak("change-me-please-this-is-long-enough"), is_weak("T8vYp2_qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t")
+    (True, False)
+    """
+    lowered = secret.lower()
+    return len(secret) < 32 or len(set(secret)) < 8 or any(word in lowered for word in EXAMPLE_SECRETS)
+
+
+def refuse_unsafe_production(found: Environment) -> None:
+    """Say what production must not be started with."""
+    if not found.is_production:
+        return
+    reasons = {
+        "DEBUG must be 0 in production.": found.debug,
+        "SVC_ALLOW_HTTP_IDP is for development; take it out in production.": found.allow_http_idp,
+        "ALLOWED_HOSTS must name hosts in production, not *.": any("*" in host for host in found.allowed_hosts),
+        "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without a name the service would answer nobody.": (
+            not (found.base_url or found.allowed_hosts) and found.host in ("0.0.0.0", "::")
+        ),
+        "SECRET_KEY must be set to at least 32 random characters in production.": found.secret_key is None
+        or is_weak(found.secret_key),
+        "SVC_SECRET_KEYS must be set in production; make one with: "
+        "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'": (
+            not found.secret_keys
+        ),
+        "SVC_ADMIN_PASSWORD is one that everybody knows; choose another or leave it out.": (
+            found.admin_password is not None and len(found.admin_password) < 10
+        ),
+        "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1.": not found.allow_embedded
+        and (found.database_url is None or found.redis_url is None),
+    }
+    for sentence, holds in reasons.items():
+        if holds:
+            raise ConfigurationError(sentence)

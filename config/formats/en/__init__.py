@@ -1,0 +1,1 @@
+"""One spelling everywhere: the one that the API uses."""

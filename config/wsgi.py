@@ -1,0 +1,42 @@
+"""What the web server calls."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
+
+from config.env import secret_names
+from system.body import GuardedInput
+
+django_application = get_wsgi_application()
+
+from accounts import passwords  # noqa: E402  (its models need the loaded apps)
+
+# The server copies the process environment into each request's; read already, it must not lie there.
+for name in [*secret_names(), *(name for name in os.environ if name.startswith("HTTP_"))]:
+    os.environ.pop(name, None)
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Django, with a body that ends by its deadline and of which nothing is left unread."""
+    body = environ["wsgi.input"] = GuardedInput(environ["wsgi.input"], settings.BODY_DEADLINE_S)
+    answer = django_application(environ, start_response)
+    length = environ.get("CONTENT_LENGTH", "")
+    # Who asks first whether to send the body (Expect) has not sent it, and reading would ask for it.
+    if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
+        body.leave_nothing(int(length))
+    return answer
+
+
+def warm_up() -> None:
+    """Do before the first request what it would otherwise wait for."""
+    str(passwords.NOBODY)
+    get_resolver().url_patterns  # noqa: B018  (loads every view)
+
+
+warm_up()

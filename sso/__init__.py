@@ -1,0 +1,1 @@
+"""Area A, single sign-on."""

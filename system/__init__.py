@@ -1,0 +1,1 @@
+"""What every area shares: records, errors, the HTTP shape, properties, logs, guards."""

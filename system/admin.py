@@ -1,0 +1,81 @@
+"""Admin pages of the system area."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.http import HttpRequest
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+
+from system import dashboard, health
+from system.admin_site import ReadOnlyAdmin, TrackedAdmin
+from system.history import name_of
+from system.models import DeletionLogEntry, Property
+
+dashboard.group(
+    "System",
+    90,
+    dashboard.Link("Properties", "tune", "system.Property"),
+    dashboard.Link("Deletion log", "delete_history", "system.DeletionLogEntry"),
+)
+
+
+@admin.register(Property)
+class PropertyAdmin(TrackedAdmin):
+    list_display = ("name", "value", "default_value", "sys_updated_at")
+    search_fields = ("name", "description")
+    readonly_fields = ("name", "type", "description", "default_value")
+    fields = ("name", "description", "type", "default_value", "value")
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        """One line to type in; for a boolean a choice."""
+        form = super().get_form(request, obj, change, **options)
+        value = form.base_fields.get("value")
+        if value is not None and obj is not None:
+            choices = [("", f"default ({obj.default_value})"), ("true", "true"), ("false", "false")]
+            is_boolean = obj.type == "boolean"
+            value.widget = UnfoldAdminSelectWidget(choices=choices) if is_boolean else UnfoldAdminTextInputWidget()
+            value.help_text = "" if is_boolean else "Empty: the default counts."
+        return form
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(DeletionLogEntry)
+class DeletionLogAdmin(ReadOnlyAdmin):
+    list_display = ("sys_created_at", "table", "display_value", "record_id", "by_whom")
+    list_filter: ClassVar[list[Any]] = ["table"]
+    search_fields = ("display_value", "record_id")
+    fields = ("table", "record_id", "display_value", "by_whom", "payload")
+
+    @admin.display(description="Deleted by")
+    def by_whom(self, entry: DeletionLogEntry) -> str:
+        return name_of(entry.deleted_by) or "the system"
+
+
+@dashboard.tile(order=90)
+def background(request: HttpRequest) -> dashboard.Tile | None:
+    if not request.user.is_superuser:
+        return None
+    found = {"broker": health.broker_state(), **health.heartbeat_states()}
+    silent = [name for name, state in found.items() if state != "ok"]
+    return dashboard.Tile(
+        title="Background work",
+        figure="Running" if not silent else "Needs a look",
+        about="Broker, worker and beat answer." if not silent else f"No sign of: {', '.join(silent)}.",
+        address=dashboard.Link("", "", "django_celery_beat.PeriodicTask").address,
+        icon="settings_heart",
+        is_worrying=bool(silent),
+    )
+
+
+@dashboard.tile(order=91)
+def deletions(request: HttpRequest) -> dashboard.Tile | None:
+    if not request.user.is_superuser:
+        return None
+    count = DeletionLogEntry.objects.count()
+    link = dashboard.Link("", "", "system.DeletionLogEntry")
+    return dashboard.Tile("Deletion log", str(count), "records deleted and logged", link.address, "delete_history")

@@ -1,0 +1,104 @@
+"""The admin site and the base of its pages."""
+
+from typing import Any
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core.paginator import InvalidPage
+from django.db import models
+from django.db.models.constants import LOOKUP_SEP
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from simple_history.admin import SimpleHistoryAdmin
+from unfold.admin import ModelAdmin
+from unfold.sites import UnfoldAdminSite
+
+from system.errors import AccessDenied, NotFound
+
+
+class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
+    """Roles decide who enters and what they see; signing in is the product's own page."""
+
+    index_title = "Dashboard"
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if request.user.is_authenticated:
+            raise AccessDenied("Your roles do not open the administration.")
+        wanted = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
+        return redirect(f"{reverse('login')}?{urlencode({'next': wanted})}")
+
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        try:
+            found: HttpResponse = super().search(request, extra_context)
+        except (InvalidPage, ValueError):  # the theme takes any page for one that is there
+            raise NotFound from None
+        return found
+
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+        if "\x00" in request.GET.get("term", ""):
+            raise NotFound
+        found: HttpResponse = super().autocomplete_view(request)
+        return found
+
+
+class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
+    """Base of the admin pages of records: bookkeeping at the bottom, read-only."""
+
+    BOOKKEEPING = ("sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
+    list_filter_submit = False
+    compressed_fields = True
+    warn_unsaved_form = True
+    show_full_result_count = False
+
+    def get_readonly_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
+        return (*super().get_readonly_fields(request, obj), *self.BOOKKEEPING)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """A filter in the address would tell a secret letter by letter, one of a linked table too."""
+        name = lookup.partition(LOOKUP_SEP)[0]
+        is_secret = name in getattr(self.model, "secret_columns", ())
+        # Django lets the key of a linked table pass; a session's is the hash of its cookie.
+        is_of_others = name in {link.name for link in self.opts.related_objects}
+        is_text = "\x00" not in value  # PostgreSQL has no such text
+        return is_text and not is_secret and not is_of_others and bool(super().lookup_allowed(lookup, value, request))
+
+    def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
+        if self.fieldsets is not None:
+            found = list(self.fieldsets)
+        else:
+            shown = [name for name in self.get_fields(request, obj) if name not in self.BOOKKEEPING]
+            found = [(None, {"fields": shown})]
+        if obj is not None:
+            found.append(("Record", {"fields": self.BOOKKEEPING, "classes": ["collapse"]}))
+        return found
+
+
+class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
+    """The same with the change history; an old state is shown, never restored or changed."""
+
+    object_history_list_template = "admin/history_list.html"
+
+    def history_form_view(
+        self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        # Without its button the page would still save what is posted to it, past all other checks.
+        if request.method not in ("GET", "HEAD"):
+            raise AccessDenied("An old state is shown, never restored.")
+        if not version_id.isascii() or not version_id.isdigit():
+            raise NotFound
+        response: HttpResponse = super().history_form_view(request, object_id, version_id, extra_context)
+        return response
+
+
+class ReadOnlyAdmin(RecordAdmin):
+    """Pages of what only the product writes."""
+
+    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

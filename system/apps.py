@@ -1,0 +1,23 @@
+"""The app of what all areas share."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_delete, post_migrate
+
+
+def after_migrate(**_: Any) -> None:
+    from system import properties
+
+    properties.make_rows()
+
+
+class SystemConfig(AppConfig):
+    name = "system"
+    verbose_name = "System"
+
+    def ready(self) -> None:
+        from system import deletion_log
+
+        post_delete.connect(deletion_log.on_delete)
+        post_migrate.connect(after_migrate, sender=self)

@@ -1,0 +1,25 @@
+"""In charge of the Record Deletion Log: every deleted record leaves an entry, in the same transaction."""
+
+from typing import Any
+
+from django.db.models import Model
+
+from system import actor
+from system.models import DeletionLogEntry
+from system.record import Record
+
+
+def write(table: str, record_id: str, display_value: str, payload: dict[str, Any]) -> None:
+    DeletionLogEntry.objects.create(
+        table=table,
+        record_id=record_id,
+        display_value=display_value[:255],
+        payload=payload,
+        deleted_by=actor.current(),
+    )
+
+
+def on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
+    """Runs for each deleted record: one by one, in bulk from the admin, or by cascade."""
+    if isinstance(instance, Record) and instance.leaves_log_entry():
+        write(instance.table_name(), instance.sys_id, instance.shown_as(), instance.payload())

@@ -1,0 +1,69 @@
+"""The query language: one grammar for the Table API, the conditions of access rules and the filter of metadata.
+
+`parse` reads a text into a tree of frozen values, `to_text` writes it again, `read` gives the typed value of a
+condition, `resolve` and the `bounds` of a value fill in the moment and the caller. Nothing here knows a table, a
+database or HTTP. The only error is `QueryError`.
+"""
+
+from __future__ import annotations
+
+from .dialect import METADATA, RECORDS, Dialect, Path
+from .errors import QueryError
+from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve
+from .grammar import parse
+from .operators import ALIASES, COLUMN_TYPES, OPERATORS, REFUSED, OnEmpty, Operator, ValueKind
+from .periods import Unit, end_of, shift, start_of
+from .printer import to_text
+from .time_values import Distance, Period, Relative, read_distance, read_instant, read_part, read_period, read_relative
+from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
+from .values import NAMED_VALUES, Range, Value, read, read_list, read_named, read_range, read_table, read_words
+
+__all__ = [
+    "ALIASES",
+    "COLUMN_TYPES",
+    "FUNCTIONS",
+    "METADATA",
+    "NAMED_VALUES",
+    "OPERATORS",
+    "RECORDS",
+    "REFUSED",
+    "Condition",
+    "Dialect",
+    "Distance",
+    "Group",
+    "Moment",
+    "OnEmpty",
+    "Operand",
+    "Operator",
+    "OrderBy",
+    "Path",
+    "Period",
+    "Query",
+    "QueryError",
+    "Range",
+    "Relative",
+    "SubQuery",
+    "Term",
+    "Unit",
+    "Value",
+    "ValueFunction",
+    "ValueKind",
+    "end_of",
+    "parse",
+    "read",
+    "read_distance",
+    "read_instant",
+    "read_list",
+    "read_named",
+    "read_operand",
+    "read_part",
+    "read_period",
+    "read_range",
+    "read_relative",
+    "read_table",
+    "read_words",
+    "resolve",
+    "shift",
+    "start_of",
+    "to_text",
+]

@@ -1,0 +1,117 @@
+"""What differs between those who speak the query language: the names of fields, and the limits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .errors import QueryError
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a name is spelled, and how much one query may ask.
+
+    `name` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
+    where an operator begins, since that is where a path ends. `quoted_names` lets any other name stand in {…}.
+    """
+
+    name: re.Pattern[str]
+    name_length: int
+    quoted_names: bool = False
+    length: int = 16 * 1024
+    conditions: int = 200
+    list_values: int = 1_000
+    hops: int = 5
+    # Chosen: no list of columns a person looks at is sorted by more, and each key costs in every page.
+    sort_keys: int = 20
+    # Chosen: deeper than any screen builds, shallow enough for plain recursion.
+    depth: int = 20
+
+
+# "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked apart, for a better message.
+RECORDS = Dialect(name=re.compile(r"[a-z][a-z0-9_]*+"), name_length=63)
+
+# Metadata fields are named by whoever loads a document. Every operator is a symbol or begins with two upper-case
+# letters, so a name may be anything else: docType and Department stand as they are, {docID} and {file name} in braces.
+METADATA = Dialect(
+    name=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
+    name_length=200,
+    quoted_names=True,
+)
+
+
+def read_quoted(text: str, start: int) -> tuple[str, int]:
+    """The text of the {…} that opens at `start` and the place behind it; `}}` inside is one brace.
+
+    >>> read_quoted("{a^b}^c=1", 0)
+    ('a^b', 5)
+    >>> read_quoted("{{x}}}", 0)
+    ('{x}', 6)
+    """
+    pieces = []
+    begin = start + 1
+    while (end := text.find("}", begin)) >= 0:
+        if not text.startswith("}", end + 1):
+            pieces.append(text[begin:end])
+            return "".join(pieces), end + 1
+        pieces.append(text[begin : end + 1])
+        begin = end + 2
+    raise QueryError("unclosed { (a brace inside a quoted value is written }})", start, "{")
+
+
+def quote(text: str) -> str:
+    """The text between braces, for `read_quoted`.
+
+    >>> quote("a^{b}")
+    '{a^{b}}}'
+    """
+    return "{" + text.replace("}", "}}") + "}"
+
+
+def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
+    """The longest path at `start` and the place behind it.
+
+    >>> read_path("caller.phoneLIKE7", 0, RECORDS)
+    (('caller', 'phone'), 12)
+    """
+    names = []
+    position = start
+    while True:
+        name, end = _read_name(text, position, dialect)
+        names.append(name)
+        if not text.startswith(".", end):
+            return tuple(names), end
+        if len(names) > dialect.hops:
+            raise QueryError(f"a path goes through more than {dialect.hops} dots", start, text[start:end])
+        position = end + 1
+
+
+def _read_name(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
+    if dialect.quoted_names and text.startswith("{", start):
+        name, end = read_quoted(text, start)
+    else:
+        found = dialect.name.match(text, start)
+        name, end = (found.group(), found.end()) if found else ("", start)
+    if not name:
+        raise QueryError("a field name is expected", start, text[start : start + 12])
+    if len(name) > dialect.name_length:
+        raise QueryError(f"a field name has more than {dialect.name_length} characters", start, name)
+    return name, end
+
+
+def read_whole_path(text: str, dialect: Dialect, position: int = 0) -> Path:
+    """A text that is a path and nothing else; `position` is where it stands in the query.
+
+    >>> read_whole_path("caller.phone", RECORDS)
+    ('caller', 'phone')
+    """
+    try:
+        path, end = read_path(text, 0, dialect)
+    except QueryError as error:
+        raise QueryError(error.message, position + error.position, error.token) from None
+    if end != len(text):
+        raise QueryError("a field name is expected", position + end, text[end:])
+    return path

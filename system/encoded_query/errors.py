@@ -1,0 +1,26 @@
+"""The one error of the query language: what is wrong, where, and at which piece of the text."""
+
+from __future__ import annotations
+
+# A message repeats what the client sent, but never a page of it.
+TOKEN_LENGTH = 40
+
+
+class QueryError(ValueError):
+    """The text is no encoded query; `position` counts characters from 0.
+
+    >>> str(QueryError("unknown operator", position=6, token="ISNT"))
+    "unknown operator at position 6: 'ISNT'"
+    >>> str(QueryError("unclosed (", position=0))
+    'unclosed ( at position 0'
+    """
+
+    def __init__(self, message: str, position: int = 0, token: str = "") -> None:
+        self.message = message
+        self.position = position
+        self.token = token[:TOKEN_LENGTH]
+        super().__init__(message, position, self.token)
+
+    def __str__(self) -> str:
+        shown = f": {self.token!r}" if self.token else ""
+        return f"{self.message} at position {self.position}{shown}"

@@ -1,0 +1,133 @@
+"""The value functions, `javascript:gs.…`: a closed list matched by grammar and resolved by us; nothing is evaluated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from .errors import QueryError
+from .periods import Unit, end_of, is_near, shift, start_of
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a function may depend on: the time of the request, and who asks."""
+
+    now: datetime
+    user_id: str
+
+    def __post_init__(self) -> None:
+        if self.now.tzinfo is None:
+            raise ValueError("a moment needs a time zone")
+        object.__setattr__(self, "now", self.now.astimezone(UTC))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow:
+    """One function: with a `unit`, it takes the whole number of units to go back."""
+
+    name: str
+    unit: Unit | None = None
+    resolve: Callable[[Moment, int], datetime | str]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFunction:
+    """A function as it stands in a query."""
+
+    name: str
+    count: int = 0
+
+    def resolve(self, moment: Moment) -> datetime | str:
+        """The value at that moment: an instant in UTC, or the caller's id.
+
+        >>> noon = Moment(datetime(2024, 5, 19, 12, tzinfo=UTC), "17")
+        >>> ValueFunction("daysAgoStart", 2).resolve(noon).isoformat()
+        '2024-05-17T00:00:00+00:00'
+        """
+        return FUNCTIONS[self.name].resolve(moment, self.count)
+
+
+Operand = str | ValueFunction
+
+
+def _ago_rows(unit: Unit) -> Iterator[FunctionRow]:
+    """`daysAgo(2)`, `daysAgoStart(2)`, `daysAgoEnd(2)`; clients write a negative number for the future."""
+
+    def ago(moment: Moment, count: int) -> datetime:
+        return shift(moment.now, unit, -count)
+
+    name = f"{unit}sAgo"
+    yield FunctionRow(name=name, unit=unit, resolve=ago)
+    yield FunctionRow(name=f"{name}Start", unit=unit, resolve=lambda moment, count: start_of(ago(moment, count), unit))
+    yield FunctionRow(name=f"{name}End", unit=unit, resolve=lambda moment, count: end_of(ago(moment, count), unit))
+
+
+def _edge_rows(frame: str, unit: Unit, offset: int) -> Iterator[FunctionRow]:
+    """`beginningOfLastWeek()` and `endOfLastWeek()`."""
+
+    def start(moment: Moment, _: int) -> datetime:
+        return shift(start_of(moment.now, unit), unit, offset)
+
+    yield FunctionRow(name=f"beginningOf{frame}", resolve=start)
+    yield FunctionRow(name=f"endOf{frame}", resolve=lambda moment, _: end_of(start(moment, 0), unit))
+
+
+def _rows() -> Iterator[FunctionRow]:
+    yield FunctionRow(name="getUserID", resolve=lambda moment, _: moment.user_id)
+    for name in ("now", "nowDateTime"):
+        yield FunctionRow(name=name, resolve=lambda moment, _: moment.now)
+    for unit in (Unit.MINUTE, Unit.HOUR, Unit.DAY, Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+        yield from _ago_rows(unit)
+    for frame, offset in (("Yesterday", -1), ("Today", 0), ("Tomorrow", 1)):
+        yield from _edge_rows(frame, Unit.DAY, offset)
+    for frame, offset in (("Last", -1), ("This", 0), ("Next", 1)):
+        for unit in (Unit.WEEK, Unit.MONTH, Unit.QUARTER, Unit.YEAR):
+            yield from _edge_rows(frame + unit.capitalize(), unit, offset)
+
+
+FUNCTIONS: Mapping[str, FunctionRow] = MappingProxyType({row.name: row for row in _rows()})
+"""Every function by its name."""
+
+# What the parser steps over as one piece, so that the ")" of a call does not close the group it stands in.
+CALL = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"
+
+_CALL = re.compile(r"javascript:gs\.([A-Za-z]+)\((-?[0-9]{1,9})?\)")
+_MARK = "javascript:"
+
+
+def read_operand(text: str, position: int = 0) -> str | ValueFunction:
+    """A plain text as it is, a function as a `ValueFunction`; "any other `javascript:` is a 400".
+
+    >>> read_operand("open")
+    'open'
+    >>> read_operand("javascript:gs.daysAgo(7)")
+    ValueFunction(name='daysAgo', count=7)
+    """
+    # Also refused when dressed up, so that nobody takes " JavaScript:…" for a text somebody meant to store.
+    if text.lstrip()[: len(_MARK)].lower() != _MARK:
+        return text
+    found = _CALL.fullmatch(text)
+    row = FUNCTIONS.get(found.group(1)) if found else None
+    if found is None or row is None:
+        raise QueryError("not one of the value functions", position, text)
+    written = found.group(2)
+    if (written is None) is not (row.unit is None):
+        wanted = "takes no number" if row.unit is None else "takes one whole number"
+        raise QueryError(f"this value function {wanted}", position, text)
+    count = int(written or 0)
+    if row.unit and not is_near(row.unit, count):
+        raise QueryError("more than a thousand years", position, text)
+    return ValueFunction(row.name, count)
+
+
+def resolve(operand: Operand, moment: Moment) -> str | datetime:
+    """The operand at that moment: a text as it is, a function's result.
+
+    >>> resolve(read_operand("javascript:gs.getUserID()"), Moment(datetime(2024, 5, 19, tzinfo=UTC), "17"))
+    '17'
+    """
+    return operand.resolve(moment) if isinstance(operand, ValueFunction) else operand

@@ -1,0 +1,187 @@
+"""Turns the text of an encoded query into a `Query`, or refuses it with the place; one pass, no look back.
+
+    start     := [query] tail*
+    query     := group ("^NQ" group)*
+    group     := term ("^" term)*
+    term      := factor ("^OR" factor)*
+    factor    := condition | "(" query ")"
+    tail      := "^ORDERBY" path | "^ORDERBYDESC" path
+    condition := path OPERATOR [value]
+    value     := "{" anything "}" | text up to "^" or the group's ")"
+
+Tails may stand anywhere at top level. What is a separator and what is text never depends on anything further right.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .dialect import RECORDS, Dialect, read_path, read_quoted
+from .errors import QueryError
+from .functions import CALL
+from .operators import ALIASES, REFUSED, spelling_at
+from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
+from .values import read
+
+# PostgreSQL stores neither.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Possessive, so that no text makes them go back over what they have taken.
+_VALUE = re.compile(r"[^^]*+")
+# Chosen: the ")" of a value function belongs to the call. Read to the letter it would close the group and leave half
+# a call, which is an error, so nothing that had a meaning has another one now.
+_VALUE_IN_GROUP = re.compile(rf"(?:{CALL}|[^^)])*+")
+_STRANGE = re.compile(r"[A-Z_]++|.", re.DOTALL)
+_WITHOUT_VALUE = {"=": "ISEMPTY", "!=": "ISNOTEMPTY"}
+
+
+def parse(text: str, dialect: Dialect = RECORDS) -> Query:
+    """The query that the text says; raises `QueryError` and nothing else, whatever the text.
+
+    >>> [len(term.factors) for term in parse("a=1^b=2^ORc=3").groups[0].terms]
+    [1, 2]
+    >>> parse("nameISNT")
+    Traceback (most recent call last):
+    ...
+    system.encoded_query.errors.QueryError: unknown operator at position 4: 'ISNT'
+    """
+    unstorable = _UNSTORABLE.search(text)
+    if unstorable:
+        raise QueryError("a character that no text may hold", unstorable.start(), ascii(unstorable.group()))
+    if len(text.encode()) > dialect.length:
+        raise QueryError(f"longer than {dialect.length} bytes")
+    return _Parser(text, dialect).start()
+
+
+class _Parser:
+    """Where the reading stands. Each method takes its piece of the grammar and leaves `at` behind it."""
+
+    def __init__(self, text: str, dialect: Dialect) -> None:
+        self.text = text
+        self.dialect = dialect
+        self.at = 0
+        self.depth = 0
+        self.conditions = 0
+        self.order: list[OrderBy] = []
+
+    def start(self) -> Query:
+        # "the first '^' of a tail may be missing"
+        if self.text.startswith("ORDERBY"):
+            self.tail("ORDERBY")
+        self.tails()
+        if self.is_over():
+            return Query((), tuple(self.order))
+        if self.order:
+            self.take("^")
+        groups = self.query()
+        if not self.is_over():
+            raise self.error("text where ^ or the end is expected")
+        return Query(groups, tuple(self.order))
+
+    def is_over(self) -> bool:
+        # "a final '^EQ' is ignored"
+        return self.at == len(self.text) or (self.at == len(self.text) - 3 and self.text.endswith("^EQ"))
+
+    def query(self) -> tuple[Group, ...]:
+        groups = [self.group()]
+        while self.take("^NQ"):
+            groups.append(self.group())
+        return tuple(groups)
+
+    def group(self) -> Group:
+        terms = [self.term()]
+        while not self.is_over() and not self.text.startswith("^NQ", self.at) and self.take("^"):
+            terms.append(self.term())
+        return Group(tuple(terms))
+
+    def term(self) -> Term:
+        factors = [self.factor()]
+        while self.take("^OR"):
+            factors.append(self.factor())
+        return Term(tuple(factors))
+
+    def factor(self) -> Condition | SubQuery:
+        found = self.sub_query() if self.text.startswith("(", self.at) else self.condition()
+        # Behind a factor is the one place where a tail can begin, so the methods above never meet one.
+        self.tails()
+        return found
+
+    def sub_query(self) -> SubQuery:
+        opened = self.at
+        self.at += 1
+        self.depth += 1
+        if self.depth > self.dialect.depth:
+            raise QueryError(f"more than {self.dialect.depth} parentheses within each other", opened, "(")
+        groups = self.query()
+        if not self.take(")"):
+            if self.at < len(self.text):
+                raise self.error("text where ^ or ) is expected")
+            raise QueryError("unclosed (", opened, "(")
+        self.depth -= 1
+        return SubQuery(groups, opened)
+
+    def tails(self) -> None:
+        while self.text.startswith("^ORDERBY", self.at):
+            if self.depth:
+                raise self.error("ORDERBY stands outside of all parentheses")
+            self.tail("^ORDERBY")
+
+    def tail(self, keyword: str) -> None:
+        start = self.at
+        self.at += len(keyword)
+        is_descending = self.take("DESC")
+        path, self.at = read_path(self.text, self.at, self.dialect)
+        self.order.append(OrderBy(path, is_descending, start))
+        if len(self.order) > self.dialect.sort_keys:
+            raise QueryError(f"more than {self.dialect.sort_keys} sort keys", start, "ORDERBY")
+
+    def condition(self) -> Condition:
+        start = self.at
+        self.conditions += 1
+        if self.conditions > self.dialect.conditions:
+            raise self.error(f"more than {self.dialect.conditions} conditions")
+        path, self.at = read_path(self.text, start, self.dialect)
+        operator, operator_at = self.operator(), self.at
+        self.at += len(operator)
+        value, value_at = self.value()
+        name = ALIASES.get(operator, operator)
+        if not value:
+            # "`f=` is empty, `f!=` is not empty": said here once, so that no reader of the tree can forget it.
+            name = _WITHOUT_VALUE.get(name, name)
+        condition = Condition(path, name, value, start, value_at)
+        only_path = condition.row.only_path
+        if only_path and path != only_path:
+            raise QueryError(f"{name} stands on {'.'.join(only_path)} only", operator_at, operator)
+        # Read once now, so that a malformed value is refused even where nobody will look at it.
+        read(condition, self.dialect)
+        return condition
+
+    def operator(self) -> str:
+        spelling = spelling_at(self.text, self.at)
+        if spelling is None:
+            strange = _STRANGE.match(self.text, self.at)
+            if strange is None:
+                raise QueryError("an operator is expected", self.at)
+            raise QueryError("unknown operator", self.at, strange.group())
+        if spelling in REFUSED:
+            raise QueryError(f"{spelling} is not supported here", self.at, spelling)
+        return spelling
+
+    def value(self) -> tuple[str, int]:
+        """The value and where its text begins."""
+        start = self.at
+        if self.text.startswith("{", start):
+            value, self.at = read_quoted(self.text, start)
+            return value, start + 1
+        found = (_VALUE_IN_GROUP if self.depth else _VALUE).match(self.text, start)
+        value = found.group() if found else ""
+        self.at += len(value)
+        return value, start
+
+    def take(self, token: str) -> bool:
+        is_there = self.text.startswith(token, self.at)
+        if is_there:
+            self.at += len(token)
+        return is_there
+
+    def error(self, message: str) -> QueryError:
+        return QueryError(message, self.at, self.text[self.at : self.at + 12])

@@ -1,0 +1,230 @@
+"""The operators of the query language, each a row of one table; what a row means in SQL is the business of others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+
+class ValueKind(Enum):
+    """What stands behind an operator; `values` has one reader for each kind."""
+
+    NONE = "none"
+    TEXT = "text"
+    LIST = "a,b,c"
+    RANGE = "a@b"
+    PATH = "path"
+    DAY = "date or label@start@end"
+    DATE_PART = "whole number"
+    RELATIVE = "@unit@ago|ahead@n"
+    DISTANCE = "path@unit@before|after@n"
+    NAMED = "me, my_groups, my_roles"
+    WORDS = "words"
+    TABLE = "table"
+
+
+class OnEmpty(Enum):
+    """Whether a row whose column is empty matches; the two last look at the other column as well."""
+
+    NO = "no"
+    YES = "yes"
+    IF_BOTH_EMPTY = "if both are empty"
+    UNLESS_BOTH_EMPTY = "unless both are empty"
+
+    @property
+    def opposite(self) -> OnEmpty:
+        return _OPPOSITES[self]
+
+
+_OPPOSITES = {
+    OnEmpty.NO: OnEmpty.YES,
+    OnEmpty.YES: OnEmpty.NO,
+    OnEmpty.IF_BOTH_EMPTY: OnEmpty.UNLESS_BOTH_EMPTY,
+    OnEmpty.UNLESS_BOTH_EMPTY: OnEmpty.IF_BOTH_EMPTY,
+}
+
+COLUMN_TYPES = frozenset(
+    {"string", "text", "wysiwyg", "integer", "decimal", "boolean", "datetime"}
+    | {"date", "choice", "reference", "list", "json", "password", "secret"}
+)
+_TEXTS = frozenset({"string", "text", "wysiwyg"})
+_NUMBERS = frozenset({"integer", "decimal"})
+_DATES = frozenset({"date", "datetime"})
+_CHOICE = frozenset({"choice"})
+_REFERENCE = frozenset({"reference"})
+_LIST = frozenset({"list"})
+# "password, secret none": not even whether they are empty.
+_READABLE = COLUMN_TYPES - {"password", "secret"}
+# "json only the empty ones and ANYTHING/NOTHING".
+_ALL = _READABLE - {"json"}
+_ORDERED = _TEXTS | _NUMBERS | _DATES
+_RECORD_ID = ("sys_id",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One row: `complement` names the operator that matches exactly the other rows.
+
+    `only_path` is the one path it may stand on, whatever the column's type; `allowed` are the numbers of a date part.
+    """
+
+    name: str
+    kind: ValueKind
+    description: str
+    on_empty: OnEmpty = OnEmpty.NO
+    complement: str | None = None
+    types: frozenset[str] = frozenset()
+    only_path: tuple[str, ...] | None = None
+    aliases: tuple[str, ...] = ()
+    allowed: range = range(0)
+
+    def fits(self, *, column_type: str, path: tuple[str, ...]) -> bool:
+        """Whether the operator may stand on a column of this type.
+
+        >>> OPERATORS["LIKE"].fits(column_type="choice", path=("state",))
+        True
+        >>> OPERATORS["="].fits(column_type="secret", path=("token",))
+        False
+        """
+        return column_type in self.types if self.only_path is None else path == self.only_path
+
+
+def _pair(
+    names: tuple[str, str],
+    kind: ValueKind,
+    descriptions: tuple[str, str],
+    types: frozenset[str],
+    on_empty: OnEmpty = OnEmpty.NO,
+    aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+) -> list[Operator]:
+    """An operator and its negation, which by construction treat an empty column in opposite ways."""
+    return [
+        Operator(
+            name=names[side],
+            kind=kind,
+            description=descriptions[side],
+            on_empty=on_empty.opposite if side else on_empty,
+            complement=names[1 - side],
+            types=types,
+            aliases=aliases[side],
+        )
+        for side in (0, 1)
+    ]
+
+
+def _single(name: str, kind: ValueKind, description: str, types: frozenset[str]) -> Operator:
+    return Operator(name=name, kind=kind, description=description, types=types)
+
+
+def _date_part(name: str, description: str, allowed: range) -> Operator:
+    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, types=_DATES, allowed=allowed)
+
+
+def _on_record(name: str, kind: ValueKind, description: str) -> Operator:
+    return Operator(name=name, kind=kind, description=description, only_path=_RECORD_ID)
+
+
+_FIELD_TYPES = _NUMBERS | _DATES
+
+_ROWS: tuple[Operator, ...] = (
+    *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _ALL),
+    _single(">", ValueKind.TEXT, "after or greater than", _ORDERED),
+    _single("<", ValueKind.TEXT, "before or less than", _ORDERED),
+    _single(">=", ValueKind.TEXT, "equal to, after or greater than", _ORDERED),
+    _single("<=", ValueKind.TEXT, "equal to, before or less than", _ORDERED),
+    *_pair(
+        ("IN", "NOT IN"),
+        ValueKind.LIST,
+        ("one of", "none of"),
+        _ORDERED | _CHOICE | _REFERENCE,
+    ),
+    *_pair(
+        ("LIKE", "NOTLIKE"),
+        ValueKind.TEXT,
+        ("contains, whatever the case", "does not contain"),
+        _TEXTS | _CHOICE,
+        aliases=(("CONTAINS",), ("NOT LIKE",)),
+    ),
+    _single("STARTSWITH", ValueKind.TEXT, "begins with, whatever the case", _TEXTS | _CHOICE),
+    _single("ENDSWITH", ValueKind.TEXT, "ends with, whatever the case", _TEXTS | _CHOICE),
+    *_pair(
+        ("ISEMPTY", "ISNOTEMPTY"),
+        ValueKind.NONE,
+        ("has no value", "has a value"),
+        _READABLE,
+        OnEmpty.YES,
+    ),
+    _single("EMPTYSTRING", ValueKind.NONE, "is text of no characters", _TEXTS),
+    *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _READABLE, OnEmpty.YES),
+    _single("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
+    *_pair(
+        ("SAMEAS", "NSAMEAS"),
+        ValueKind.PATH,
+        ("equal to another column", "different from another column"),
+        _ALL,
+        OnEmpty.IF_BOTH_EMPTY,
+    ),
+    _single("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_TYPES),
+    _single("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_TYPES),
+    _single("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than another column or equal to it", _FIELD_TYPES),
+    _single("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than another column or equal to it", _FIELD_TYPES),
+    *_pair(("ON", "NOTON"), ValueKind.DAY, ("on that day or in that period", "at any other time"), _DATES),
+    _date_part("YEAR_IS", "in that year", range(1, 10_000)),
+    _date_part("QUARTER_IS", "in that quarter of its year", range(1, 5)),
+    _date_part("MONTH_IS", "in that month of its year", range(1, 13)),
+    _date_part("WEEK_IS", "in that ISO week of its year", range(1, 54)),
+    _date_part("DAY_IS", "on that day of its month", range(1, 32)),
+    _date_part("DAY_OF_WEEK_IS", "on that day of its week, 1 is Monday", range(1, 8)),
+    _date_part("HOUR_IS", "in that hour of its day", range(24)),
+    _single("RELATIVEGT", ValueKind.RELATIVE, "after a time counted from now", _DATES),
+    _single("RELATIVEGE", ValueKind.RELATIVE, "at or after a time counted from now", _DATES),
+    _single("RELATIVELT", ValueKind.RELATIVE, "before a time counted from now", _DATES),
+    _single("RELATIVELE", ValueKind.RELATIVE, "at or before a time counted from now", _DATES),
+    _single("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is so far from now", _DATES),
+    _single("MORETHAN", ValueKind.DISTANCE, "further than that from another date column", _DATES),
+    _single("LESSTHAN", ValueKind.DISTANCE, "nearer than that to another date column", _DATES),
+    *_pair(
+        ("DYNAMIC", "ISNOT_DYNAMIC"),
+        ValueKind.NAMED,
+        ("is the caller's own", "is not the caller's own"),
+        _REFERENCE,
+    ),
+    *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list holds the id", "the list does not hold the id"), _LIST),
+    *_pair(
+        ("CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"),
+        ValueKind.NAMED,
+        ("the list holds the caller's own", "the list does not hold the caller's own"),
+        _LIST,
+    ),
+    _on_record("ARE", ValueKind.WORDS, "each of the words is in one of the searchable columns"),
+    _on_record("INSTANCEOF", ValueKind.TABLE, "the record is of this table or of one that extends it"),
+)
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every operator by its name."""
+
+ALIASES: Mapping[str, str] = MappingProxyType({alias: row.name for row in _ROWS for alias in row.aliases})
+"""Other spellings, each with the name it stands for."""
+
+# They ask for the history of a change, which a stored record does not tell.
+REFUSED = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
+
+
+def _longest_first(names: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+
+
+_SPELLING = _longest_first([*OPERATORS, *ALIASES, *REFUSED])
+
+
+def spelling_at(text: str, position: int = 0) -> str | None:
+    """The longest operator as spelled at this place, refused ones included: "INSTANCEOF before IN".
+
+    >>> spelling_at("numberINC1", 6), spelling_at("sys_idINSTANCEOFtask", 6), spelling_at("nameIS", 4)
+    ('IN', 'INSTANCEOF', None)
+    """
+    found = _SPELLING.match(text, position)
+    return found.group() if found else None

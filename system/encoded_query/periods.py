@@ -1,0 +1,86 @@
+"""Units of time in UTC: where one begins and ends, and the way from one instant to another. A week begins on Monday."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """As they are spelled in a query."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+_LENGTHS = {
+    Unit.MINUTE: timedelta(minutes=1),
+    Unit.HOUR: timedelta(hours=1),
+    Unit.DAY: timedelta(days=1),
+    Unit.WEEK: timedelta(weeks=1),
+}
+_MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
+
+# Chosen: nobody asks for more than a thousand years, and no clock of a running server can overflow by that.
+MOST_MONTHS = 12_000
+MOST_TIME = timedelta(days=365_000)
+
+
+def is_near(unit: Unit, count: int) -> bool:
+    """Whether so many units are at most a thousand years.
+
+    >>> is_near(Unit.YEAR, 1_000), is_near(Unit.YEAR, -1_001), is_near(Unit.MINUTE, 999_999_999)
+    (True, False, False)
+    """
+    if unit in _MONTHS:
+        return abs(count) <= MOST_MONTHS // _MONTHS[unit]
+    return abs(count) <= MOST_TIME // _LENGTHS[unit]
+
+
+def shift(instant: datetime, unit: Unit, count: int) -> datetime:
+    """So many units later, earlier where negative; a day the month lacks becomes its last.
+
+    >>> shift(datetime(2024, 3, 31, tzinfo=UTC), Unit.MONTH, -1).isoformat()
+    '2024-02-29T00:00:00+00:00'
+    """
+    if unit in _LENGTHS:
+        return instant + count * _LENGTHS[unit]
+    years, month = divmod(instant.year * 12 + instant.month - 1 + count * _MONTHS[unit], 12)
+    return instant.replace(year=years, month=month + 1, day=min(instant.day, monthrange(years, month + 1)[1]))
+
+
+def start_of(instant: datetime, unit: Unit) -> datetime:
+    """The first instant of the unit that this one is in.
+
+    >>> start_of(datetime(2024, 5, 19, 15, tzinfo=UTC), Unit.WEEK).isoformat()
+    '2024-05-13T00:00:00+00:00'
+    """
+    if unit is Unit.MINUTE:
+        return instant.replace(second=0, microsecond=0)
+    if unit is Unit.HOUR:
+        return instant.replace(minute=0, second=0, microsecond=0)
+    day = instant.replace(hour=0, minute=0, second=0, microsecond=0)
+    if unit is Unit.DAY:
+        return day
+    if unit is Unit.WEEK:
+        return day - timedelta(days=day.weekday())
+    months = _MONTHS[unit]
+    return day.replace(month=(day.month - 1) // months * months + 1, day=1)
+
+
+def end_of(instant: datetime, unit: Unit) -> datetime:
+    """The last instant of the unit, to the microsecond: the database keeps no finer, so none falls between two units.
+
+    >>> end_of(datetime(2024, 5, 19, tzinfo=UTC), Unit.QUARTER).isoformat()
+    '2024-06-30T23:59:59.999999+00:00'
+    """
+    try:
+        return shift(start_of(instant, unit), unit, 1) - timedelta.resolution
+    except (OverflowError, ValueError):
+        return datetime.max.replace(tzinfo=UTC)  # the unit reaches past the last year there is

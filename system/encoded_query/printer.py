@@ -1,0 +1,69 @@
+"""Writes a parsed query as text, each in one way only, so that reading the text gives the same query again."""
+
+from __future__ import annotations
+
+from .dialect import RECORDS, Dialect, Path, quote
+from .operators import spelling_at
+from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
+
+
+def to_text(query: Query, dialect: Dialect = RECORDS) -> str:
+    """The canonical text: `parse(to_text(query)) == query` for every query that `parse` can give.
+
+    >>> from .grammar import parse
+    >>> to_text(parse("nameCONTAINSa^(b=^ORc={x)})^ORDERBYd^EQ"))
+    'nameLIKEa^(bISEMPTY^ORc={x)})^ORDERBYd'
+    """
+    return _Printer(dialect).query(query)
+
+
+class _Printer:
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+
+    def query(self, query: Query) -> str:
+        tails = [self.order(key) for key in query.order]
+        return "^".join([self.groups(query.groups, is_inside=False), *tails] if query.groups else tails)
+
+    def groups(self, groups: tuple[Group, ...], *, is_inside: bool) -> str:
+        return "^NQ".join("^".join(self.term(term, is_inside) for term in group.terms) for group in groups)
+
+    def term(self, term: Term, is_inside: bool) -> str:
+        return "^OR".join(self.factor(factor, is_inside) for factor in term.factors)
+
+    def factor(self, factor: Condition | SubQuery, is_inside: bool) -> str:
+        if isinstance(factor, SubQuery):
+            return f"({self.groups(factor.groups, is_inside=True)})"
+        operator, value = factor.operator, factor.value
+        if _must_quote(operator, value, is_inside):
+            value = quote(value)
+        return self.path(factor.path, operator) + operator + value
+
+    def order(self, key: OrderBy) -> str:
+        return ("ORDERBYDESC" if key.descending else "ORDERBY") + self.path(key.path, "")
+
+    def path(self, path: Path, behind: str) -> str:
+        following = ["."] * (len(path) - 1) + [behind]
+        return ".".join(self.name(name, next_text) for name, next_text in zip(path, following, strict=True))
+
+    def name(self, name: str, behind: str) -> str:
+        found = self.dialect.name.match(name + behind)
+        if found and found.group() == name:
+            return name
+        if not self.dialect.quoted_names or not name:
+            raise ValueError(f"no field name of this dialect: {name!r}")
+        return quote(name)
+
+
+def _must_quote(operator: str, value: str, is_inside: bool) -> bool:
+    """Whether the bare value would end early, open a quotation, or read as part of a longer operator.
+
+    >>> _must_quote("IN", "STANCEOFx", False), _must_quote("=", "a)", False), _must_quote("=", "a)", True)
+    (True, False, True)
+    """
+    return (
+        "^" in value
+        or value.startswith("{")
+        or (is_inside and ")" in value)
+        or spelling_at(operator + value) != operator
+    )

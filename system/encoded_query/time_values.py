@@ -1,0 +1,157 @@
+"""Reads the values that speak of time: instants, periods, distances, parts of a date."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from .dialect import RECORDS, Dialect, Path, read_whole_path
+from .errors import QueryError
+from .functions import Moment, Operand, read_operand, resolve
+from .periods import Unit, end_of, is_near, shift, start_of
+
+# `fromisoformat` alone also takes week dates and dates without hyphens, which nobody here has been promised.
+_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_DATE_LENGTH = len("2024-05-19")
+_UNITS = frozenset(Unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """ON: a day, when `last` is None, or a stretch of time."""
+
+    first: Operand
+    last: Operand | None = None
+
+    def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
+        """First and last instant, both included; a bare date as the end means to the end of that day.
+
+        >>> noon = Moment(datetime(2024, 5, 19, 12, tzinfo=UTC), "17")
+        >>> [edge.isoformat() for edge in Period("2024-02-29").bounds(noon)]
+        ['2024-02-29T00:00:00+00:00', '2024-02-29T23:59:59.999999+00:00']
+        """
+        first = read_instant(resolve(self.first, moment))
+        if self.last is None:
+            return start_of(first, Unit.DAY), end_of(first, Unit.DAY)
+        last = read_instant(resolve(self.last, moment))
+        is_bare = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
+        return first, end_of(last, Unit.DAY) if is_bare else last
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """RELATIVE…: `count` units from now, earlier where negative."""
+
+    unit: Unit
+    count: int
+
+    def instant(self, moment: Moment) -> datetime:
+        """What RELATIVEGT, GE, LT and LE compare with."""
+        return shift(moment.now, self.unit, self.count)
+
+    def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
+        """First and last instant of the unit around it, for RELATIVEEE."""
+        return start_of(self.instant(moment), self.unit), end_of(self.instant(moment), self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """MORETHAN, LESSTHAN: the column lies before or after `path`, by more or less than `count` units."""
+
+    path: Path
+    unit: Unit
+    is_before: bool
+    count: int
+
+
+def read_instant(value: str | datetime, position: int = 0) -> datetime:
+    """A date, date and time (in UTC) or ISO 8601 with zone, as an instant in UTC; an instant stays what it is.
+
+    >>> read_instant("2024-05-19T15:30+03:00").isoformat()
+    '2024-05-19T12:30:00+00:00'
+    """
+    if isinstance(value, datetime):
+        return value
+    try:
+        if not _INSTANT.fullmatch(value):
+            raise ValueError
+        read = datetime.fromisoformat(value)
+        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise QueryError("a date or a date and time is expected", position, value) from None
+
+
+def read_period(text: str, position: int = 0) -> Period:
+    """The value of ON and NOTON: one date, or `label@start@end`, whose label is for people and means nothing.
+
+    >>> read_period("May@2024-05-01@2024-05-31")
+    Period(first='2024-05-01', last='2024-05-31')
+    """
+    pieces = text.split("@")
+    if len(pieces) == 1:
+        return Period(_read_edge(text, position))
+    if len(pieces) != 3:
+        raise QueryError("a date or label@start@end is expected", position, text)
+    label, start, end = pieces
+    position += len(label) + 1
+    return Period(_read_edge(start, position), _read_edge(end, position + len(start) + 1))
+
+
+def _read_edge(text: str, position: int) -> Operand:
+    operand = read_operand(text, position)
+    if isinstance(operand, str):
+        read_instant(operand, position)
+    elif operand.name == "getUserID":
+        raise QueryError("a date or a date and time is expected", position, text)
+    return operand
+
+
+def read_relative(text: str, position: int = 0) -> Relative:
+    """The value of RELATIVE….
+
+    >>> read_relative("@day@ago@3")
+    Relative(unit=<Unit.DAY: 'day'>, count=-3)
+    """
+    before, *pieces = text.split("@", 3)
+    if before or len(pieces) != 3 or pieces[1] not in ("ago", "ahead"):
+        raise QueryError("@unit@ago@number or @unit@ahead@number is expected", position, text)
+    unit, side, digits = pieces
+    known, count = _read_length(unit, digits, position)
+    return Relative(known, -count if side == "ago" else count)
+
+
+def read_distance(text: str, position: int = 0, dialect: Dialect = RECORDS) -> Distance:
+    """The value of MORETHAN and LESSTHAN.
+
+    >>> read_distance("opened_at@hour@after@8")
+    Distance(path=('opened_at',), unit=<Unit.HOUR: 'hour'>, is_before=False, count=8)
+    """
+    path, *pieces = text.rsplit("@", 3)
+    if len(pieces) != 3 or pieces[1] not in ("before", "after"):
+        raise QueryError("path@unit@before@number or path@unit@after@number is expected", position, text)
+    unit, count = _read_length(pieces[0], pieces[2], position + len(path))
+    return Distance(read_whole_path(path, dialect, position), unit, pieces[1] == "before", count)
+
+
+def _read_length(unit: str, digits: str, position: int) -> tuple[Unit, int]:
+    if unit not in _UNITS:
+        raise QueryError(f"one of {', '.join(Unit)} is expected", position, unit)
+    if not re.fullmatch("[0-9]{1,9}", digits):
+        raise QueryError("a whole number is expected", position, digits)
+    if not is_near(Unit(unit), int(digits)):
+        raise QueryError("more than a thousand years", position, digits)
+    return Unit(unit), int(digits)
+
+
+def read_part(text: str, allowed: range, position: int = 0) -> int:
+    """The number of YEAR_IS and its siblings.
+
+    >>> read_part("12", range(1, 13))
+    12
+    """
+    if not re.fullmatch("[0-9]{1,4}", text) or int(text) not in allowed:
+        raise QueryError(f"a whole number from {allowed[0]} to {allowed[-1]} is expected", position, text)
+    return int(text)

@@ -1,0 +1,89 @@
+"""A parsed query as frozen values: OR of groups, AND of terms, OR of factors.
+
+    Query ── order: OrderBy*
+      └─ groups: Group*        joined by ^NQ, the loosest: OR
+           └─ terms: Term+     joined by ^: AND
+                └─ factors     joined by ^OR, the tightest: OR
+                     ├─ Condition
+                     └─ SubQuery ── groups: Group+        "( … )"
+
+`a=1^b=2^ORc=3` is one group of two terms, the second with two factors: a=1 AND (b=2 OR c=3).
+Where a thing stood in the text is kept for messages and is no part of what it is: equality ignores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .dialect import Path
+from .operators import OPERATORS, Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`operator` is a name of `OPERATORS`; `value` is the text behind it, already out of its braces.
+
+    The parser writes `f=` as ISEMPTY and `f!=` as ISNOTEMPTY, so = and != always have a value.
+    """
+
+    path: Path
+    operator: str
+    value: str = ""
+    position: int = field(default=0, compare=False)
+    value_position: int = field(default=0, compare=False)
+
+    @property
+    def row(self) -> Operator:
+        return OPERATORS[self.operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """At least one factor holds."""
+
+    factors: tuple[Condition | SubQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Every term holds."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuery:
+    """A query in parentheses: at least one group holds."""
+
+    groups: tuple[Group, ...]
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy:
+    """One sort key."""
+
+    path: Path
+    descending: bool = False
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """At least one group holds; without any group, every record."""
+
+    groups: tuple[Group, ...] = ()
+    order: tuple[OrderBy, ...] = ()
+
+    def conditions(self) -> Iterator[Condition]:
+        """Every condition, in the order of the text."""
+        return _conditions(self.groups)
+
+
+def _conditions(groups: tuple[Group, ...]) -> Iterator[Condition]:
+    for factor in (factor for group in groups for term in group.terms for factor in term.factors):
+        if isinstance(factor, Condition):
+            yield factor
+        else:
+            yield from _conditions(factor.groups)

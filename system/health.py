@@ -1,0 +1,121 @@
+"""In charge of /healthz, /readyz and /metrics."""
+
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+
+from system.models import Heartbeat
+
+OLDEST_VECTOR = (0, 8, 4)
+CACHED_FOR_S = 1.0
+UNKNOWN = {"worker": "unknown", "beat": "unknown"}
+# The parts write one every ten seconds; three missed ones are a fault.
+SILENT_AFTER = timedelta(seconds=35)
+
+
+@csrf_exempt  # so that another method is told that it is wrong, not that a page was open too long
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """This process answers; nothing else is asked, so nothing can be made to work by asking."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def version(text: str) -> tuple[int, ...]:
+    """
+    >>> version("0.8.5")
+    (0, 8, 5)
+    """
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def vector_version() -> tuple[int, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    return version(row[0]) if row else ()
+
+
+def pending_migrations() -> int:
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+class Readiness:
+    """What /readyz says, asked anew at most once a second however often it is called."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.at = 0.0
+        self.found: dict[str, Any] = {}
+        self.is_migrated = False
+
+    def report(self) -> dict[str, Any]:
+        with self.lock:
+            if time.monotonic() - self.at > CACHED_FOR_S or not self.found:
+                required = self._required()
+                self.found = {**required, **self._reported(required["database"] == "ok")}
+                self.at = time.monotonic()
+            return self.found
+
+    def _required(self) -> dict[str, Any]:
+        """Without these no request can be answered well: 503."""
+        try:
+            if not self.is_migrated:  # code does not change under a running process, so once true it stays
+                self.is_migrated = pending_migrations() == 0
+            has_vector = vector_version() >= OLDEST_VECTOR
+        except Exception:
+            self.is_migrated = False
+            return {"database": "away", "migrations": "unknown", "vector": "unknown"}
+        return {
+            "database": "ok",
+            "migrations": "ok" if self.is_migrated else "pending",
+            "vector": "ok" if has_vector else "missing",
+        }
+
+    def _reported(self, has_database: bool) -> dict[str, Any]:
+        """Requests are answered without these; they are only told."""
+        # A database that is away costs 2 s to ask, and a prober does not wait for ever.
+        return {"broker": broker_state(), **(heartbeat_states() if has_database else UNKNOWN)}
+
+
+def broker_state() -> str:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1) as client:
+            client.ping()
+    except (redis.RedisError, OSError):
+        return "away"
+    return "ok"
+
+
+def heartbeat_states() -> dict[str, str]:
+    try:
+        seen = dict(Heartbeat.objects.values_list("name", "at"))
+    except Exception:
+        return UNKNOWN
+    limit = timezone.now() - SILENT_AFTER
+    return {name: "ok" if name in seen and seen[name] > limit else "silent" for name in ("worker", "beat")}
+
+
+READINESS = Readiness()
+REQUIRED = ("database", "migrations", "vector")
+
+
+@csrf_exempt
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Whether a load balancer may send requests here."""
+    report = READINESS.report()
+    is_draining = settings.DATA_FOLDER.draining.exists()
+    is_ready = all(report[name] == "ok" for name in REQUIRED) and not is_draining
+    state = "draining" if is_draining else "ready" if is_ready else "not ready"
+    return JsonResponse({"status": state, **report}, status=200 if is_ready else 503)

@@ -1,0 +1,19 @@
+"""Writes when a background part last did its work."""
+
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+
+from system.models import Heartbeat
+
+
+def beat(name: str) -> None:
+    Heartbeat.objects.update_or_create(name=name, defaults={"at": timezone.now()})
+
+
+def beat_is_alive() -> bool:
+    """True when it could be written."""
+    try:
+        beat("beat")
+    except (DatabaseError, InterfaceError):
+        return False
+    return True

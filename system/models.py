@@ -1,0 +1,85 @@
+"""The tables that every area shares: system properties, the Record Deletion Log, heartbeats."""
+
+from typing import ClassVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from system import properties
+from system.history import tracked
+from system.record import Record
+
+
+class Property(Record):
+    """One system property; a row exists for every property the product knows."""
+
+    table_columns = ("name", "value", "type", "description", "default_value")
+
+    name = models.CharField(max_length=255, unique=True, editable=False)
+    value = models.TextField(blank=True, default="")
+    type = models.CharField(max_length=20, editable=False)
+    description = models.TextField(editable=False)
+    default_value = models.TextField(blank=True, default="", editable=False)
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_property"
+        verbose_name = "system property"
+        verbose_name_plural = "system properties"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        known = properties.KNOWN.get(self.name)
+        if known is None:
+            raise ValidationError("There is no property of this name.")
+        try:
+            self.value = known.normalise(self.value)
+        except ValueError as error:
+            raise ValidationError({"value": str(error)}) from None
+
+    def save(self, *positional: object, **options: object) -> None:
+        super().save(*positional, **options)
+        properties.forget()
+
+
+class DeletionLogEntry(Record):
+    """One deleted record: what it was and who deleted it."""
+
+    table_columns = ("table", "record_id", "display_value", "payload", "deleted_by")
+
+    table = models.CharField(max_length=63, editable=False)
+    record_id = models.CharField(max_length=32, db_collation="C", editable=False)
+    display_value = models.CharField(max_length=255, blank=True, editable=False)
+    payload = models.JSONField(default=dict, editable=False)
+    deleted_by = models.CharField(max_length=32, db_collation="C", null=True, editable=False)
+
+    class Meta(Record.Meta):
+        db_table = "sys_deletion_log"
+        verbose_name = "deleted record"
+        verbose_name_plural = "record deletion log"
+        ordering: ClassVar[list[str]] = ["-sys_id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["table", "record_id"], name="deletion_log_record")
+        ]
+
+    def leaves_log_entry(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.display_value or self.record_id}"
+
+
+class Heartbeat(models.Model):
+    """When a background part last did its work: progress, not merely a process that exists."""
+
+    name = models.CharField(primary_key=True, max_length=20)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "system_heartbeat"
+
+    def __str__(self) -> str:
+        return self.name

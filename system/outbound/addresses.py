@@ -1,0 +1,84 @@
+"""Judges whether a call may be sent to an IP address.
+
+Python 3.11 calls several of the dangerous forms `is_global` (IPv4-mapped, NAT64, 6to4, 192.0.0.192), and its answers
+change with the release, so the networks are listed here and transition forms are unwrapped first.
+"""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from .names import Address
+from .policy import Policy
+
+# The first row that holds an address names its kind. In no row: an IPv4 address is public, an IPv6 address is reserved.
+_KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
+    (ip_network(network), kind)
+    for kind, networks in (
+        # Cloud metadata services. 168.63.129.16 (Azure) lies in public space, the fd.. ones (AWS, Google, Scaleway,
+        # Oracle) and 100.100.100.200 (Alibaba) in private space: no general rule would catch them.
+        ("metadata", "169.254.169.254 192.0.0.192 100.100.100.200 168.63.129.16"),
+        ("metadata", "fd00:ec2::/32 fd20:ce::254 fd00:42::42 fd00:c1::a9fe:a9fe"),
+        ("unspecified", "0.0.0.0/8 ::"),
+        ("loopback", "127.0.0.0/8 ::1"),
+        ("link-local", "169.254.0.0/16 fe80::/10"),
+        ("multicast", "224.0.0.0/4 ff00::/8"),
+        ("broadcast", "255.255.255.255"),
+        # 100.64.0.0/10 is shared between a carrier and its customers; overlay networks use it as private space.
+        ("private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"),
+        ("reserved", "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24"),
+        ("reserved", "240.0.0.0/4 2001::/23 2001:db8::/32 3fff::/20"),
+        ("public", "2000::/3"),
+    )
+    for network in networks.split()
+)
+
+
+def _nat64_local(packed: bytes) -> tuple[bytes, ...]:
+    # RFC 8215 leaves the prefix length to the operator, so each layout of RFC 6052 is read. A reading that begins with
+    # 0 means "not this layout": without that rule every address of the /96 layout would read as 0.0.0.0 in the others.
+    readings = packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16]
+    return tuple(reading for reading in readings if reading[0]) or (readings[-1],)
+
+
+# The IPv6 forms that carry an IPv4 address, and where.
+_FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
+    (IPv6Network("::/96"), lambda packed: (packed[12:],)),  # IPv4-compatible
+    (IPv6Network("::ffff:0:0/96"), lambda packed: (packed[12:],)),  # IPv4-mapped
+    (IPv6Network("64:ff9b::/96"), lambda packed: (packed[12:],)),  # NAT64
+    (IPv6Network("64:ff9b:1::/48"), _nat64_local),
+    (IPv6Network("2002::/16"), lambda packed: (packed[2:6],)),  # 6to4
+    (IPv6Network("2001::/32"), lambda packed: (packed[4:8], bytes(255 - byte for byte in packed[12:]))),  # Teredo
+)
+_NOT_COMPATIBLE = {IPv6Address("::"), IPv6Address("::1")}
+
+
+def unwrap(ip: Address) -> tuple[Address, ...]:
+    """The addresses a call to `ip` can end at: those carried inside a transition form, else `ip` itself.
+
+    >>> unwrap(IPv6Address("64:ff9b::a9fe:a9fe"))
+    (IPv4Address('169.254.169.254'),)
+    """
+    if isinstance(ip, IPv6Address) and ip not in _NOT_COMPATIBLE:
+        for network, carried in _FORMS:
+            if ip in network:
+                return tuple(IPv4Address(four) for four in carried(ip.packed))
+    return (ip,)
+
+
+def forbidden_kind(ip: Address, policy: Policy) -> str:
+    """Why no call may go to `ip`, as one word, or an empty text when it may."""
+    allowed = {"public"}
+    if policy.allow_private:
+        allowed.add("private")
+    if policy.allow_http:
+        allowed.add("loopback")
+    return next((kind for kind in map(_kind, unwrap(ip)) if kind not in allowed), "")
+
+
+def is_forbidden(ip: Address, policy: Policy) -> bool:
+    return bool(forbidden_kind(ip, policy))
+
+
+def _kind(ip: Address) -> str:
+    otherwise = "public" if ip.version == 4 else "reserved"
+    return next((kind for network, kind in _KINDS if ip in network), otherwise)

@@ -1,0 +1,118 @@
+"""Sends one request over one connection and reads its answer: the order of everything in this package."""
+
+import re
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from types import MappingProxyType
+from urllib.parse import urlencode
+
+import httpcore2
+
+from .answer import Answer
+from .channel import Channel, open_channel
+from .deadline import Deadline
+from .errors import OutboundFailed, OutboundRefused
+from .policy import Policy
+from .trust import describe
+from .urls import CheckedUrl, check_url
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+
+
+def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False) -> Answer:
+    """The answer to a GET, whatever its status but 3xx, or an `OutboundError`."""
+    return _call("GET", check_url(url, policy, allow_query=allow_query), policy, headers or {}, b"")
+
+
+def post_form(
+    url: str,
+    data: Mapping[str, str],
+    policy: Policy,
+    *,
+    headers: Mapping[str, str] | None = None,
+    allow_query: bool = False,
+) -> Answer:
+    """The answer to a POST of form fields, whatever its status but 3xx, or an `OutboundError`."""
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    body = urlencode(data).encode("ascii")
+    return _call("POST", check_url(url, policy, allow_query=allow_query), policy, {**(headers or {}), **form}, body)
+
+
+def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, str], body: bytes) -> Answer:
+    request = _request(method, url, headers, body)
+    deadline = Deadline.after(policy.total_s)
+    with closing(open_channel(url, policy, deadline)) as channel:
+        try:
+            return _exchange(request, channel, policy)
+        except TimeoutError as error:
+            raise OutboundFailed("timeout", f"{url.host} did not answer within {policy.total_s:g} s.") from error
+        except httpcore2.ProtocolError:
+            # Its text can quote what the other side sent.
+            raise OutboundFailed("protocol", f"{url.host} does not answer with proper HTTP.") from None
+        except ssl.SSLError as error:
+            # With TLS 1.3 the other side's refusal arrives in place of the answer.
+            raise OutboundFailed("tls", describe(error, url.host)) from error
+        except OSError as error:
+            raise OutboundFailed("protocol", f"{url.host} broke off its answer.") from error
+
+
+def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> Answer:
+    connection = httpcore2.HTTP11Connection(origin=request.url.origin, stream=channel)
+    response = connection.handle_request(request)
+    headers = _joined(response.headers)
+    _check_head(response.status, headers, policy)
+    # Twice the body leaves room for any sane chunking; a long extension on every chunk is not.
+    channel.allow(2 * policy.max_body_bytes)
+    body = bytearray()
+    for chunk in response.iter_stream():
+        body += chunk
+        if len(body) > policy.max_body_bytes:
+            raise _too_large(policy)
+    return Answer(response.status, headers, bytes(body))
+
+
+def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
+    if 300 <= status < 400:
+        message = f"The provider redirects ({status}). Redirects are never followed: enter the final address."
+        raise OutboundFailed("redirected", message)
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        # Nothing is ever unpacked, so there is no bomb to stop.
+        raise OutboundFailed("encoded", "The provider compressed its answer although it was asked not to.")
+    length = headers.get("content-length", "")
+    if length.isdecimal() and int(length) > policy.max_body_bytes:
+        raise _too_large(policy)
+
+
+def _too_large(policy: Policy) -> OutboundFailed:
+    return OutboundFailed("too_large", f"The answer is larger than {policy.max_body_bytes // 1024} KB.")
+
+
+def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: bytes) -> httpcore2.Request:
+    ours = {
+        "host": url.authority,
+        "user-agent": "Servicebase",
+        "accept-encoding": "identity",
+        "connection": "close",
+        **({"content-length": str(len(body))} if method == "POST" else {}),
+    }
+    sent = {"accept": "application/json", **{name.lower(): value for name, value in headers.items()}, **ours}
+    for name, value in sent.items():
+        # A token that came from outside must not add a header. The value stays out of the message.
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise OutboundRefused("header", "A header of the request holds a character that cannot be sent.")
+    return httpcore2.Request(
+        method,
+        httpcore2.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()),
+        headers=[(name.encode(), value.encode()) for name, value in sent.items()],
+        content=body,
+    )
+
+
+def _joined(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    joined: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return MappingProxyType(joined)

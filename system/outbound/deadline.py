@@ -1,0 +1,25 @@
+"""A moment that every step of one call counts down to, so that many short waits cannot add up to a long one."""
+
+from dataclasses import dataclass
+from time import monotonic
+
+
+@dataclass(frozen=True)
+class Deadline:
+    seconds: float
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> "Deadline":
+        return cls(seconds=seconds, at=monotonic() + seconds)
+
+    def sooner(self, seconds: float) -> "Deadline":
+        """A deadline for one part of the work, never later than this one."""
+        return min(self, Deadline.after(seconds), key=lambda deadline: deadline.at)
+
+    def left(self) -> float:
+        """The seconds left, always more than none: a socket takes a timeout of 0 for "do not wait at all"."""
+        left = self.at - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left

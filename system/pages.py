@@ -1,0 +1,40 @@
+"""The pages for errors that Django itself finds."""
+
+from typing import Any
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+
+from system import errors, http
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        return http.answer(
+            request, errors.BadRequest("This service does not answer to that host name (ALLOWED_HOSTS).")
+        )
+    return http.answer(request, errors.BadRequest("The request cannot be understood."))
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return http.answer(
+        request, errors.AccessDenied("This page was open too long or in another window. Go back, reload it, try again.")
+    )
+
+
+def denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return http.answer(request, errors.AccessDenied())
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return http.answer(request, errors.NotFound())
+
+
+class ServerFault(errors.ServiceError):
+    status = 500
+    code = "internal"
+    message = "Something went wrong on our side. It was logged with the request's id."
+
+
+def fault(request: HttpRequest, *_: Any) -> HttpResponse:
+    return http.answer(request, ServerFault())

@@ -1,0 +1,104 @@
+"""In charge of what every record has: an id made by the database, its `sys_*` columns, its entry when deleted."""
+
+from typing import Any, ClassVar, Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models, transaction
+from django.db.models import Func
+from django.utils import timezone
+
+from system import actor
+
+
+class NewSysId(Func):
+    """10 digits of Unix seconds, 8 of a cycling sequence: sorting by it is sorting by time of creation."""
+
+    function = "public.svc_new_sys_id"
+    output_field = models.CharField()
+
+
+def user_reference() -> Any:
+    """The id of a user without foreign key or index: it stays when the user goes."""
+    return models.CharField(max_length=32, db_collation="C", null=True, blank=True, editable=False)
+
+
+class Record(models.Model):
+    """Base of the product's own tables.
+
+    A record whose key the database makes has a `pk` that is true before it is saved: ask `is_new`, never `if pk`.
+    """
+
+    # Columns that the Table API shows; everything else stays inside.
+    table_columns: ClassVar[tuple[str, ...]] = ()
+    # Never in deletion log, history, log or export.
+    secret_columns: ClassVar[frozenset[str]] = frozenset()
+
+    # Made by the database, so that every writer, ORM or SQL, gets one.
+    sys_id = models.CharField(
+        "id", primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False
+    )
+    sys_created_at = models.DateTimeField("created", default=timezone.now, editable=False)
+    sys_created_by = user_reference()
+    sys_updated_at = models.DateTimeField("updated", default=timezone.now, editable=False)
+    sys_updated_by = user_reference()
+    sys_version = models.PositiveIntegerField("version", default=0, editable=False)
+
+    class Meta:
+        abstract = True
+        ordering: ClassVar[list[str]] = ["sys_id"]
+
+    @property
+    def is_new(self) -> bool:
+        return self._state.adding
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        """Save with its history and hooks in one transaction; `sys_*` columns are the server's."""
+        with transaction.atomic(using=options.get("using")):
+            self._stamp(options)
+            super().save(*positional, **options)
+
+    def _stamp(self, options: dict[str, Any]) -> None:
+        stamped: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": actor.current()}
+        if self.is_new:
+            stamped |= {"sys_created_at": stamped["sys_updated_at"], "sys_created_by": actor.current()}
+        else:
+            # Locked, so that two writers at once never give one version twice.
+            stored = type(self)._base_manager.select_for_update().filter(pk=self.pk).values_list("sys_version")
+            stamped["sys_version"] = next((version for (version,) in stored), self.sys_version) + 1
+        for name, value in stamped.items():
+            setattr(self, name, value)
+        if options.get("update_fields") is not None:
+            options["update_fields"] = {*options["update_fields"], *stamped}
+
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        with transaction.atomic(using=options.get("using")):
+            return super().delete(*positional, **options)
+
+    def leaves_log_entry(self) -> bool:
+        """Whether its deletion is written to the Record Deletion Log."""
+        return True
+
+    def shown_as(self) -> str:
+        """What people call this record."""
+        return str(self)
+
+    def payload(self) -> dict[str, Any]:
+        """The stored values as JSON takes them, without secrets; for the deletion log."""
+        found: dict[str, Any] = {}
+        for column in self._meta.concrete_fields:
+            if column.name in self.secret_columns:
+                continue
+            value = column.value_from_object(self)
+            is_plain = value is None or isinstance(value, bool | int | float | str)
+            is_list = isinstance(column, ArrayField)
+            found[column.attname] = value if is_plain or is_list else column.value_to_string(self)
+        return found
+
+    @classmethod
+    def table_name(cls) -> str:
+        return cls._meta.db_table
+
+    def refreshed(self) -> Self:
+        """This record as the database holds it now."""
+        self.refresh_from_db()
+        return self

@@ -1,0 +1,1 @@
+"""Area B, the Table API."""

@@ -1,0 +1,37 @@
+"""Browsers of the rest of the cast, and a look at the checking of passwords."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import check_password
+from django.test import Client
+
+from accounts import passwords
+from accounts.models import User
+
+
+@pytest.fixture
+def as_sonja(sonja: User) -> Client:
+    client = Client()
+    client.force_login(sonja)
+    return client
+
+
+@pytest.fixture
+def as_carl(carl: User) -> Client:
+    client = Client()
+    client.force_login(carl)
+    return client
+
+
+@pytest.fixture
+def checked(monkeypatch: Any) -> list[str]:
+    """The passwords that are really compared."""
+    found: list[str] = []
+
+    def noting(password: str, encoded: str) -> bool:
+        found.append(password)
+        return check_password(password, encoded)
+
+    monkeypatch.setattr(passwords, "check_password", noting)
+    return found

@@ -1,0 +1,145 @@
+"""Everybody's own access keys: made, shown once, revoked."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, Role, User, UserRole
+from tests.accounts.callers import ask, bearer, only_key
+
+ADDRESS = "/account/keys/"
+SECRET = re.compile(r"sb_[\w-]{43}")
+
+
+def make(browser: Client, **given: Any) -> Any:
+    """The page that follows."""
+    return browser.post(ADDRESS, {"name": "script", "days": "90", **given}, follow=True)
+
+
+def shown(page: Any) -> list[str]:
+    return SECRET.findall(page.content.decode())
+
+
+def test_the_key_is_shown_on_the_answer_and_never_again(as_bob: Client):
+    page = make(as_bob)
+
+    assert (page.status_code, page.redirect_chain) == (200, [("/account/", 302)])
+    (secret,) = shown(page)
+    assert ask(bearer(secret)).json()["login"] == "bob"
+    assert page["Cache-Control"] == "no-store"
+    assert secret[:9] in as_bob.get("/account/").content.decode()
+    assert shown(as_bob.get("/account/")) == shown(make(as_bob, name="")) == []
+
+
+def test_a_reload_of_the_page_makes_no_second_key(as_bob: Client):
+    make(as_bob)
+    as_bob.get("/account/")
+
+    assert AccessKey.objects.count() == 1
+
+
+def test_the_key_travels_in_no_cookie_and_waits_in_the_session_unreadable(as_bob: Client):
+    as_bob.post(ADDRESS, {"name": "script", "days": "90"})
+    waiting = str(dict(as_bob.session))
+    (secret,) = shown(as_bob.get("/account/"))
+
+    assert all(secret not in cookie.value for cookie in as_bob.cookies.values())
+    assert secret not in waiting
+    assert "new_key" not in as_bob.session
+
+
+@pytest.mark.parametrize(("days", "lifetime"), [("30", timedelta(30)), ("365", timedelta(365)), ("", None)])
+def test_its_end_is_chosen(as_bob: Client, days: str, lifetime: timedelta | None):
+    make(as_bob, days=days)
+    ends = only_key().expires_at
+
+    if lifetime is None:
+        assert ends is None
+    else:
+        assert abs(ends - timezone.now() - lifetime) < timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "x" * 101}, {"days": "7"}, {"days": "-1"}, {"name": "\x00"}])
+def test_a_wrong_form_makes_no_key(as_bob: Client, wrong: dict[str, str]):
+    assert make(as_bob, **wrong).status_code == 400
+    assert not AccessKey.objects.exists()
+
+
+def test_a_key_can_be_limited_to_roles_that_one_has(as_sonja: Client):
+    (secret,) = shown(make(as_sonja, scope=[Role.objects.get(name="sso_admin").pk]))
+
+    assert ask(bearer(secret)).json()["roles"] == ["sso_admin"]
+
+
+def test_contained_roles_can_be_chosen_too(as_sonja: Client, sonja: User):
+    inner = Role.objects.create(name="inner")
+    UserRole.objects.create(user=sonja, role=Role.objects.create(name="outer", contains=[inner.pk]))
+    (secret,) = shown(make(as_sonja, scope=[inner.pk]))
+
+    assert ask(bearer(secret)).json()["roles"] == ["inner"]
+
+
+@pytest.mark.parametrize("name", ["admin", "itil"])
+def test_a_role_that_one_does_not_have_cannot_be_chosen(as_sonja: Client, name: str):
+    page = make(as_sonja, scope=[Role.objects.get(name=name).pk])
+
+    assert page.status_code == 400
+    assert not AccessKey.objects.exists()
+
+
+def test_who_has_no_roles_is_not_asked(as_bob: Client):
+    assert b"Acts only as" not in as_bob.get("/account/").content
+    make(as_bob, scope=[Role.objects.get(name="admin").pk])
+    assert only_key().scope == []
+
+
+def test_an_administrator_may_choose_any_role(as_alice: Client):
+    (secret,) = shown(make(as_alice, scope=[Role.objects.get(name="itil").pk]))
+
+    assert ask(bearer(secret)).json()["roles"] == ["itil"]
+
+
+def test_a_key_is_made_for_oneself_whatever_is_sent(as_bob: Client, bob: User, alice: User):
+    make(as_bob, user=alice.pk, login="alice", kind="login")
+
+    assert AccessKey.objects.values("user", "kind", "sys_created_by").get() == {
+        "user": bob.pk,
+        "kind": "named",
+        "sys_created_by": bob.pk,
+    }
+
+
+def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
+    secret, other = (keys.make(bob, name, expires_at=None) for name in ("one", "two"))
+    assert ask(bearer(secret)).status_code == 200
+    answer = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
+
+    assert answer["Location"] == "/account/"
+    assert [ask(bearer(key)).status_code for key in (secret, other)] == [401, 200]
+
+
+@pytest.mark.parametrize("sys_id", ["", "1", "x", "nothing-here", "9" * 200])
+def test_another_users_key_and_one_that_is_not_there_are_the_same_404(
+    as_bob: Client, alice: User, settings: Any, sys_id: str
+):
+    secret = keys.make(alice, "of alice", expires_at=None)
+    answer = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
+
+    assert answer.status_code == 404
+    assert b"of alice" not in answer.content
+    assert ask(bearer(secret)).status_code == 200
+
+
+def test_the_page_lists_the_own_keys_alone(as_bob: Client, bob: User, alice: User):
+    keys.make(alice, "of alice", expires_at=None)
+    keys.make(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
+    page = as_bob.get("/account/").content
+
+    assert b"of alice" not in page
+    assert b"&lt;b&gt;of bob" in page and b"<b>of bob" not in page
+    assert b"expired" in page

@@ -1,0 +1,77 @@
+"""`/account/`: the page, and the profile that everybody keeps themselves."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tests.accounts.callers import sign_in
+
+PROFILE = {"first_name": "Bob", "last_name": "Builder", "email": "bob@example.org", "phone": "+49 1"}
+FORMS = ["/account/password/", "/account/keys/", "/account/keys/1/revoke/", "/account/sessions/a/end/"]
+
+
+def test_a_visitor_is_sent_to_sign_in(client: Client, db: None):
+    assert client.get("/account/")["Location"] == "/login/?next=/account/"
+    for address in ["/account/", *FORMS]:
+        assert client.post(address)["Location"] == f"/login/?next={address}"
+
+
+@pytest.mark.parametrize("address", FORMS)
+def test_opening_the_address_of_a_form_shows_the_page(as_bob: Client, address: str):
+    """Signing in anew leads there, and so does reloading the answer by its address."""
+    assert as_bob.get(address)["Location"] == "/account/"
+
+
+@pytest.mark.parametrize("address", ["/account/", *FORMS])
+def test_a_form_without_the_token_of_the_page_is_refused(bob: User, address: str):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(bob)
+
+    assert strict.post(address, PROFILE).status_code == 403
+    assert bob.refreshed().first_name == ""
+
+
+def test_it_shows_who_one_is_and_which_roles_one_has(as_sonja: Client):
+    page = as_sonja.get("/account/")
+
+    assert page.status_code == 200
+    assert b"sonja" in page.content and b"sso_admin" in page.content
+
+
+def test_the_profile_is_saved_as_a_change_by_its_user(as_bob: Client, bob: User):
+    answer = as_bob.post("/account/", PROFILE)
+
+    assert (answer.status_code, answer["Location"]) == (302, "/account/")
+    stored = User.objects.values(*PROFILE, "sys_updated_by").get()
+    assert stored == {**PROFILE, "sys_updated_by": bob.pk}
+    assert b"Profile saved." in as_bob.get("/account/").content
+
+
+def test_a_wrong_address_is_said_and_nothing_saved(as_bob: Client, bob: User):
+    page = as_bob.post("/account/", {**PROFILE, "email": "nonsense"})
+
+    assert page.status_code == 400
+    assert b"Enter a valid email address." in page.content and b"nonsense" in page.content
+    assert bob.refreshed().first_name == ""
+
+
+@pytest.mark.parametrize("field", ["login", "active", "password", "company", "is_staff", "grants", "sys_id", "roles"])
+def test_nothing_else_can_be_changed_here(as_bob: Client, bob: User, field: str):
+    before = User.objects.values("login", "active", "password", "company", "sys_id").get()
+    as_bob.post("/account/", {**PROFILE, field: "0"})
+
+    assert User.objects.values("login", "active", "password", "company", "sys_id").get() == before
+    assert not bob.grants.exists()
+
+
+def test_names_are_escaped(as_bob: Client):
+    as_bob.post("/account/", {**PROFILE, "first_name": '"><script>alert(1)</script>'})
+
+    assert b"<script>alert" not in as_bob.get("/account/").content
+
+
+def test_a_browser_that_calls_itself_a_script_is_escaped(bob: User):
+    page = sign_in("bob", HTTP_USER_AGENT="<script>alert(1)</script>").get("/account/")
+
+    assert b"&lt;script&gt;alert(1)" in page.content
+    assert b"<script>alert" not in page.content

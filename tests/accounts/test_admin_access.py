@@ -1,0 +1,166 @@
+"""Who enters the admin, and what each finds there: every registered page with every role."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.test import Client
+from django.urls import NoReverseMatch, URLPattern, reverse
+
+from accounts.models import Company, FailedAttempts, Group, Role, Session, User, UserGroup, UserRole
+from accounts.roles import AREA_ROLES
+from tests.conftest import make_user
+
+CAST = ("alice", "sonja", "carl", "bob", "ivan", "visitor")
+ROLES = {"alice": "admin", "sonja": "sso_admin", "carl": "collection_admin", "ivan": "itil"}
+ENTER = ("alice", "sonja", "carl")
+PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
+IDS = [model._meta.label for model in PAGES]
+# What nobody adds, changes or deletes by hand, whatever their role.
+NEVER: dict[str, set[str]] = {
+    "system.Property": {"add", "delete"},
+    "system.DeletionLogEntry": {"add", "change", "delete"},
+    "django_celery_beat.PeriodicTask": {"add", "delete"},
+}
+
+
+@pytest.fixture
+def browsers(db: None) -> dict[str, Client]:
+    found = {}
+    for login in CAST:
+        found[login] = Client(headers={"Accept": "text/html"})
+        if login != "visitor":
+            found[login].force_login(make_user(login, *([ROLES[login]] if login in ROLES else [])))
+    return found
+
+
+def is_for(login: str, app: str) -> bool:
+    return ROLES.get(login, "no role") in ("admin", AREA_ROLES.get(app))
+
+
+def address(model: Any, page: str, *arguments: str) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
+
+
+def is_closed(answer: Any) -> bool:
+    """Refused, or sent to sign in (from where somebody signed in is refused)."""
+    return answer.status_code == 403 or (answer.status_code == 302 and "/admin/login/" in answer["Location"])
+
+
+@pytest.mark.parametrize("login", CAST)
+def test_who_enters(browsers: dict[str, Client], login: str):
+    page = browsers[login].get("/admin/", follow=True)
+
+    expected = 200 if login in ENTER or login == "visitor" else 403
+    assert page.status_code == expected
+    assert (page.request["PATH_INFO"] == "/login/") == (login == "visitor")
+
+
+def test_the_dashboard_of_an_area_shows_that_area_alone(browsers: dict[str, Client]):
+    for login in ("sonja", "carl"):
+        page = browsers[login].get("/admin/").content.decode()
+        for model in PAGES:
+            is_shown = f'href="{address(model, "changelist")}"' in page
+            assert not is_shown or is_for(login, model._meta.app_label), (login, model)
+        assert "active users" not in page and "records deleted" not in page
+
+
+@pytest.mark.parametrize("model", PAGES, ids=IDS)
+def test_each_page_is_for_its_roles(browsers: dict[str, Client], model: Any):
+    never = NEVER.get(model._meta.label, set())
+    for login, browser in browsers.items():
+        may = is_for(login, model._meta.app_label)
+        listed, added = browser.get(address(model, "changelist")), browser.get(address(model, "add"))
+        sent = browser.post(address(model, "add"), {})
+
+        assert listed.status_code == 200 if may else is_closed(listed), (login, listed.status_code)
+        for answer in (added, sent):
+            assert is_closed(answer) != (may and "add" not in never), login
+
+
+@pytest.mark.parametrize("model", PAGES, ids=IDS)
+def test_the_permissions_of_each_page_are_those_of_its_area(rf: Any, db: None, model: Any):
+    page = admin.site._registry[model]
+    never = NEVER.get(model._meta.label, set())
+    for login in CAST[:-1]:
+        request = rf.get("/")
+        request.user = make_user(login, *([ROLES[login]] if login in ROLES else []))
+        may = is_for(login, model._meta.app_label)
+        found = page.get_model_perms(request)
+
+        assert found == {verb: may and verb not in never for verb in ("add", "change", "delete", "view")} | {
+            "view": may
+        }, login
+        assert not may or all(_follows(page, request, inline) for inline in page.get_inline_instances(request))
+
+
+def _follows(page: Any, request: Any, inline: Any) -> bool:
+    return bool(inline.has_view_permission(request) == page.has_view_permission(request))
+
+
+RECORDS = {
+    "accounts.User": lambda: User.objects.create_user("target"),
+    "accounts.Role": lambda: Role.objects.create(name="target"),
+    "accounts.Group": lambda: Group.objects.create(name="target"),
+    "accounts.Company": lambda: Company.objects.create(name="target"),
+}
+
+
+@pytest.mark.parametrize("label", RECORDS)
+@pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
+def test_no_way_around_leads_to_people(browsers: dict[str, Client], label: str, login: str):
+    """Every address of the page, read and written, with a record that is there."""
+    model = apps.get_model(label)
+    record = RECORDS[label]()
+    count = model.objects.count()
+    for way in ways(model, record.pk):
+        for answer in (browsers[login].get(way), browsers[login].post(way, {"name": "taken", "post": "yes"})):
+            assert is_closed(answer) or answer.status_code == 404, way
+
+    assert model.objects.count() == count
+    assert "target" in str(record.refreshed())
+
+
+def ways(model: Any, pk: str) -> Iterator[str]:
+    """All addresses that the page of a model has, its actions included."""
+    for entry in admin.site._registry[model].get_urls():
+        if isinstance(entry, URLPattern) and entry.name:
+            for arguments in ((), (pk,), (pk, "1")):
+                try:
+                    yield reverse(f"admin:{entry.name}", args=arguments)
+                except NoReverseMatch:
+                    continue
+
+
+def test_there_are_ways_to_try(db: None):
+    found = list(ways(User, "1"))
+
+    assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(found)
+    assert len(found) >= 7
+
+
+@pytest.mark.parametrize("login", ["sonja", "carl", "bob", "visitor"])
+def test_the_search_for_references_shows_only_what_one_may_see(browsers: dict[str, Client], login: str):
+    make_user("hidden")
+    sent = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
+    answer = browsers[login].get("/admin/autocomplete/", sent)
+
+    assert is_closed(answer)
+    assert b"hidden" not in answer.content
+    assert b"hidden" in browsers["alice"].get("/admin/autocomplete/", sent).content
+
+
+@pytest.mark.parametrize("model", [Session, FailedAttempts, UserRole, UserGroup])
+def test_sessions_and_counters_have_no_page(model: Any):
+    assert model not in admin.site._registry
+
+
+def test_no_history_table_has_a_page_of_its_own():
+    assert not [model for model in admin.site._registry if model.__name__.startswith("Historical")]
+
+
+def test_saving_as_new_is_off():
+    """It would need the right to add alone, and take over what the form does not show."""
+    assert not [page for page in admin.site._registry.values() if page.save_as]

@@ -1,0 +1,121 @@
+"""The admin's pages of access keys: made for somebody, shown once, revoked by deleting."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, Role, User
+from tests.accounts.callers import ask, bearer, only_key
+
+LIST = "/admin/accounts/accesskey/"
+SECRET = re.compile(r"sb_[\w-]{43}")
+
+
+def shown(page: Any) -> list[str]:
+    return SECRET.findall(page.content.decode())
+
+
+def make(browser: Client, user: User, /, **given: Any) -> Any:
+    return browser.post(f"{LIST}add/", {"user": user.pk, "name": "script"} | given)
+
+
+def page_of(key: AccessKey, page: str = "change") -> str:
+    return f"{LIST}{key.pk}/{page}/"
+
+
+def test_a_key_is_made_for_somebody(as_alice: Client, alice: User, bob: User):
+    (secret,) = shown(make(as_alice, bob))
+
+    assert ask(bearer(secret)).json()["login"] == "bob"
+    assert AccessKey.objects.values("user", "kind", "sys_created_by").get() == {
+        "user": bob.pk,
+        "kind": "named",
+        "sys_created_by": alice.pk,
+    }
+
+
+@pytest.mark.parametrize("button", ["_save", "_continue", "_addanother", "_popup"])
+def test_it_is_shown_once_and_kept_nowhere_whatever_button_was_pressed(as_alice: Client, bob: User, button: str):
+    page = make(as_alice, bob, **{button: "1"})
+    (secret,) = shown(page)
+    key = only_key()
+
+    assert "no-store" in page["Cache-Control"]
+    assert all(secret not in cookie.value for cookie in as_alice.cookies.values())
+    assert secret not in str(dict(as_alice.session))
+    assert secret not in str(LogEntry.objects.values())
+    for later in (LIST, page_of(key), page_of(key, "history"), page_of(key, "delete"), "/admin/"):
+        assert shown(as_alice.get(later)) == [], later
+
+
+def test_its_hash_is_shown_nowhere(as_alice: Client, bob: User):
+    keys.make(bob, "script", expires_at=None)
+    key = only_key()
+
+    for page in (LIST, page_of(key), page_of(key, "history"), page_of(key, "delete")):
+        content = as_alice.get(page).content.decode()
+        assert key.prefix in content or key.name in content
+        assert key.digest not in content
+
+
+def test_scope_and_end_are_chosen(as_alice: Client, alice: User):
+    tomorrow = timezone.now() + timedelta(days=1)
+    given = {"expires_at_0": f"{tomorrow:%Y-%m-%d}", "expires_at_1": "12:00:00"}
+    (secret,) = shown(make(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **given))
+
+    assert ask(bearer(secret)).json()["roles"] == ["itil"]
+    assert only_key().expires_at.date() == tomorrow.date()
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"user": "1"}, {"scope": ["1"]}, {"expires_at_0": "soon"}])
+def test_a_wrong_form_makes_no_key(as_alice: Client, bob: User, wrong: dict[str, Any]):
+    page = make(as_alice, bob, **wrong)
+
+    assert page.status_code == 200 and page.context["errors"]
+    assert shown(page) == [] and not AccessKey.objects.exists()
+
+
+def test_a_key_never_changes_hands_and_never_its_secret(as_alice: Client, alice: User, bob: User):
+    secret = keys.make(bob, "script", expires_at=None)
+    key = only_key()
+    before = AccessKey.objects.values("user", "digest", "prefix", "kind").get()
+    sent = {"name": "renamed", "user": alice.pk, "digest": "0" * 64, "prefix": "sb_", "kind": "login"}
+
+    assert as_alice.post(page_of(key), sent).status_code == 302
+    assert key.refreshed().name == "renamed"
+    assert AccessKey.objects.values("user", "digest", "prefix", "kind").get() == before
+    assert ask(bearer(secret)).json()["login"] == "bob"
+
+
+def test_a_scope_can_be_narrowed_later(as_alice: Client, alice: User):
+    secret = keys.make(alice, "script", expires_at=None)
+    key = only_key()
+    assert ask(bearer(secret)).json()["roles"] == ["admin"]
+    as_alice.post(page_of(key), {"name": "script", "scope": [Role.objects.get(name="itil").pk]})
+
+    assert ask(bearer(secret)).json()["roles"] == ["itil"]
+
+
+@pytest.mark.parametrize("from_list", [True, False])
+def test_deleting_revokes(as_alice: Client, bob: User, from_list: bool):
+    secret = keys.make(bob, "script", expires_at=None)
+    assert ask(bearer(secret)).status_code == 200
+    key = only_key()
+    if from_list:
+        as_alice.post(LIST, {"action": "delete_selected", "_selected_action": key.pk, "post": "yes"})
+    else:
+        as_alice.post(page_of(key, "delete"), {"post": "yes"})
+
+    assert ask(bearer(secret)).status_code == 401
+
+
+def test_a_name_is_escaped_on_the_answer(as_alice: Client, bob: User):
+    page = make(as_alice, bob, name="<script>alert(1)</script>")
+
+    assert b"<script>alert" not in page.content and b"&lt;script&gt;alert" in page.content

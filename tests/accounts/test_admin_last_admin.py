@@ -1,0 +1,133 @@
+"""The admin never lets go of the last administrator."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+
+from accounts.admin.last_admin import NoAdminLeft, keeping_an_admin
+from accounts.models import Role, User, UserRole
+from system.models import DeletionLogEntry
+from tests.accounts.admin_forms import change, users
+from tests.conftest import make_user
+
+Change = Callable[[Client, User], Any]
+
+
+def delete_chosen(browser: Client, user: User) -> Any:
+    sent = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
+    return browser.post(users(), sent)
+
+
+WAYS: dict[str, Change] = {
+    "deactivated": lambda browser, user: change(browser, user, active="off"),
+    "stripped of the role": lambda browser, user: change(browser, user, take=("admin",)),
+    "both at once": lambda browser, user: change(browser, user, active="off", take=("admin",)),
+    "given another role instead": lambda browser, user: change(browser, user, give=("itil",), take=("admin",)),
+    "deleted": lambda browser, user: browser.post(users(user.pk, "delete"), {"post": "yes"}),
+    "deleted from the list": delete_chosen,
+}
+each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+
+
+def is_admin(user: User) -> bool:
+    found = User.objects.filter(pk=user.pk).first()
+    return found is not None and found.is_superuser
+
+
+@each_way
+def test_the_last_one_stays_and_it_is_said_why(as_alice: Client, alice: User, way: Change):
+    version = alice.sys_version
+    answer = way(as_alice, alice)
+
+    assert is_admin(alice)
+    assert alice.refreshed().sys_version == version
+    assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
+    assert b"at least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+
+
+@each_way
+def test_with_another_one_it_is_done(as_alice: Client, alice: User, way: Change):
+    make_user("anna", "admin")
+    way(as_alice, alice)
+
+    assert not is_admin(alice)
+
+
+@each_way
+def test_an_inactive_one_does_not_count(as_alice: Client, alice: User, way: Change):
+    make_user("anna", "admin", active=False)
+    way(as_alice, alice)
+
+    assert is_admin(alice)
+
+
+@each_way
+def test_one_who_has_the_role_through_others_counts(as_alice: Client, alice: User, way: Change):
+    admin = Role.objects.get(name="admin")
+    outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin.pk]).pk])
+    UserRole.objects.create(user=make_user("anna"), role=outer)
+    way(as_alice, alice)
+
+    assert not is_admin(alice)
+
+
+def test_other_users_are_changed_freely(as_alice: Client, bob: User):
+    change(as_alice, bob, active="off")
+
+    assert not bob.refreshed().active
+    assert delete_chosen(as_alice, bob).status_code == 302
+    assert not User.objects.filter(login="bob").exists()
+
+
+@pytest.fixture
+def keeper(alice: User) -> Role:
+    """A role that alone makes alice an administrator."""
+    role = Role.objects.create(name="keeper", contains=[Role.objects.get(name="admin").pk])
+    UserRole.objects.create(user=alice, role=role)
+    alice.grants.filter(role__name="admin").delete()
+    return role
+
+
+ROLE_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "emptied": ("/admin/accounts/role/{pk}/change/", {"name": "keeper", "description": "", "contains": []}),
+    "deleted": ("/admin/accounts/role/{pk}/delete/", {"post": "yes"}),
+    "deleted from the list": ("/admin/accounts/role/", {"action": "delete_selected", "post": "yes"}),
+}
+
+
+@pytest.mark.parametrize(("address", "sent"), ROLE_WAYS.values(), ids=ROLE_WAYS.keys())
+def test_a_role_that_makes_the_last_one_stays(
+    as_alice: Client, alice: User, keeper: Role, address: str, sent: dict[str, Any]
+):
+    answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
+
+    assert is_admin(alice)
+    assert b"at least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_leave_at_once_do_not_both_go():
+    """Each still sees the other; without a turn for each, nobody would be left."""
+    both = [make_user("alice", "admin"), make_user("anna", "admin")]
+    together = threading.Barrier(2)
+
+    def leave(user: User) -> bool:
+        try:
+            with keeping_an_admin():
+                UserRole.objects.filter(user=user).delete()
+                together.wait()
+            return True
+        except NoAdminLeft:
+            return False
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(leave, both)) == [False, True]
+    assert UserRole.objects.filter(role__name="admin").count() == 1

@@ -1,0 +1,102 @@
+"""Filters, searches and orders in the admin's addresses ask nothing about secrets."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+
+from accounts import keys
+from accounts.models import AccessKey, User
+from tests.accounts.callers import sign_in
+
+LEAKS = [
+    ("user", "password__startswith"),
+    ("user", "password"),
+    ("user", "password__regex"),
+    ("user", "access_keys__digest__startswith"),
+    ("user", "sessions__session_key__startswith"),
+    ("user", "sessions__session_data__contains"),
+    ("user", "grants__user__password__startswith"),
+    ("user", "company__user__password__startswith"),
+    ("accesskey", "digest"),
+    ("accesskey", "digest__startswith"),
+    ("accesskey", "digest__gt"),
+    ("accesskey", "user__password__startswith"),
+    ("accesskey", "user__sessions__session_key__startswith"),
+    ("role", "grants__user__password__startswith"),
+    ("group", "memberships__user__password__startswith"),
+    ("company", "user__password__startswith"),
+]
+
+
+@pytest.fixture
+def key(bob: User) -> AccessKey:
+    keys.make(bob, "script", expires_at=None)
+    return AccessKey.objects.get()
+
+
+@pytest.mark.parametrize(("model", "lookup"), LEAKS)
+def test_a_filter_on_a_secret_is_refused_whether_it_would_match(
+    as_alice: Client, key: AccessKey, model: str, lookup: str
+):
+    for value in ("", "a", "md5$", key.digest[:1], ".*"):
+        answer = as_alice.get(f"/admin/accounts/{model}/", {lookup: value}, headers={"Accept": "text/html"})
+        assert answer.status_code == 400, value
+        assert key.digest.encode() not in answer.content and b"md5$" not in answer.content
+
+
+def test_a_filter_that_is_offered_works(as_alice: Client, key: AccessKey):
+    """So that the refusals above are refusals of the secret and not of everything."""
+    assert as_alice.get("/admin/accounts/accesskey/", {"kind__exact": "named"}).status_code == 200
+    assert as_alice.get("/admin/accounts/user/", {"active__exact": "1"}).status_code == 200
+    assert as_alice.get("/admin/accounts/user/", {"login__startswith": "b"}).status_code == 200
+
+
+def test_a_search_does_not_look_at_secrets(as_alice: Client, key: AccessKey, bob: User):
+    sign_in("bob")
+    secrets = {"user": bob.password[-10:], "accesskey": key.digest[:10]}
+    for model, secret in secrets.items():
+        page = as_alice.get(f"/admin/accounts/{model}/", {"q": secret})
+        assert page.context["cl"].result_count == 0
+
+
+@pytest.mark.parametrize("page", admin.site._registry.values(), ids=lambda page: page.model._meta.label)
+def test_no_page_offers_a_secret(page: Any):
+    secrets = set(getattr(page.model, "secret_columns", ()))
+    offered = {*page.list_display, *page.list_filter, *page.search_fields, *(page.ordering or ())}
+
+    assert not {str(name).lstrip("-^=@").partition("__")[0] for name in offered} & secrets
+    for name in page.search_fields:
+        assert not set(name.split("__")) & {"password", "digest", "session_key", "session_data"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["o=99", "o=-1.x", "p=x", "p=999999", "all=", "e=1", "q=%00", "login__contains=%00", "active__exact=x", "x__y=z",
+     "_to_field=password", "_to_field=x", "sys_id__in=%00", "_facets=x", "_changelist_filters=%00", "o=" + "1." * 500],
+)  # fmt: skip
+def test_a_strange_address_is_no_fault(as_alice: Client, query: str):
+    for page in ("user", "role", "accesskey", "group", "company"):
+        assert as_alice.get(f"/admin/accounts/{page}/?{query}").status_code in (200, 302, 400), page
+
+
+def test_choosing_another_column_as_the_key_is_refused(as_alice: Client, bob: User):
+    assert as_alice.get(f"/admin/accounts/user/{bob.password}/change/?_to_field=password").status_code == 400
+    assert as_alice.get(f"/admin/accounts/user/{bob.login}/change/?_to_field=login").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "search/?s=a&page=x",
+        "search/?s=a&page=99",
+        "search/?s=%00",
+        "autocomplete/?app_label=accounts&model_name=accesskey&field_name=user&term=%00",
+        "autocomplete/?app_label=accounts&model_name=accesskey&field_name=user&page=x",
+        "autocomplete/?app_label=accounts&model_name=user&field_name=password&term=a",
+        "r/x/y/",
+    ],
+)
+def test_a_strange_search_is_no_fault(as_alice: Client, address: str):
+    assert as_alice.get(f"/admin/{address}").status_code in (200, 403, 404)

@@ -1,0 +1,110 @@
+"""The admin's pages of roles."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import keys
+from accounts.models import AccessKey, Role, User
+from accounts.roles import SHIPPED
+
+
+def address(role: Role | None, page: str = "change") -> str:
+    return f"/admin/accounts/role/{role.pk}/{page}/" if role else "/admin/accounts/role/add/"
+
+
+def save(browser: Client, role: Role | None, name: str, *contains: str, description: str = "") -> Any:
+    return browser.post(address(role), {"name": name, "description": description, "contains": contains})
+
+
+def errors(page: Any) -> str:
+    assert page.status_code == 200, page.status_code
+    return str(page.context["errors"])
+
+
+def test_a_role_is_made_that_contains_others(as_alice: Client, alice: User):
+    itil = Role.objects.get(name="itil")
+    assert save(as_alice, None, "desk", itil.pk).status_code == 302
+
+    desk = Role.objects.get(name="desk")
+    assert (desk.contains, desk.sys_created_by) == ([itil.pk], alice.pk)
+    page = as_alice.get(address(desk)).content.decode()
+    assert f'value="{itil.pk}"' in page and "checked" in page
+
+
+def test_a_loop_is_a_sentence(as_alice: Client):
+    outer = Role.objects.create(name="outer")
+    inner = Role.objects.create(name="inner")
+    assert save(as_alice, outer, "outer", inner.pk).status_code == 302
+
+    for role, contained in ((inner, outer), (inner, inner)):
+        assert "A role cannot contain itself" in errors(save(as_alice, role, "inner", contained.pk))
+    assert inner.refreshed().contains == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("", "required"), ("itil", "already exists"), ("de\x07sk", "no control characters"), ("x" * 101, "at most 100")],
+)
+def test_a_name_that_cannot_be_is_a_sentence(as_alice: Client, name: str, said: str):
+    assert said in errors(save(as_alice, None, name))
+    assert Role.objects.count() == len(SHIPPED)
+
+
+@pytest.mark.parametrize("contained", ["1", "x", "", "9" * 50, "' OR 1=1"])
+def test_containing_what_is_not_there_is_a_sentence(as_alice: Client, contained: str):
+    assert "Select a valid choice" in errors(save(as_alice, None, "desk", contained))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
+    role = Role.objects.get(name=name)
+
+    assert as_alice.post(address(role, "delete"), {"post": "yes"}).status_code == 403
+    assert b"deletelink" not in as_alice.get(address(role)).content
+    sent = {"action": "delete_selected", "_selected_action": [role.pk], "post": "yes"}
+    page = as_alice.post("/admin/accounts/role/", sent)
+    assert b"shipped with the product" in page.content
+    assert Role.objects.filter(name=name).exists()
+
+
+def test_a_shipped_role_among_others_stops_deleting_them(as_alice: Client):
+    chosen = [Role.objects.create(name="desk").pk, Role.objects.get(name="itil").pk]
+    as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
+
+    assert Role.objects.filter(pk__in=chosen).count() == 2
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_role_cannot_be_renamed_but_described(as_alice: Client, name: str):
+    role = Role.objects.get(name=name)
+    assert save(as_alice, role, "renamed", description="Ours").status_code == 302
+
+    assert (role.refreshed().name, role.description) == (name, "Ours")
+
+
+def test_another_role_can_be_renamed_and_deleted(as_alice: Client):
+    role = Role.objects.create(name="desk")
+    assert save(as_alice, role, "front desk").status_code == 302
+    assert role.refreshed().name == "front desk"
+
+    assert as_alice.post(address(role, "delete"), {"post": "yes"}).status_code == 302
+    assert not Role.objects.filter(pk=role.pk).exists()
+
+
+def test_deleting_from_the_list_cleans_the_scopes_too(as_alice: Client, alice: User):
+    chosen = [Role.objects.create(name=name).pk for name in ("one", "two")]
+    keys.make(alice, "both", expires_at=None, scope=chosen)
+    as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
+
+    assert not Role.objects.filter(pk__in=chosen).exists()
+    assert not AccessKey.objects.exists(), "with an empty scope it would be one for everything"
+
+
+def test_names_are_escaped(as_alice: Client):
+    role = Role.objects.create(name="<script>alert(1)</script>", description="<script>alert(2)</script>")
+
+    for page in ("/admin/accounts/role/", address(role), address(role, "delete"), address(role, "history")):
+        content = as_alice.get(page).content
+        assert b"<script>alert" not in content and b"alert(1)" in content, page

@@ -1,0 +1,174 @@
+"""`POST /rest/v1/auth/login`: login and password for a key of twelve hours."""
+
+import contextlib
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, User
+from tests.accounts.callers import SIGN_IN, api_key, ask, basic, bearer, guess, only_key
+from tests.conftest import PASSWORD, make_user
+
+
+def test_it_answers_a_key_that_works(bob: User):
+    answer = api_key("bob")
+
+    assert answer.status_code == 200
+    assert answer.json().keys() == {"status", "data"} and answer.json()["status"] == "OK"
+    assert answer.json()["data"].keys() == {"auth_key"}
+    assert ask(bearer(answer.json()["data"]["auth_key"])).json()["login"] == "bob"
+
+
+def test_the_key_ends_after_twelve_hours(bob: User):
+    key = api_key("bob").json()["data"]["auth_key"]
+    stored = only_key()
+
+    assert abs(stored.expires_at - timezone.now() - timedelta(hours=12)) < timedelta(seconds=10)
+    assert (stored.kind, stored.scope) == (AccessKey.LOGIN, [])
+    AccessKey.objects.update(expires_at=timezone.now())
+    assert ask(bearer(key)).status_code == 401
+
+
+def test_each_sign_in_gives_a_key_of_its_own(bob: User):
+    first, second = (api_key("bob").json()["data"]["auth_key"] for _ in range(2))
+
+    assert first != second
+    assert [ask(bearer(key)).status_code for key in (first, second)] == [200, 200]
+
+
+def test_of_more_than_twenty_keys_the_oldest_go(bob: User, alice: User):
+    others = keys.make_from_login(alice)
+    named = keys.make(bob, "script", expires_at=None)
+    made = [keys.make_from_login(bob) for _ in range(19)]
+    made += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
+
+    assert [ask(bearer(key)).status_code for key in made] == [401] * 2 + [200] * 20
+    assert ask(bearer(named)).status_code == 200, "keys made by hand are not counted"
+    assert ask(bearer(others)).status_code == 200, "nor are those of others"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_that_sign_in_at_once_neither_leaves_a_key_too_many(monkeypatch: Any):
+    bob = make_user("bob")
+    for _ in range(20):
+        keys.make_from_login(bob)
+    both_have_counted = threading.Barrier(2)
+    arm = AccessKey.arm
+
+    def arm_together(self: AccessKey) -> str:
+        with contextlib.suppress(threading.BrokenBarrierError):  # right is that the second cannot come here yet
+            both_have_counted.wait(timeout=0.3)
+        return arm(self)
+
+    def sign_in(_: int) -> str:
+        try:
+            return keys.make_from_login(bob)
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(AccessKey, "arm", arm_together)
+    with ThreadPoolExecutor(2) as threads:
+        made = list(threads.map(sign_in, range(2)))
+    assert AccessKey.objects.count() == 20
+    assert [ask(bearer(key)).status_code for key in made] == [200, 200], "the newest are those that stay"
+
+
+def test_an_ended_sign_in_leaves_no_deletion_log_entry(bob: User):
+    from system.models import DeletionLogEntry
+
+    for _ in range(22):
+        keys.make_from_login(bob)
+
+    assert not DeletionLogEntry.objects.exists(), "keys that come and go with programs would fill the log"
+
+
+def test_the_key_is_written_by_its_user(bob: User):
+    api_key("bob")
+
+    assert only_key().sys_created_by == bob.pk
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "field"),
+    [
+        ("", 422, "mandatory", "username"),
+        ("[]", 400, "invalid_json", None),
+        ('"bob"', 400, "invalid_json", None),
+        ("null", 400, "invalid_json", None),
+        ("{", 400, "invalid_json", None),
+        ('{"username": "bob", "username": "alice", "password": "x"}', 400, "invalid_json", None),
+        ('{"username": "bob\\u0000", "password": "x"}', 400, "invalid_json", None),
+        ('{"username": "\\ud800", "password": "x"}', 400, "invalid_json", None),
+        ("{}", 422, "mandatory", "username"),
+        ('{"username": "bob"}', 422, "mandatory", "password"),
+        ('{"username": "bob", "password": ""}', 422, "mandatory", "password"),
+        ('{"username": "", "password": "x"}', 422, "mandatory", "username"),
+        ('{"username": null, "password": "x"}', 422, "mandatory", "username"),
+        ('{"username": ["bob"], "password": "x"}', 422, "invalid_value", "username"),
+        ('{"username": {"$ne": ""}, "password": "x"}', 422, "invalid_value", "username"),
+        ('{"username": "bob", "password": true}', 422, "invalid_value", "password"),
+        (json.dumps({"username": "bob", "password": "x" * 1025}), 422, "invalid_value", "password"),
+    ],
+)
+def test_a_body_that_is_no_login_and_password_is_refused(
+    client: Client, bob: User, body: str, status: int, code: str, field: str | None
+):
+    answer = client.post(SIGN_IN, body, content_type="application/json")
+
+    assert answer.status_code == status
+    assert answer.json()["errors"][0]["code"] == code
+    assert answer.json()["errors"][0].get("field") == field
+
+
+def test_a_form_is_not_json(client: Client, bob: User):
+    assert client.post(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 415
+
+
+def test_only_post_is_answered(client: Client, bob: User):
+    assert client.get(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 405
+
+
+def test_a_wrong_password_is_401_with_a_challenge(bob: User):
+    answer = api_key("bob", "wrong")
+
+    assert answer.status_code == 401
+    assert "WWW-Authenticate" in answer
+    assert not AccessKey.objects.exists()
+
+
+def test_credentials_in_the_header_are_not_used(client: Client, bob: User, alice: User):
+    sent = {"username": "alice", "password": "wrong"}
+
+    assert client.post(SIGN_IN, sent, content_type="application/json", headers=basic("bob")).status_code == 401
+
+
+def test_spaces_of_a_password_count(bob: User):
+    bob.change_password(" inner horse 44 ")
+
+    assert api_key("bob", "inner horse 44").status_code == 401
+    assert api_key("bob", " inner horse 44 ").status_code == 200
+
+
+def test_after_ten_wrong_ones_it_answers_429(bob: User):
+    for number in range(10):
+        guess("bob", f"wrong {number}", address="127.0.0.1")
+    answer = api_key("bob")
+
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 900
+
+
+def test_an_unexpected_name_in_the_body_is_ignored(bob: User, client: Client):
+    """Clients of this family send such; none of them can choose what the key may do."""
+    given: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
+
+    assert client.post(SIGN_IN, given, content_type="application/json").status_code == 200
+    assert only_key().kind == AccessKey.LOGIN

@@ -1,0 +1,184 @@
+"""Wrong passwords are counted: ten for an account from an address, a hundred from an address, in fifteen minutes."""
+
+import ipaddress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.test import Client
+
+from accounts.attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, Attempt
+from accounts.models import FailedAttempts, User
+from accounts.passwords import forget
+from system import properties
+from tests.accounts.callers import api_key, ask, basic, guess
+from tests.conftest import PASSWORD, make_user
+
+HERE, THERE = "192.0.2.1", "192.0.2.2"
+
+
+def fill(login: str = "bob", address: str = HERE, count: int = MOST_PER_PAIR) -> None:
+    assert [guess(login, f"wrong {number}", address) for number in range(count)] == [401] * count
+
+
+def pass_time(by: timedelta) -> None:
+    FailedAttempts.objects.update(started_at=F("started_at") - by)
+
+
+def test_ten_wrong_passwords_are_checked_and_then_none(bob: User):
+    fill()
+
+    assert guess("bob", "wrong again") == 429
+    assert guess("bob", PASSWORD) == 429, "else an eleventh guess could be the right one"
+
+
+def test_the_refusal_says_when_to_try_again(bob: User):
+    fill()
+    pass_time(timedelta(minutes=5))
+    answer = ask(basic("bob"))
+
+    assert answer.json()["errors"][0]["code"] == "too_many_requests"
+    assert 9 * 60 <= int(answer["Retry-After"]) <= 10 * 60
+
+
+def test_another_address_is_not_affected(bob: User):
+    fill()
+
+    assert guess("bob", "wrong", THERE) == 401
+    assert guess("bob", PASSWORD, THERE) == 200, "nobody can lock somebody else out"
+
+
+def test_another_account_from_the_same_address_is_not_affected(bob: User, alice: User):
+    fill()
+
+    assert guess("alice", PASSWORD) == 200
+
+
+def test_all_doors_count_together(bob: User, client: Client):
+    fill(count=4)
+    assert [api_key("bob", f"wrong {n}", REMOTE_ADDR=HERE).status_code for n in range(3)] == [401] * 3
+    sent = {"login": "bob", "password": "wrong"}
+    assert [client.post("/login/", sent, REMOTE_ADDR=HERE).status_code for _ in range(3)] == [401] * 3
+
+    assert guess("bob", PASSWORD) == 429
+    assert api_key("bob", REMOTE_ADDR=HERE).status_code == 429
+    assert client.post("/login/", {**sent, "password": PASSWORD}, REMOTE_ADDR=HERE).status_code == 429
+
+
+def test_success_clears_the_account_from_this_address(bob: User):
+    fill(count=MOST_PER_PAIR - 1)
+    assert guess("bob", PASSWORD) == 200
+    forget()
+
+    fill()
+
+
+def test_success_does_not_clear_what_the_address_did_to_others(bob: User):
+    fill("nobody", count=7)
+    assert guess("bob", PASSWORD) == 200
+
+    assert FailedAttempts.objects.get(key=Attempt("", HERE).address_key).count == 7
+
+
+def test_a_hundred_wrong_passwords_close_the_address(bob: User):
+    for number in range(MOST_PER_ADDRESS // MOST_PER_PAIR):
+        fill(f"stranger {number}")
+
+    assert guess("bob", PASSWORD) == 429
+    assert guess("bob", PASSWORD, THERE) == 200
+
+
+def test_what_is_refused_is_not_counted(bob: User, alice: User):
+    """A script that goes on with one old password must not close its address to everybody behind it."""
+    fill()
+    assert {guess("bob", "wrong") for _ in range(MOST_PER_ADDRESS)} == {429}
+
+    assert guess("alice", PASSWORD) == 200
+    assert FailedAttempts.objects.get(key=Attempt("bob", HERE).pair_key).count == MOST_PER_PAIR
+
+
+def test_the_window_ends_after_fifteen_minutes(bob: User):
+    fill()
+    pass_time(WINDOW - timedelta(seconds=5))
+    assert guess("bob", PASSWORD) == 429
+
+    pass_time(timedelta(seconds=6))
+    assert guess("bob", "wrong") == 401
+    assert guess("bob", PASSWORD) == 200
+
+
+def test_a_new_window_counts_from_one(bob: User):
+    fill()
+    pass_time(WINDOW + timedelta(seconds=1))
+    fill()
+
+    assert guess("bob", PASSWORD) == 429
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+    ],
+)
+def test_an_ipv6_caller_is_a_network_and_a_mapped_one_is_ipv4(bob: User, first: str, second: str, together: bool):
+    fill(address=first)
+
+    assert guess("bob", "wrong", second) == (429 if together else 401)
+
+
+def test_an_address_that_a_caller_makes_up_does_not_count(bob: User):
+    for number in range(10):
+        made_up = {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": f"for=198.51.100.{number}"}
+        assert ask({**basic("bob", f"wrong {number}"), **made_up}).status_code == 401
+
+    assert ask({**basic("bob"), "X-Forwarded-For": "198.51.100.99", "X-Real-IP": "198.51.100.99"}).status_code == 429
+
+
+def test_behind_a_trusted_proxy_each_caller_has_an_own_count(bob: User, settings: Any):
+    settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"),)
+
+    def through_proxy(caller: str, password: str, proxy: str = "10.0.0.1") -> int:
+        answer = ask({**basic("bob", password), "X-Forwarded-For": f"198.51.100.1, {caller}"}, address=proxy)
+        return int(answer.status_code)
+
+    assert [through_proxy(HERE, f"wrong {number}") for number in range(11)] == [401] * 10 + [429]
+    assert through_proxy(HERE, PASSWORD, proxy="::ffff:10.0.0.1") == 429, "a mapped address is that proxy too"
+    assert through_proxy(THERE, PASSWORD) == 200
+
+
+def test_an_unreadable_address_counts_as_one(bob: User):
+    fill(address="")
+
+    assert guess("bob", PASSWORD, "") == 429
+
+
+def test_spellings_of_a_login_count_together_where_case_does_not(bob: User):
+    properties.put(properties.CASE_SENSITIVE, "false")
+    fill("bob", count=5)
+    fill("BOB", count=5)
+
+    assert guess("Bob", PASSWORD) == 429
+
+
+def test_where_case_counts_another_spelling_is_another_account(bob: User):
+    """Else whoever has the account BOB could clear what is counted against bob, and guess on."""
+    make_user("BOB")
+    fill("bob", count=9)
+    assert guess("BOB", PASSWORD) == 200
+
+    fill("bob", count=1)
+    assert guess("bob", PASSWORD) == 429
+
+
+def test_no_login_or_address_is_kept(bob: User):
+    fill(count=2)
+
+    assert FailedAttempts.objects.count() == 2
+    for row in FailedAttempts.objects.all():
+        assert len(row.key) == 64 and "bob" not in str(row) and HERE not in str(row)

@@ -1,0 +1,60 @@
+"""However many guesses come at once, ten are checked."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from accounts.models import FailedAttempts, User
+from tests.accounts.callers import guess
+from tests.conftest import PASSWORD, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+AT_ONCE = 30
+
+
+def all_at_once(guesses: list[tuple[str, str]]) -> Counter[int]:
+    together = threading.Barrier(len(guesses))
+
+    def one(pair: tuple[str, str]) -> int:
+        together.wait()
+        try:
+            return guess(*pair)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(guesses)) as threads:
+        return Counter(threads.map(one, guesses))
+
+
+def test_of_thirty_different_guesses_ten_are_checked(checked: list[str]):
+    make_user("bob")
+
+    assert all_at_once([("bob", f"wrong {number}") for number in range(AT_ONCE)]) == {401: 10, 429: 20}
+    assert len(checked) == 10
+
+
+def test_of_thirty_equal_guesses_ten_are_checked(checked: list[str]):
+    make_user("bob")
+
+    assert all_at_once([("bob", "wrong")] * AT_ONCE) == {401: 10, 429: 20}
+    assert len(checked) == 10
+
+
+def test_thirty_right_ones_are_checked_once_and_all_pass(checked: list[str]):
+    """A script that starts many requests at once does not meet a limit made for guessing."""
+    make_user("bob")
+
+    assert all_at_once([("bob", PASSWORD)] * AT_ONCE) == {200: AT_ONCE}
+    assert len(checked) == 1
+
+
+def test_right_and_wrong_ones_together_leave_no_debt(checked: list[str]):
+    make_user("bob")
+    User.objects.create_user("carol", PASSWORD)
+    found = all_at_once([("bob", PASSWORD), ("carol", "wrong")] * (AT_ONCE // 2))
+
+    assert found == {200: 15, 401: 10, 429: 5}
+    assert sorted(FailedAttempts.objects.values_list("count", flat=True)) == [10, 10], "carol's, and the address's"

@@ -1,0 +1,114 @@
+"""Basic credentials: what is accepted, and what is refused without harm."""
+
+import base64
+import time
+from typing import Any
+
+import pytest
+
+from accounts.models import FailedAttempts, User
+from tests.accounts.callers import ask, basic
+from tests.conftest import PASSWORD, make_user
+
+
+def encoded(pair: bytes) -> str:
+    return base64.b64encode(pair).decode()
+
+
+RIGHT = encoded(f"bob:{PASSWORD}".encode())
+
+MALFORMED = {
+    "nothing after the scheme": "Basic",
+    "only spaces": "Basic    ",
+    "no colon": "Basic " + encoded(b"bob"),
+    "no login": "Basic " + encoded(f":{PASSWORD}".encode()),
+    "no password": "Basic " + encoded(b"bob:"),
+    "not base64": "Basic !!!!",
+    "base64 without its end": "Basic " + RIGHT.rstrip("=")[:-1],
+    "base64 with more behind it": f"Basic {RIGHT} x",
+    "not ASCII": f"Basic {RIGHT}\xe9",
+    "not UTF-8 inside": "Basic " + encoded(b"bob:\xff\xfe"),
+    "NUL in the password": "Basic " + encoded(f"bob:{PASSWORD}\x00".encode()),
+    "NUL in the login": "Basic " + encoded(f"bob\x00:{PASSWORD}".encode()),
+    "a scheme of its own": f"Basics {RIGHT}",
+    "a tab after the scheme": f"Basic\t{RIGHT}",
+    "another scheme": f"Digest {RIGHT}",
+    "no scheme": RIGHT,
+}
+
+
+@pytest.mark.parametrize("header", MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_pair_of_login_and_password_is_refused(bob: User, header: str):
+    assert ask({"Authorization": header}).status_code == 401
+    assert not FailedAttempts.objects.exists(), "nothing was checked, so nothing counts"
+
+
+def test_the_right_password_is_accepted(bob: User):
+    assert ask(basic("bob")).json()["login"] == "bob"
+
+
+@pytest.mark.parametrize("scheme", ["basic", "BASIC", "bAsIc"])
+def test_the_case_of_the_scheme_does_not_count(bob: User, scheme: str):
+    assert ask({"Authorization": f"{scheme} {RIGHT}"}).status_code == 200
+
+
+@pytest.mark.parametrize("password", [":", "a:b:c:", "pass wörd ключ 🔑", " spaces around ", "ends in colon:"])
+def test_a_password_may_hold_colons_spaces_and_any_language(bob: User, password: str):
+    bob.change_password(password)
+
+    assert ask(basic("bob", password)).status_code == 200
+    assert ask(basic("bob", password + "x")).status_code == 401
+
+
+def test_a_login_in_any_language_is_accepted(db: None):
+    make_user("ボブ@example.com")
+
+    assert ask(basic("ボブ@example.com")).json()["login"] == "ボブ@example.com"
+
+
+@pytest.mark.parametrize(("login", "password"), [("bob", "wrong"), ("nobody", PASSWORD), ("bob ", PASSWORD)])
+def test_a_wrong_password_or_login_is_refused(bob: User, login: str, password: str):
+    assert ask(basic(login, password)).status_code == 401
+
+
+def test_an_inactive_user_is_refused(db: None):
+    make_user("gone", active=False)
+
+    assert ask(basic("gone")).status_code == 401
+
+
+def test_a_user_without_password_is_refused(db: None):
+    user = User.objects.create_user("keyless")
+
+    assert not user.has_usable_password()
+    for password in ("", "!", user.password):
+        assert ask(basic("keyless", password)).status_code == 401
+
+
+def test_a_header_of_4096_bytes_is_read_and_a_longer_one_is_not(bob: User):
+    head = f"Basic {RIGHT}"
+
+    assert ask({"Authorization": head + " " * (4096 - len(head))}).status_code == 200
+    assert ask({"Authorization": head + " " * (4097 - len(head))}).status_code == 401
+
+
+def test_a_password_of_a_megabyte_is_refused_unread(bob: User, monkeypatch: Any):
+    from accounts import passwords
+
+    monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("it was hashed"))
+    started = time.monotonic()
+
+    assert ask(basic("bob", "x" * 1024 * 1024)).status_code == 401
+    assert time.monotonic() - started < 1
+
+
+def test_the_longest_password_that_can_be_set_fits_into_the_header(db: None):
+    from accounts.authentication import LONGEST_HEADER
+    from accounts.passwords import LONGEST_NEW
+
+    login, password = "🔑" * 150, "🔑" * LONGEST_NEW
+    User.objects.create_user(login, password)
+    header = basic(login, password)
+
+    assert len(header["Authorization"]) <= LONGEST_HEADER
+    assert ask(header).status_code == 200

@@ -1,0 +1,107 @@
+"""Bearer credentials: an access key, in the one place where it may stand."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, User
+from tests.accounts.callers import ME, ask, basic, bearer, later
+
+
+@pytest.fixture
+def key(bob: User) -> str:
+    return keys.make(bob, "script", expires_at=None)
+
+
+def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert ask({"Authorization": f"{scheme} {key}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda key: "",
+        lambda key: key[:-1],
+        lambda key: key + "x",
+        lambda key: key.swapcase(),
+        lambda key: key.removeprefix("sb_"),
+        lambda key: "sb_",
+        lambda key: key[:9],
+        lambda key: f'"{key}"',
+        lambda key: key + "é",
+        lambda key: key + "x" * 5000,
+        lambda key: keys.digest(key),
+        lambda key: "sb_" + keys.digest(key),
+    ],
+)
+def test_what_is_not_the_whole_key_is_refused(key: str, change: Any):
+    assert ask(bearer(change(key))).status_code == 401
+
+
+def test_a_key_in_the_query_is_not_accepted(key: str, client: Client):
+    for name in ("access_token", "token", "key", "auth_key", "api_key", "authorization"):
+        assert client.get(ME, {name: key}).status_code == 401
+
+
+def test_a_key_in_the_body_is_not_accepted(key: str, client: Client):
+    for name in ("access_token", "token", "key", "auth_key"):
+        form = client.generic("GET", ME, f"{name}={key}", content_type="application/x-www-form-urlencoded")
+        json = client.generic("GET", ME, f'{{"{name}": "{key}"}}', content_type="application/json")
+        assert (form.status_code, json.status_code) == (401, 401)
+
+
+def test_a_key_in_a_cookie_or_another_header_is_not_accepted(key: str, client: Client):
+    client.cookies["servicebase_session"] = key
+
+    assert client.get(ME, headers={"X-Api-Key": key, "Proxy-Authorization": f"Bearer {key}"}).status_code == 401
+
+
+def test_a_key_is_no_password(key: str, bob: User):
+    assert ask(basic("bob", key)).status_code == 401
+    assert ask(basic("", key)).status_code == 401
+    assert ask(basic(key, "x")).status_code == 401
+
+
+def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):
+    """The web server joins headers of one name by a comma; which one counted would be a guess."""
+    bearing, password = bearer(key)["Authorization"], basic("bob")["Authorization"]
+
+    for first, second in ((bearing, password), (password, bearing), (bearing, bearing), (password, password)):
+        for comma in (",", ", "):
+            assert ask({"Authorization": first + comma + second}).status_code == 401
+
+
+def test_an_expired_key_is_refused(bob: User):
+    expired = keys.make(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    valid = keys.make(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
+
+    assert ask(bearer(expired)).status_code == 401
+    assert ask(bearer(valid)).status_code == 200
+
+
+def test_a_revoked_key_works_no_longer(key: str):
+    assert ask(bearer(key)).status_code == 200
+    AccessKey.objects.get().delete()
+
+    assert ask(bearer(key)).status_code == 401
+
+
+def test_a_key_revoked_in_another_process_works_no_longer_than_a_second(key: str, monkeypatch: Any):
+    assert ask(bearer(key)).status_code == 200
+    # Another process's deletion raises no signal here.
+    AccessKey.objects.all()._raw_delete("default")
+
+    assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
+    monkeypatch.setattr(keys, "time", later(1.0))
+    assert ask(bearer(key)).status_code == 401
+
+
+def test_a_key_of_a_user_who_lost_the_password_still_works(key: str, bob: User):
+    bob.change_password("another horse 43")
+
+    assert ask(bearer(key)).status_code == 200, "named keys stay"

@@ -1,0 +1,142 @@
+"""`manage.py grant`, `password` and `key`: the operator's way, for when nobody gets in."""
+
+import io
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, Role, User, UserRole
+from tests.accounts.callers import ME, ask, bearer, guess, only_key, sign_in
+from tests.conftest import PASSWORD
+
+NEW = "another horse 43"
+
+
+def run(*words: str) -> str:
+    out = io.StringIO()
+    call_command(*words, stdout=out)
+    return out.getvalue()
+
+
+def refused(*words: str) -> str:
+    with pytest.raises(CommandError) as error:
+        run(*words)
+    return str(error.value)
+
+
+def test_grant_gives_a_role(bob: User):
+    assert run("grant", "bob", "admin") == "bob now has the role admin.\n"
+    assert User.objects.get(login="bob").is_superuser
+    assert run("grant", "bob", "admin") == "bob already had the role admin.\n"
+    assert bob.grants.count() == 1
+
+
+def test_grant_wakes_an_inactive_user(bob: User):
+    User.objects.update(active=False)
+
+    assert "was not active and is now" in run("grant", "bob", "admin")
+    assert bob.refreshed().active
+
+
+def test_grant_is_given_by_hand_beside_the_providers(bob: User):
+    """What the provider gave goes with the next sign-in; what the operator gave must not."""
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"), source=UserRole.PROVIDER)
+    run("grant", "bob", "admin")
+
+    assert bob.grants.filter(source=UserRole.MANUAL).exists()
+
+
+@pytest.mark.parametrize("words", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
+def test_somebody_who_is_not_there_is_named(db: None, words: tuple[str, ...]):
+    assert refused(*words) == "There is no user with the login 'nobody'."
+
+
+def test_a_role_that_is_not_there_is_named_with_those_that_are(bob: User):
+    assert refused("grant", "bob", "king") == (
+        "There is no role 'king'; these exist: admin, collection_admin, itil, monitoring, sso_admin"
+    )
+
+
+def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: User, monkeypatch: Any):
+    browser, from_login = sign_in("bob"), keys.make_from_login(bob)
+    named = keys.make(bob, "script", expires_at=None)
+    monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
+    said = run("password", "bob")
+
+    assert said == (
+        "The password of bob is set. Their sessions and everybody's waiting after wrong passwords have ended.\n"
+    )
+    assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
+    assert browser.get(ME).status_code == 401
+    assert [ask(bearer(key)).status_code for key in (from_login, named)] == [401, 200]
+
+
+def test_password_makes_a_random_one_and_prints_it(bob: User):
+    found = re.search(r"It is: (\S{16,})\n", run("password", "bob", "--random"))
+
+    assert found and guess("bob", found.group(1)) == 200
+    assert found.group(1) not in run("password", "bob", "--random")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("", "too short"), ("short", "too short"), ("password123", "too common"), ("x1" * 300, "at most 512")],
+)
+def test_password_refuses_what_the_page_would_refuse(bob: User, monkeypatch: Any, given: str, said: str):
+    monkeypatch.setattr("sys.stdin", io.StringIO(given + "\n"))
+
+    assert said in refused("password", "bob")
+    assert guess("bob", PASSWORD) == 200
+
+
+@pytest.mark.parametrize(("again", "is_set"), [(NEW, True), ("a third horse 44", False)])
+def test_password_asks_twice_at_a_terminal(bob: User, monkeypatch: Any, again: str, is_set: bool):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    answers = [NEW, again]
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: answers.pop(0))
+
+    if is_set:
+        run("password", "bob")
+    else:
+        assert refused("password", "bob") == "The two are not the same."
+    assert guess("bob", NEW) == (200 if is_set else 401)
+
+
+def test_key_prints_a_key_and_nothing_else(bob: User):
+    secret = run("key", "bob", "backup").removesuffix("\n")
+
+    assert ask(bearer(secret)).json()["login"] == "bob"
+    stored = only_key()
+    assert stored.name == "backup"
+    assert abs(stored.expires_at - timezone.now() - timedelta(days=90)) < timedelta(seconds=10)
+
+
+def test_key_takes_a_lifetime_and_roles(alice: User):
+    secret = run("key", "alice", "backup", "--days", "0", "--role", "itil", "--role", "monitoring").strip()
+
+    assert only_key().expires_at is None
+    assert ask(bearer(secret)).json()["roles"] == ["itil", "monitoring"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--role", "king", "--role", "admin"), "There is no role king."),
+        (("--days", "-1"), "--days goes from 0"),
+        (("--days", "999999999"), "--days goes from 0"),
+    ],
+)
+def test_key_refuses_what_cannot_be(alice: User, words: tuple[str, ...], said: str):
+    assert said in refused("key", "alice", "backup", *words)
+    assert said not in refused("key", "alice", "x" * 101)
+    assert not AccessKey.objects.exists()

@@ -1,0 +1,103 @@
+"""A login that does not exist costs the same work as one that does, so that time tells nothing."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import MD5PasswordHasher, PBKDF2PasswordHasher, make_password
+from django.test import Client
+from django.utils.functional import SimpleLazyObject
+
+from accounts import passwords
+from accounts.models import User
+from tests.accounts.callers import api_key, ask, basic, guess, sign_in
+from tests.conftest import make_user
+
+
+@pytest.fixture
+def computed(monkeypatch: Any) -> list[str]:
+    """Every password hash that is computed, with the hasher of the tests, as if the process had just started."""
+    found: list[str] = []
+    real = MD5PasswordHasher.encode
+
+    def noting(self: MD5PasswordHasher, password: str, salt: str) -> str:
+        found.append(password)
+        return real(self, password, salt)
+
+    monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
+    monkeypatch.setattr(MD5PasswordHasher, "encode", noting)
+    return found
+
+
+@pytest.fixture
+def cast(db: None) -> None:
+    make_user("bob")
+    make_user("gone", active=False)
+    User.objects.create_user("keyless")
+
+
+CAST = ["bob", "gone", "keyless", "nobody"]
+
+
+@pytest.mark.parametrize("login", CAST)
+def test_the_first_try_after_a_start_costs_as_much_for_everybody(cast: None, computed: list[str], login: str):
+    guess(login, "wrong")
+
+    assert computed == ["of nobody", "wrong"]
+
+
+@pytest.mark.parametrize("login", CAST)
+def test_each_further_try_costs_one_computation_for_everybody(cast: None, computed: list[str], login: str):
+    guess("somebody else", "wrong")
+    computed.clear()
+
+    guess(login, "wrong")
+    api_key(login, "wrong")
+    Client().post("/login/", {"login": login, "password": "wrong"})
+    assert computed == ["wrong"] * 3
+
+
+@pytest.mark.parametrize("login", CAST)
+def test_after_ten_nothing_is_computed_for_anybody(cast: None, computed: list[str], login: str):
+    for _ in range(10):
+        guess(login, "wrong")
+    computed.clear()
+
+    assert guess(login, "wrong") == 429
+    assert computed == []
+
+
+@pytest.fixture
+def real_hasher(settings: Any, monkeypatch: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
+
+
+def test_with_the_real_hasher_all_doors_work(db: None, real_hasher: None):
+    user = make_user("bob")
+
+    assert user.password.startswith(f"pbkdf2_sha256${PBKDF2PasswordHasher.iterations}$")
+    assert ask(basic("bob")).status_code == 200
+    assert api_key("bob").status_code == 200
+    assert sign_in("bob").get("/account/").status_code == 200
+    assert guess("bob", "wrong") == 401
+
+
+def test_with_the_real_hasher_the_costly_rounds_are_equal(db: None, real_hasher: None, monkeypatch: Any):
+    make_user("bob")
+    str(passwords.NOBODY)
+    rounds: list[int] = []
+    real = hashlib.pbkdf2_hmac
+
+    def noting(name: str, password: bytes, salt: bytes, iterations: int, length: Any = None) -> bytes:
+        rounds.append(iterations)
+        return real(name, password, salt, iterations, length)
+
+    monkeypatch.setattr("django.utils.crypto.hashlib.pbkdf2_hmac", noting)
+    for login in ("bob", "nobody"):
+        assert guess(login, "wrong") == 401
+    assert rounds == [PBKDF2PasswordHasher.iterations] * 2
+
+
+def test_nobody_has_the_password_of_nobody(db: None, computed: list[str]):
+    assert guess("nobody", "of nobody") == 401, "it compares as right, and there is still nobody"

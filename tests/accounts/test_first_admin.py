@@ -1,0 +1,39 @@
+"""The administrator of a new installation, and what every start makes sure of."""
+
+import pytest
+from django.core.management import call_command
+
+from accounts import first_admin
+from accounts.models import Role, User, UserRole
+from system.models import Property
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_first_start_makes_one_and_the_next_none():
+    first_admin.make("admin", lambda: "a long first word")
+    first_admin.make("second", lambda: pytest.fail("it asked for a password"))
+
+    assert list(User.objects.filter(grants__role__name="admin").values_list("login", flat=True)) == ["admin"]
+
+
+def test_who_holds_admin_through_another_role_counts():
+    root = Role(name="root", contains=[Role.objects.get(name="admin").pk])
+    root.save()
+    UserRole.objects.create(user=make_user("alice"), role=root)
+
+    first_admin.make("admin", lambda: pytest.fail("it asked for a password"))
+
+    assert not User.objects.filter(login="admin").exists()
+
+
+def test_a_start_makes_new_properties_and_roles_without_a_migration():
+    make_user("alice", "admin")
+    Property.objects.filter(name="svc.welcome_page.url").delete()
+    Role.objects.filter(name="monitoring").delete()
+
+    call_command("prepare")
+
+    assert Property.objects.filter(name="svc.welcome_page.url").exists()
+    assert Role.objects.filter(name="monitoring").exists()

@@ -1,0 +1,54 @@
+"""Who is there after a new installation: an administrator, and for a first look two demo people."""
+
+from typing import Any
+
+import pytest
+
+from accounts import demo, first_admin
+from accounts.models import Company, Group, User, UserRole
+from tests.accounts.callers import ask, basic, guess
+
+SECRET = "of the first start 42"
+
+
+def never() -> str:
+    pytest.fail("a password was made that nobody will see")
+
+
+def test_the_first_administrator_can_sign_in(db: Any):
+    first_admin.make("root", lambda: SECRET)
+
+    assert ask(basic("root", SECRET)).json()["roles"] == ["admin"]
+
+
+def test_the_second_start_makes_nobody(db: Any):
+    first_admin.make("root", lambda: SECRET)
+    first_admin.make("root", never)
+    first_admin.make("other", never)
+
+    assert User.objects.get().login == "root"
+
+
+def test_a_user_of_that_login_becomes_the_administrator_with_the_own_password(bob: User):
+    before = bob.password
+    first_admin.make("bob", never)
+
+    assert bob.refreshed().password == before
+    assert User.objects.get(login="bob").is_superuser
+
+
+def test_the_demo_people_are_one_who_works_and_one_who_asks(db: Any):
+    demo.make(lambda: SECRET)
+
+    assert ask(basic("demo.agent", SECRET)).json()["roles"] == ["itil"]
+    assert ask(basic("demo.user", SECRET)).json()["roles"] == []
+    assert not UserRole.objects.filter(role__name="admin").exists()
+
+
+def test_the_demo_is_made_once(db: Any):
+    demo.make(lambda: SECRET)
+    User.objects.get(login="demo.user").delete()
+    demo.make(never)
+
+    assert guess("demo.user", SECRET) == 401
+    assert (User.objects.count(), Group.objects.count(), Company.objects.count()) == (1, 1, 1)

@@ -1,0 +1,153 @@
+"""Changes of people leave history and, when deleted, a log entry; neither ever holds a secret."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test import Client
+
+from accounts import keys
+from accounts.models import AccessKey, Group, Role, User, UserGroup, UserRole
+from system.models import DeletionLogEntry
+from system.record import Record
+from tests.accounts.admin_forms import change, users
+from tests.accounts.callers import sign_in
+from tests.conftest import PASSWORD
+
+
+def everything_in(model: Any) -> str:
+    """All rows of a table as text, columns that the model does not know included."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{model._meta.db_table}\" AS stored"
+        )
+        return str(cursor.fetchone()[0])
+
+
+HISTORIES = [model for model in apps.get_models() if hasattr(model, "history_type")]
+
+
+def test_a_change_says_what_and_by_whom(as_alice: Client, alice: User, bob: User):
+    change(as_alice, bob, first_name="Bob")
+    first, second = bob.history.order_by("history_id")
+
+    assert (first.history_type, second.history_type) == ("+", "~")
+    assert second.history_user_id == alice.pk
+    assert [(delta.field, delta.old, delta.new) for delta in second.diff_against(first).changes] == [
+        ("first_name", "", "Bob")
+    ]
+
+
+def test_grants_and_memberships_have_history(as_alice: Client, alice: User, bob: User):
+    change(as_alice, bob, give=("itil",))
+    change(as_alice, bob, take=("itil",))
+    UserGroup.objects.create(user=bob, group=Group.objects.create(name="Desk"))
+
+    entries = UserRole.history.filter(user_id=bob.pk).order_by("history_id")
+    assert list(entries.values_list("history_type", "history_user_id")) == [("+", alice.pk), ("-", alice.pk)]
+    assert UserGroup.history.count() == Group.history.count() == 1
+
+
+def test_the_history_of_a_user_knows_no_password(bob: User):
+    bob.change_password("another horse 43")
+    sign_in("bob", "another horse 43")
+    columns = {field.name for field in User.history.model._meta.get_fields()}
+
+    assert "password" not in columns and "last_login" not in columns
+    assert "login" in columns
+
+
+@pytest.mark.parametrize("model", HISTORIES, ids=lambda model: model.__name__)
+def test_no_history_has_a_column_for_a_secret(model: Any):
+    secrets = set(getattr(model.instance_type, "secret_columns", ()))
+
+    assert not {field.name for field in model._meta.get_fields()} & {*secrets, "password", "digest"}
+
+
+def test_there_are_histories():
+    assert len(HISTORIES) >= 6
+
+
+def test_a_deleted_user_is_logged_without_password(as_alice: Client, alice: User, bob: User):
+    hashed = bob.password
+    as_alice.post(users(bob.pk, "delete"), {"post": "yes"})
+    entry = DeletionLogEntry.objects.get(table="user")
+
+    assert (entry.record_id, entry.display_value, entry.deleted_by) == (bob.pk, "bob", alice.pk)
+    assert entry.payload["login"] == "bob" and "password" not in entry.payload
+    assert hashed not in everything_in(DeletionLogEntry)
+
+
+def test_what_goes_with_a_user_is_logged_too(bob: User):
+    keys.make(bob, "script", expires_at=None)
+    keys.make_from_login(bob)
+    digests = list(AccessKey.objects.values_list("digest", flat=True))
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
+    sign_in("bob")
+    bob.delete()
+
+    assert sorted(DeletionLogEntry.objects.values_list("table", flat=True)) == [
+        "accounts_access_key",
+        "sys_user_role",
+        "user",
+    ]
+    stored = everything_in(DeletionLogEntry)
+    assert '"script"' in stored
+    assert not [digest for digest in digests if digest in stored]
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in apps.get_models() if issubclass(model, Record)], ids=lambda model: model._meta.label
+)
+def test_no_payload_holds_a_secret_column(model: type[Record]):
+    found = Record.payload(model()).keys()
+
+    assert not found & {*model.secret_columns, "password", "digest"}
+    assert "sys_id" in found
+
+
+def test_a_revoked_key_is_logged_with_its_first_characters_alone(as_bob: Client, bob: User):
+    secret = keys.make(bob, "script", expires_at=None)
+    key = AccessKey.objects.get()
+    as_bob.post(f"/account/keys/{key.pk}/revoke/")
+    entry = DeletionLogEntry.objects.get()
+
+    assert (entry.display_value, entry.deleted_by) == (f"script ({secret[:9]}…)", bob.pk)
+    assert key.digest not in str(entry.payload) and secret not in str(entry.payload)
+
+
+def test_the_pages_of_history_show_no_password(as_alice: Client, bob: User):
+    change(as_alice, bob, first_name="Bob")
+    as_alice.post(users(bob.pk, "password"), {"usable_password": "true", "password1": PASSWORD, "password2": PASSWORD})
+    entry = bob.history.latest("history_id").history_id
+    for address in (users(bob.pk, "history"), users(bob.pk, "history", str(entry))):
+        page = as_alice.get(address)
+        assert page.status_code == 200
+        assert bob.refreshed().password not in page.content.decode()
+        assert bob.password.rpartition("$")[2] not in page.content.decode()
+
+
+@pytest.mark.parametrize("sent", [{"login": "bob", "active": "on"}, {"login": "taken"}, {"_change_history": "1"}, {}])
+def test_an_old_state_is_never_brought_back(as_alice: Client, alice: User, bob: User, sent: dict[str, str]):
+    """The button is hidden; the address must refuse too: it knows none of the checks of the real page."""
+    change(as_alice, bob, first_name="Bob")
+    oldest = bob.history.earliest("history_id").history_id
+    for user, entry in ((bob, oldest), (alice, alice.history.earliest("history_id").history_id)):
+        before = User.objects.values().get(pk=user.pk)
+        assert as_alice.post(users(user.pk, "history", str(entry)), sent).status_code == 403
+        assert User.objects.values().get(pk=user.pk) == before
+
+
+def test_the_pages_of_history_outlive_the_user(as_alice: Client, bob: User):
+    entry = bob.history.earliest("history_id").history_id
+    pk = bob.pk
+    bob.delete()
+
+    assert as_alice.get(users(pk, "history")).status_code in (200, 404)
+    assert as_alice.get(users(pk, "history", str(entry))).status_code in (200, 404)
+
+
+@pytest.mark.parametrize("entry", ["x", "999999999999999999999", "-1", "0"])
+def test_an_entry_that_is_not_there_is_no_fault(as_alice: Client, bob: User, entry: str):
+    assert as_alice.get(users(bob.pk, "history", entry)).status_code == 404

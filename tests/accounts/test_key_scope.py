@@ -1,0 +1,148 @@
+"""What a key may do is what the key and its user both may, at the time of the request."""
+
+import itertools
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+from hypothesis.extra.django import TestCase
+
+from accounts import keys
+from accounts.models import AccessKey, Role, User, UserRole
+from tests.accounts.callers import ask, bearer
+from tests.conftest import make_user
+
+ROLES = [f"r{number}" for number in range(5)]
+ids = itertools.count()
+subsets = some.lists(some.sampled_from(range(len(ROLES))), unique=True, max_size=3)
+graphs = some.lists(subsets, min_size=len(ROLES), max_size=len(ROLES))
+
+
+def roles_of(key: str) -> set[str]:
+    keys.REMEMBERED.forget()
+    answer = ask(bearer(key))
+    assert answer.status_code == 200
+    return set(answer.json()["roles"])
+
+
+def grant(user: User, *roles: Role) -> None:
+    for role in roles:
+        UserRole.objects.create(user=user, role=role)
+
+
+def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
+    """The plain definition: walk until nothing new is found."""
+    found: set[int] = set()
+    front = set(start)
+    while front:
+        found |= front
+        front = {child for each in front for child in graph[each]} - found
+    return {ROLES[each] for each in found}
+
+
+class Law(TestCase):
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(graph=graphs, held=subsets, scope=subsets, taken=subsets)
+    def test_the_right_is_that_of_the_key_and_of_the_user(
+        self, graph: list[list[int]], held: list[int], scope: list[int], taken: list[int]
+    ):
+        """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
+        made = [Role.objects.create(name=name) for name in ROLES]
+        for role, contained in zip(made, graph, strict=True):
+            Role.objects.filter(pk=role.pk).update(contains=[made[each].pk for each in contained])
+        user = User.objects.create_user(f"user{next(ids)}")
+        grant(user, *(made[each] for each in held))
+        key = keys.make(user, "script", expires_at=None, scope=[made[each].pk for each in scope])
+
+        def expected(holding: list[int]) -> set[str]:
+            of_user = reachable(graph, holding)
+            return of_user & reachable(graph, scope) if scope else of_user
+
+        assert roles_of(key) == expected(held)
+        UserRole.objects.filter(user=user, role__in=[made[each] for each in taken]).delete()
+        assert roles_of(key) == expected([each for each in held if each not in taken])
+
+
+def test_a_key_of_an_administrator_acts_as_its_scope_alone(alice: User):
+    itil = Role.objects.get(name="itil")
+
+    assert roles_of(keys.make(alice, "all", expires_at=None)) == {"admin"}
+    assert roles_of(keys.make(alice, "narrow", expires_at=None, scope=[itil.pk])) == {"itil"}
+
+
+def test_a_key_scoped_to_admin_gives_nobody_admin(bob: User):
+    scope = [Role.objects.get(name="admin").pk]
+
+    assert roles_of(keys.make(bob, "script", expires_at=None, scope=scope)) == set()
+
+
+def test_a_narrowed_administrator_is_none(alice: User):
+    key = keys.make(alice, "narrow", expires_at=None, scope=[Role.objects.get(name="itil").pk])
+    user: Any = keys.owner(key)
+
+    assert not user.is_superuser and not user.is_staff and not user.has_role("sso_admin")
+    assert user.has_role("itil")
+
+
+def test_narrowing_by_one_key_leaves_the_users_other_keys_alone(sonja: User):
+    itil = Role.objects.get(name="itil")
+    narrow = keys.make(sonja, "narrow", expires_at=None, scope=[itil.pk])
+    whole = keys.make(sonja, "whole", expires_at=None)
+
+    for _ in range(2):
+        assert ask(bearer(narrow)).json()["roles"] == []
+        assert ask(bearer(whole)).json()["roles"] == ["sso_admin"]
+
+
+def test_a_role_given_later_is_in_the_key_too(bob: User):
+    itil = Role.objects.get(name="itil")
+    key = keys.make(bob, "script", expires_at=None, scope=[itil.pk])
+    assert roles_of(key) == set()
+
+    grant(bob, itil)
+    assert roles_of(key) == {"itil"}
+
+
+def test_a_role_taken_in_this_process_counts_in_the_next_request(sonja: User):
+    key = keys.make(sonja, "script", expires_at=None)
+    assert ask(bearer(key)).json()["roles"] == ["sso_admin"]
+    sonja.grants.all().delete()
+
+    assert ask(bearer(key)).json()["roles"] == []
+
+
+def test_a_deleted_role_goes_from_the_scopes(db: None):
+    user, gone, stays = make_user("dora"), Role.objects.create(name="gone"), Role.objects.create(name="stays")
+    grant(user, gone, stays)
+    key = keys.make(user, "both", expires_at=None, scope=[gone.pk, stays.pk])
+    gone.delete()
+
+    assert roles_of(key) == {"stays"}
+    assert AccessKey.objects.get().scope == [stays.pk]
+
+
+def test_a_key_scoped_only_to_a_deleted_role_is_deleted_and_not_unlimited(alice: User):
+    gone = Role.objects.create(name="gone")
+    once = keys.make(alice, "only", expires_at=None, scope=[gone.pk])
+    twice = keys.make(alice, "only", expires_at=None, scope=[gone.pk, gone.pk])
+    gone.delete()
+
+    assert [ask(bearer(key)).status_code for key in (once, twice)] == [401, 401]
+    assert not AccessKey.objects.exists()
+
+
+def test_when_all_roles_of_a_scope_are_deleted_together_the_key_goes_too(alice: User):
+    both = [Role.objects.create(name=name) for name in ("one", "two")]
+    key = keys.make(alice, "both", expires_at=None, scope=[role.pk for role in both])
+    Role.objects.filter(name__in=["one", "two"]).delete()
+
+    assert ask(bearer(key)).status_code == 401
+
+
+def test_a_role_deleted_past_the_model_leaves_a_key_for_nothing(alice: User):
+    """By SQL no rule of ours runs; still the key must not become one for everything."""
+    gone = Role.objects.create(name="gone")
+    key = keys.make(alice, "only", expires_at=None, scope=[gone.pk])
+    Role.objects.filter(pk=gone.pk)._raw_delete("default")
+
+    assert roles_of(key) == set()

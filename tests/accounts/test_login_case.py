@@ -1,0 +1,105 @@
+"""Whether the case of a login counts: the property `svc.login.username.sensitivity.enabled`."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from system import properties
+from tests.accounts.callers import ME, api_key, ask, basic
+from tests.conftest import PASSWORD, make_user
+
+
+@pytest.fixture
+def case_does_not_count(db: None) -> None:
+    properties.put(properties.CASE_SENSITIVE, "false")
+
+
+def by_basic(login: str) -> str | None:
+    found: str | None = ask(basic(login)).json().get("login")
+    return found
+
+
+def by_api(login: str) -> str | None:
+    answer = api_key(login)
+    key = answer.json()["data"]["auth_key"] if answer.status_code == 200 else ""
+    found: str | None = ask({"Authorization": f"Bearer {key}"}).json().get("login")
+    return found
+
+
+def by_page(login: str) -> str | None:
+    browser = Client()
+    browser.post("/login/", {"login": login, "password": PASSWORD})
+    found: str | None = browser.get(ME).json().get("login")
+    return found
+
+
+Door = Callable[[str], str | None]
+doors = pytest.mark.parametrize("door", [by_basic, by_api, by_page])
+
+
+@doors
+def test_case_counts_unless_said_otherwise(bob: User, door: Door):
+    assert door("bob") == "bob"
+    assert door("Bob") is None
+    assert door("BOB") is None
+
+
+@doors
+def test_where_it_does_not_count_any_spelling_signs_in(bob: User, case_does_not_count: None, door: Door):
+    assert [door(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
+
+
+@doors
+def test_of_two_that_differ_in_case_the_one_as_spelled_signs_in(bob: User, case_does_not_count: None, door: Door):
+    make_user("BOB")
+
+    assert door("bob") == "bob"
+    assert door("BOB") == "BOB"
+
+
+@doors
+def test_a_third_spelling_of_two_is_nobody(bob: User, case_does_not_count: None, door: Door):
+    """Else one of them could act as the other."""
+    make_user("BOB")
+
+    assert door("Bob") is None
+
+
+def test_case_is_folded_in_any_language(case_does_not_count: None):
+    make_user("Ünsal")
+
+    assert by_basic("ünsal") == by_basic("ÜNSAL") == "Ünsal"
+
+
+@pytest.mark.parametrize(("stored", "tried"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("rené", "rene\u0301")])
+def test_letters_that_only_look_alike_are_not_merged(case_does_not_count: None, stored: str, tried: str):
+    make_user(stored)
+
+    assert by_basic(tried) is None
+
+
+def test_the_property_is_in_force_at_once_in_this_process(bob: User):
+    assert by_basic("BOB") is None
+    properties.put(properties.CASE_SENSITIVE, "false")
+    assert by_basic("BOB") == "bob"
+    properties.put(properties.CASE_SENSITIVE, "true")
+    assert by_basic("BOB") is None
+
+
+def test_logins_are_unique_as_spelled(bob: User):
+    from django.core.exceptions import ValidationError
+
+    User(login="BOB", password="!").full_clean()
+    with pytest.raises(ValidationError, match="taken"):
+        User(login="bob", password="!").full_clean()
+
+
+@pytest.mark.parametrize("login", ["", " bob", "bob ", "b:ob", "bo\nb", "bo\x00b", "bo\u200bb", "bo\u202eb", "b" * 151])
+def test_a_login_that_could_be_taken_for_another_is_refused(db: None, login: str):
+    from django.core.exceptions import ValidationError
+
+    with pytest.raises(ValidationError) as error:
+        User(login=login, password="!").full_clean()
+    assert error.value.message_dict.keys() == {"login"}

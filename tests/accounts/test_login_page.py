@@ -1,0 +1,203 @@
+"""`/login/`: signing in by password."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import Session, User
+from tests.accounts.callers import ME, guess, sign_in
+from tests.conftest import PASSWORD
+
+RIGHT = {"login": "bob", "password": PASSWORD}
+
+ELSEWHERE = [
+    "//evil.example",
+    "///evil.example",
+    "////evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "\\/evil.example",
+    "https:evil.example",
+    "https:/evil.example",
+    "https://evil.example/",
+    "http://testserver/",
+    "HTTP://evil.example",
+    "javascript:alert(1)",
+    " javascript:alert(1)",
+    "data:text/html,x",
+    "\t//evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "/\r\n/evil.example",
+    "\x00//evil.example",
+    "\x01//evil.example",
+    " //evil.example",
+    "//[",
+    "http://[::1",
+    "evil.example",
+    "admin/",
+    "?next=x",
+    "//evil.example@testserver/",
+    "/" + "x" * 5000,
+]
+HERE = ["/account/", "/admin/accounts/user/?q=a&o=1", "/account/#keys", "/a//b", "/ü?ü=ü", "/@evil.example", "/a:b"]
+
+
+def test_the_page_is_shown(client: Client, db: None):
+    page = client.get("/login/")
+
+    assert page.status_code == 200
+    assert b'name="login"' in page.content and b'type="password"' in page.content
+
+
+def test_the_right_password_signs_in(client: Client, bob: User):
+    answer = client.post("/login/", RIGHT)
+
+    assert (answer.status_code, answer["Location"]) == (302, "/")
+    assert client.get(ME).json()["login"] == "bob"
+
+
+def test_a_wrong_one_shows_the_page_again_with_401(client: Client, bob: User):
+    page = client.post("/login/", {**RIGHT, "password": "wrong-canary", "next": "/account/"})
+
+    assert page.status_code == 401
+    assert b"Login or password is wrong" in page.content
+    assert b'value="bob"' in page.content and b'value="/account/"' in page.content
+    assert b"canary" not in page.content
+    assert client.get(ME).status_code == 401
+
+
+@pytest.mark.parametrize("sent", [{}, {"login": "bob"}, {"password": PASSWORD}, {**RIGHT, "login": "b" * 2000}])
+def test_a_form_that_is_not_filled_is_400(client: Client, bob: User, sent: dict[str, str]):
+    assert client.post("/login/", sent).status_code == 400
+
+
+def test_a_nul_in_the_form_is_400(client: Client, bob: User):
+    assert client.post("/login/", {**RIGHT, "login": "bob\x00"}).status_code == 400
+    assert client.post("/login/", {**RIGHT, "password": PASSWORD + "\x00"}).status_code == 400
+
+
+def test_bytes_that_are_no_text_sign_nobody_in(client: Client, bob: User):
+    body = b"login=bob&password=%ff%fe%ed%a0%80"
+
+    assert client.post("/login/", body, content_type="application/x-www-form-urlencoded").status_code == 401
+
+
+def test_after_ten_wrong_ones_the_page_says_so_with_429(client: Client, bob: User):
+    for number in range(10):
+        guess("bob", f"wrong {number}", address="127.0.0.1")
+    page = client.post("/login/", RIGHT)
+
+    assert page.status_code == 429
+    assert 0 < int(page["Retry-After"]) <= 900
+    assert b"Too many failed attempts" in page.content
+    assert client.get(ME).status_code == 401
+
+
+@pytest.mark.parametrize("wanted", ELSEWHERE)
+def test_nobody_is_sent_elsewhere(client: Client, bob: User, wanted: str):
+    assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == "/"
+    assert client.get("/login/", {"next": wanted})["Location"] == "/", "signed in already"
+
+
+def test_an_encoded_tab_before_the_slashes_does_not_help(client: Client, bob: User):
+    client.post("/login/", RIGHT)
+
+    assert client.get("/login/?next=%09//evil.example")["Location"] == "/"
+    assert client.get("/login/?next=/%09/evil.example")["Location"] == "/"
+
+
+@pytest.mark.parametrize("wanted", HERE)
+def test_a_path_of_this_service_is_where_one_goes_on(client: Client, bob: User, wanted: str):
+    from django.utils.encoding import iri_to_uri
+
+    assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == iri_to_uri(wanted)
+
+
+def test_the_page_hands_the_wish_on_and_escapes_it(client: Client, db: None):
+    page = client.get("/login/", {"next": '/a"><script>'})
+
+    assert b"<script>" not in page.content.replace(b"<script src", b"")
+    assert b"/a&quot;&gt;" in page.content
+
+
+def test_who_is_signed_in_goes_on(as_bob: Client):
+    assert as_bob.get("/login/", {"next": "/account/"})["Location"] == "/account/"
+    assert as_bob.get("/login/")["Location"] == "/"
+
+
+def test_signing_in_without_the_token_of_the_page_is_refused(bob: User):
+    strict = Client(enforce_csrf_checks=True)
+
+    assert strict.post("/login/", RIGHT).status_code == 403
+    assert strict.get(ME).status_code == 401
+
+
+def test_signing_in_with_it_works(bob: User):
+    strict = Client(enforce_csrf_checks=True)
+    strict.get("/login/")
+    token = strict.cookies["servicebase_csrf"].value
+
+    assert strict.post("/login/", {**RIGHT, "csrfmiddlewaretoken": token}).status_code == 302
+
+
+def test_a_session_known_before_is_worth_nothing_after(bob: User):
+    """Session fixation: who planted a cookie in a browser must not be signed in with it."""
+    planted = Client()
+    planted.session.save()  # a session that an attacker got from the server
+    victim = Client()
+    victim.cookies["servicebase_session"] = planted.cookies["servicebase_session"].value
+    victim.post("/login/", RIGHT)
+
+    assert victim.get(ME).json()["login"] == "bob"
+    assert victim.cookies["servicebase_session"].value != planted.cookies["servicebase_session"].value
+    assert planted.get(ME).status_code == 401
+
+
+def test_an_invented_session_is_never_taken_over(bob: User):
+    client = Client()
+    client.cookies["servicebase_session"] = "a" * 32
+    client.post("/login/", RIGHT)
+
+    assert client.cookies["servicebase_session"].value != "a" * 32
+
+
+def test_signing_in_as_another_keeps_nothing_of_the_first(bob: User, alice: User):
+    browser = sign_in("bob")
+    session = browser.session
+    session["left behind"] = "of bob"
+    session.save()
+    browser.post("/login/", {"login": "alice", "password": PASSWORD})
+
+    assert browser.get(ME).json()["login"] == "alice"
+    assert "left behind" not in browser.session
+    assert not Session.objects.filter(user=bob).exists()
+
+
+def test_the_cookie_is_for_the_server_alone(client: Client, bob: User):
+    cookie = client.post("/login/", RIGHT).cookies["servicebase_session"]
+
+    assert cookie["httponly"] and cookie["samesite"] == "Lax"
+    assert cookie["max-age"] == 12 * 60 * 60
+
+
+def test_signing_in_is_noted_but_no_change_of_the_user(client: Client, bob: User):
+    before = User.objects.values("sys_version", "sys_updated_at").get()
+    client.post("/login/", RIGHT)
+
+    assert bob.refreshed().last_login is not None
+    assert User.objects.values("sys_version", "sys_updated_at").get() == before
+    assert bob.history.count() == 1, "made once, changed never"
+
+
+def test_the_admin_has_no_sign_in_of_its_own(client: Client, alice: User):
+    wanted = "/admin/accounts/user/"
+    page = client.get(wanted, follow=True)
+
+    assert page.request["PATH_INFO"] == "/login/"
+    assert page.context["next"] == wanted
+    client.post("/admin/login/", {"username": "alice", "password": PASSWORD})
+    assert client.get(ME).status_code == 401
+
+
+def test_who_may_not_enter_the_admin_is_told_so_and_not_sent_in_circles(as_bob: Client):
+    assert as_bob.get("/admin/", follow=True).status_code == 403

@@ -1,0 +1,69 @@
+"""`/logout/`: only by POST, and it ends where nothing signs in again."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import Session, User
+from tests.accounts.callers import ME, sign_in
+
+BOTH = pytest.mark.parametrize("address", ["/logout/", "/admin/logout/"])
+
+
+@BOTH
+def test_it_ends_the_session_and_shows_the_sign_in_page(alice: User, address: str):
+    browser = sign_in("alice")
+    answer = browser.post(address)
+
+    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1")
+    assert browser.get(ME).status_code == 401
+    assert not Session.objects.exists()
+    page = browser.get(answer["Location"])
+    assert page.status_code == 200 and b"You are signed out." in page.content
+
+
+@BOTH
+def test_the_old_cookie_is_worth_nothing(alice: User, address: str):
+    browser = sign_in("alice")
+    kept = Client()
+    kept.cookies["servicebase_session"] = browser.cookies["servicebase_session"].value
+    assert kept.get(ME).status_code == 200
+    browser.post(address)
+
+    assert kept.get(ME).status_code == 401
+
+
+@BOTH
+def test_a_link_or_an_image_signs_nobody_out(alice: User, address: str):
+    browser = sign_in("alice")
+
+    assert browser.get(address).status_code == 405
+    assert browser.get(ME).status_code == 200
+
+
+@BOTH
+def test_another_sites_form_signs_nobody_out(alice: User, address: str):
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(alice)
+
+    assert strict.post(address).status_code == 403
+    assert strict.get(ME).status_code == 200
+
+
+def test_a_wish_where_to_go_is_not_heard(as_bob: Client):
+    assert as_bob.post("/logout/?next=//evil.example", {"next": "//evil.example"})["Location"] == "/login/?signed_out=1"
+
+
+def test_who_is_not_signed_in_ends_there_too(client: Client, db: None):
+    assert client.post("/logout/")["Location"] == "/login/?signed_out=1"
+
+
+def test_the_sign_in_page_that_says_so_is_no_way_back_in(as_bob: Client):
+    """Somebody signed in meanwhile in another window sees the page, not a redirect in circles."""
+    assert as_bob.get("/login/?signed_out=1").status_code == 200
+
+
+def test_other_sessions_go_on(bob: User):
+    here, there = sign_in("bob"), sign_in("bob")
+    here.post("/logout/")
+
+    assert there.get(ME).status_code == 200

@@ -1,0 +1,79 @@
+"""One body for all causes of 401: who guesses learns nothing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, User
+from tests.accounts.callers import api_key, ask, basic, bearer
+from tests.conftest import PASSWORD, make_user
+
+
+def revoked(bob: User) -> dict[str, str]:
+    key = keys.make(bob, "revoked", expires_at=None)
+    AccessKey.objects.all().delete()
+    return bearer(key)
+
+
+def of_inactive(_: User) -> dict[str, str]:
+    return bearer(keys.make(make_user("gone", active=False), "left", expires_at=None))
+
+
+REFUSED: dict[str, Callable[[User], dict[str, str]]] = {
+    "wrong password": lambda bob: basic("bob", "wrong"),
+    "unknown login": lambda bob: basic("nobody"),
+    "inactive user": lambda bob: basic(make_user("away", active=False).login),
+    "no password set": lambda bob: basic(User.objects.create_user("keyless").login),
+    "no colon": lambda bob: {"Authorization": "Basic Ym9i"},
+    "not base64": lambda bob: {"Authorization": "Basic !"},
+    "header too long": lambda bob: basic("bob", "x" * 5000),
+    "unknown key": lambda bob: bearer("sb_unknown"),
+    "expired key": lambda bob: bearer(keys.make(bob, "old", expires_at=timezone.now() - timedelta(days=1))),
+    "revoked key": revoked,
+    "key of an inactive user": of_inactive,
+    "another scheme": lambda bob: {"Authorization": "Negotiate abc"},
+    "two headers": lambda bob: {"Authorization": "Basic Ym9i, Bearer sb_x"},
+}
+DIFFERS_ALWAYS = {"X-Request-ID"}
+
+
+def whole(answer: Any) -> tuple[int, bytes, dict[str, str]]:
+    """Everything that a caller can compare."""
+    return answer.status_code, answer.content, {k: v for k, v in answer.items() if k not in DIFFERS_ALWAYS}
+
+
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED.keys())
+def test_every_refusal_is_the_same(bob: User, make: Callable[[User], dict[str, str]]):
+    refusal = ask(make(bob))
+
+    assert whole(refusal) == whole(ask(bearer("x")))
+    assert refusal.content == ask().content, "and so is the body without credentials"
+
+
+def test_signing_in_by_api_refuses_alike(bob: User):
+    make_user("gone", active=False)
+    answers = [api_key("bob", "wrong"), api_key("nobody"), api_key("gone"), api_key("bob\u0301"), api_key(" bob")]
+
+    assert {str(whole(answer)) for answer in answers} == {str(whole(api_key("bob", "wrong too")))}
+    assert answers[0].status_code == 401
+
+
+def test_a_full_window_refuses_alike_whether_the_user_exists(bob: User):
+    bodies = {}
+    for login in ("bob", "nobody"):
+        statuses = [ask(basic(login, "wrong"), address="192.0.2.9").status_code for _ in range(11)]
+        last = ask(basic(login), address="192.0.2.9")
+        bodies[login] = (statuses, last.status_code, last.content)
+
+    assert bodies["bob"] == bodies["nobody"]
+    assert bodies["bob"][1] == 429
+
+
+def test_no_refusal_says_what_was_sent(bob: User):
+    for answer in (ask(basic("bob", "wrong-canary")), api_key("bob", "wrong-canary"), ask(bearer("sb_wrong-canary"))):
+        assert b"canary" not in answer.content
+        assert PASSWORD.encode() not in answer.content

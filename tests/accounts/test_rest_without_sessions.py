@@ -1,0 +1,54 @@
+"""Nothing under /rest/ knows session cookies: a page elsewhere could make a browser send them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.mixins import AccessMixin
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView
+
+from accounts.authentication import Basic, Bearer
+from accounts.models import User
+from tests.accounts.callers import SIGN_IN
+
+
+def routes(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for entry in resolver.url_patterns:
+        address = before + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from routes(entry, address)
+        else:
+            yield address, entry
+
+
+REST = [(address, entry) for address, entry in routes(get_resolver()) if address.lstrip("^").startswith("rest/")]
+
+
+def test_there_are_such_addresses():
+    assert "rest/v1/auth/login" in [address for address, _ in REST]
+
+
+@pytest.mark.parametrize(("address", "entry"), REST, ids=[address for address, _ in REST])
+def test_no_view_takes_a_session_for_credentials(address: str, entry: URLPattern):
+    view: Any = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
+
+    assert view is not None and issubclass(view, APIView), "only DRF's views ignore Django's request.user"
+    assert not issubclass(view, AccessMixin)
+    assert set(view.authentication_classes) <= {Basic, Bearer}
+
+
+def test_a_new_view_gets_no_session_by_default():
+    defaults: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
+
+    assert not [each for each in defaults if issubclass(each, SessionAuthentication)]
+
+
+def test_a_session_signs_nobody_in_by_api(as_bob: Client, bob: User):
+    """The address that answers without credentials at all: the cookie takes the place of no password."""
+    answer = as_bob.post(SIGN_IN, {"username": "bob", "password": "wrong"}, content_type="application/json")
+
+    assert answer.status_code == 401

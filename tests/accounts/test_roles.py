@@ -1,0 +1,166 @@
+"""Roles contain roles: whose rights somebody has, and what a loop or a deletion does."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts import roles
+from accounts.models import Role, User, UserRole
+from system.models import DeletionLogEntry
+
+
+def chain(*names: str) -> list[Role]:
+    """Roles of which each contains the next."""
+    made: list[Role] = []
+    for name in reversed(names):
+        made.insert(0, Role.objects.create(name=name, contains=[made[0].pk] if made else []))
+    return made
+
+
+def refused(role: Role) -> dict[str, list[str]]:
+    with pytest.raises(ValidationError) as error:
+        role.full_clean()
+    return error.value.message_dict
+
+
+def test_containment_reaches_to_the_end(bob: User):
+    first, *_, last = chain("a", "b", "c", "d", "e")
+    UserRole.objects.create(user=bob, role=first)
+
+    assert bob.role_names == {"a", "b", "c", "d", "e"}
+    assert roles.closure([last.pk]) == {"e"}, "it goes down, never up"
+    assert roles.ids_that_give(last.pk) == set(Role.objects.filter(name__in="abcde").values_list("sys_id", flat=True))
+    assert roles.ids_that_give(first.pk) == {first.pk}
+
+
+def test_many_ways_to_one_role_are_one(db: None):
+    (top, _, bottom), side = chain("top", "left", "bottom"), Role.objects.create(name="right")
+    side.contains = [bottom.pk]
+    side.save()
+    top.contains = [*top.contains, side.pk]
+    top.save()
+
+    assert roles.closure([top.pk]) == {"top", "left", "right", "bottom"}
+    assert roles.contained_ids(top.pk) >= {bottom.pk, side.pk}
+
+
+def test_nobody_is_asked_about_no_roles(db: None):
+    with CaptureQueriesContext(connection) as seen:
+        assert roles.closure([]) == frozenset()
+    assert len(seen) == 0
+
+
+def test_the_depth_costs_no_further_query(bob: User):
+    UserRole.objects.create(user=bob, role=chain(*(f"level {number}" for number in range(30)))[0])
+
+    with CaptureQueriesContext(connection) as seen:
+        assert len(bob.role_names) == 30
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_role_that_would_contain_itself_is_refused(db: None, length: int):
+    made = chain(*(f"level {number}" for number in range(length)))
+    made[-1].contains = [made[0].pk]
+
+    assert refused(made[-1]).keys() == {"contains"}
+
+
+def test_a_loop_among_others_is_not_this_roles_fault(db: None):
+    """A loop that SQL made must not stop administrators from saving another role."""
+    first, second = chain("first", "second")
+    Role.objects.filter(pk=second.pk).update(contains=[first.pk])
+    above = Role.objects.create(name="above")
+    above.contains = [first.pk]
+
+    above.full_clean()
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_loop_made_by_sql_ends(bob: User, length: int):
+    made = chain(*(f"level {number}" for number in range(length)))
+    Role.objects.filter(pk=made[-1].pk).update(contains=[made[0].pk])
+    UserRole.objects.create(user=bob, role=made[0])
+    names = {role.name for role in made}
+
+    assert bob.role_names == names
+    assert roles.contained_ids(made[0].pk) == roles.ids_that_give(made[0].pk) == {role.pk for role in made}
+
+
+def test_contained_ids_that_are_no_role_are_dropped(db: None):
+    role = Role.objects.create(name="role")
+    other = Role.objects.create(name="other")
+    role.contains = ["missing", other.pk, other.pk]
+    role.full_clean()
+
+    assert role.contains == [other.pk]
+    assert roles.closure(["missing"]) == frozenset()
+
+
+def test_a_deleted_role_leaves_the_roles_that_contained_it(bob: User):
+    above, gone, below = chain("above", "gone", "below")
+    UserRole.objects.create(user=bob, role=above)
+    version = above.refreshed().sys_version
+    gone.delete()
+
+    assert above.refreshed().contains == []
+    assert above.sys_version == version + 1
+    assert above.history.count() == 2, "who deleted the one changed the other"
+    assert User.objects.get(pk=bob.pk).role_names == {"above"}
+    assert Role.objects.filter(pk=below.pk).exists()
+
+
+def test_deleting_a_chain_at_once_works(db: None):
+    chain("a", "b", "c")
+    Role.objects.filter(name__in="abc").delete()
+
+    assert DeletionLogEntry.objects.filter(table="sys_role").count() == 3
+
+
+def test_a_deleted_role_is_taken_from_its_holders(sonja: User):
+    role = Role.objects.create(name="gone")
+    UserRole.objects.create(user=sonja, role=role)
+    role.delete()
+
+    assert User.objects.get(pk=sonja.pk).role_names == {"sso_admin"}
+
+
+def test_the_shipped_roles_exist(db: None):
+    found = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
+
+    assert found == {
+        "admin": False,
+        "sso_admin": False,
+        "collection_admin": False,
+        "itil": True,
+        "monitoring": False,
+    }
+
+
+def test_a_shipped_role_that_was_changed_stays_so_after_an_upgrade(db: None):
+    from accounts.apps import after_migrate
+
+    Role.objects.filter(name="itil").update(description="Ours", grantable_by_sign_in=False)
+    Role.objects.get(name="monitoring").delete()
+    after_migrate()
+
+    assert Role.objects.values("description", "grantable_by_sign_in").get(name="itil") == {
+        "description": "Ours",
+        "grantable_by_sign_in": False,
+    }
+    assert Role.objects.filter(name="monitoring").exists()
+
+
+@pytest.mark.parametrize("name", ["", " itil", "itil ", "it\x07il", "it\nil", "itil"])
+def test_a_name_that_could_be_taken_for_another_is_refused(db: None, name: str):
+    assert refused(Role(name=name)).keys() == {"name"}
+
+
+def test_admin_has_every_role_and_others_only_theirs(alice: User, sonja: User):
+    names: Any = Role.objects.values_list("name", flat=True)
+
+    assert all(alice.has_role(name) for name in names)
+    assert [name for name in names if sonja.has_role(name)] == ["sso_admin"]

@@ -1,0 +1,130 @@
+"""Sessions: kept under a hash of their cookie, listed for their user, ended by them."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts.models import Session, User
+from accounts.sessions import SessionStore, hashed
+from tests.accounts.callers import ME, sign_in
+
+
+def cookie(browser: Client) -> str:
+    return str(browser.cookies["servicebase_session"].value)
+
+
+def end(browser: Client, session: str) -> Any:
+    return browser.post(f"/account/sessions/{session}/end/")
+
+
+def test_the_database_holds_a_hash_of_the_cookie(bob: User):
+    browser = sign_in("bob", HTTP_USER_AGENT="Firefox", REMOTE_ADDR="192.0.2.7")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT row_to_json(stored)::text FROM accounts_session AS stored")
+        rows = [row for (row,) in cursor.fetchall()]
+
+    assert len(rows) == 1
+    assert cookie(browser) not in rows[0]
+    assert hashed(cookie(browser)) in rows[0]
+
+
+def test_what_the_database_holds_opens_nothing(bob: User):
+    sign_in("bob")
+    thief = Client()
+    thief.cookies["servicebase_session"] = Session.objects.get().session_key
+
+    assert thief.get(ME).status_code == 401
+
+
+def test_a_row_says_whose_it_is_and_from_where(bob: User):
+    sign_in("bob", HTTP_USER_AGENT="F" * 300, REMOTE_ADDR="192.0.2.7")
+    row = Session.objects.get()
+
+    assert (row.user, row.address, row.browser) == (bob, "192.0.2.7", "F" * 200)
+
+
+def test_its_start_stays_while_it_is_used(bob: User):
+    browser = sign_in("bob")
+    started = Session.objects.get().started_at
+    session = browser.session
+    session["more"] = 1
+    session.save()
+
+    assert Session.objects.get().started_at == started
+
+
+def test_the_page_lists_the_own_sessions_and_marks_this_one(bob: User, alice: User):
+    here = sign_in("bob", HTTP_USER_AGENT="Firefox at home")
+    sign_in("bob", HTTP_USER_AGENT="Phone")
+    sign_in("alice", HTTP_USER_AGENT="Browser of alice")
+    page = here.get("/account/").content.decode()
+
+    assert "Firefox at home" in page and "Phone" in page and "Browser of alice" not in page
+    assert page.count("this one") == 1
+    assert cookie(here) not in page
+
+
+def test_an_own_session_is_ended(bob: User):
+    here, there = sign_in("bob"), sign_in("bob")
+    assert end(here, hashed(cookie(there)))["Location"] == "/account/"
+
+    assert there.get(ME).status_code == 401
+    assert here.get(ME).status_code == 200
+
+
+def test_anothers_session_is_not_ended(bob: User, alice: User):
+    here, of_alice = sign_in("bob"), sign_in("alice")
+    end(here, hashed(cookie(of_alice)))
+
+    assert of_alice.get(ME).status_code == 200
+
+
+@pytest.mark.parametrize("session", ["x", "a" * 40, "a" * 5000])
+def test_ending_what_is_not_there_harms_nobody(bob: User, session: str):
+    here = sign_in("bob")
+
+    assert end(here, session).status_code == 302
+    assert here.get(ME).status_code == 200
+
+
+def test_an_ended_session_is_not_revived_by_a_request_on_its_way(bob: User):
+    """A request that loaded it before it was ended must not write it back."""
+    from django.contrib.sessions.backends.base import UpdateError
+
+    on_its_way = SessionStore(cookie(sign_in("bob")))
+    on_its_way["more"] = 1
+    Session.objects.all().delete()
+
+    with pytest.raises(UpdateError):
+        on_its_way.save()
+    assert not Session.objects.exists()
+
+
+def test_an_expired_session_opens_nothing(bob: User):
+    from django.utils import timezone
+
+    browser = sign_in("bob")
+    Session.objects.update(expire_date=timezone.now())
+
+    assert browser.get(ME).status_code == 401
+
+
+def test_data_that_this_service_did_not_sign_opens_nothing(bob: User):
+    browser = sign_in("bob")
+    row = Session.objects.get()
+    data, signature = row.session_data.rsplit(":", 1)
+    row.session_data = f"{data}:{signature.swapcase()}"
+    row.save()
+
+    assert browser.get(ME).status_code == 401
+
+
+def test_a_visitor_gets_no_session(client: Client, db: None):
+    client.get("/login/")
+    client.get("/")
+    client.get(ME)
+
+    assert not Session.objects.exists()
+    assert "servicebase_session" not in client.cookies

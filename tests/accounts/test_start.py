@@ -1,0 +1,75 @@
+"""`/`: where a visitor is sent, and what somebody signed in finds."""
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from system import properties
+from system.models import Property
+
+
+def test_a_visitor_is_sent_to_sign_in(client: Client, db: None):
+    answer = client.get("/")
+
+    assert (answer.status_code, answer["Location"]) == (302, "/login/")
+
+
+@pytest.mark.parametrize("address", ["/start/page", "/rest/v1/x?y=z", "https://testserver/login/sso/", "/login/?a=b"])
+def test_a_visitor_is_sent_to_the_welcome_page(client: Client, db: None, address: str):
+    properties.put(properties.WELCOME_PAGE, address)
+
+    assert client.get("/")["Location"] == address
+
+
+@pytest.mark.parametrize("address", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a"])
+def test_a_welcome_page_that_is_this_page_is_no_circle(client: Client, db: None, address: str):
+    Property.objects.filter(name="svc.welcome_page.url").update(value=address)
+
+    assert client.get("/")["Location"] == "/login/"
+
+
+@pytest.mark.parametrize("address", ["login", "nothing", "accounts"])
+def test_a_welcome_page_is_an_address_and_not_a_name_in_the_code(client: Client, db: None, address: str):
+    with pytest.raises(ValueError, match="begins with a slash"):
+        properties.put(properties.WELCOME_PAGE, address)
+    Property.objects.filter(name="svc.welcome_page.url").update(value=address)
+
+    assert client.get("/")["Location"] == address
+
+
+def test_a_welcome_page_elsewhere_cannot_be_set(db: None):
+    for address in ("https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example"):
+        with pytest.raises(ValueError, match="Enter a path"):
+            properties.put(properties.WELCOME_PAGE, address)
+
+
+def test_emptied_it_is_the_sign_in_page_again(client: Client, db: None):
+    properties.put(properties.WELCOME_PAGE, "/start")
+    properties.put(properties.WELCOME_PAGE, "")
+
+    assert Property.objects.get(name="svc.welcome_page.url").value == ""
+    assert client.get("/")["Location"] == "/login/"
+
+
+def test_somebody_signed_in_finds_what_they_can_use(as_bob: Client):
+    properties.put(properties.WELCOME_PAGE, "/start")
+    page = as_bob.get("/")
+
+    assert page.status_code == 200
+    assert b'href="/account/"' in page.content and b'href="/api/docs"' in page.content
+    assert b'href="/admin/"' not in page.content, "a link that would only be refused"
+
+
+@pytest.mark.parametrize("role", ["as_alice", "as_sonja", "as_carl"])
+def test_who_may_enter_the_admin_finds_the_way(request: pytest.FixtureRequest, role: str):
+    browser = request.getfixturevalue(role)
+
+    assert b'href="/admin/"' in browser.get("/").content
+
+
+def test_names_are_escaped(client: Client, bob: User):
+    bob.first_name = "<script>alert(1)</script>"
+    bob.save()
+    client.force_login(bob)
+
+    assert b"<script>alert" not in client.get("/").content

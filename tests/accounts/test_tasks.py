@@ -1,0 +1,68 @@
+"""What background work deletes: only what can never be used again."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection, connections
+from django.db.models import F
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import AccessKey, FailedAttempts, Session, User
+from accounts.tasks import forget_expired
+from tests.accounts.callers import ME, ask, bearer, guess, sign_in
+from tests.conftest import PASSWORD
+
+
+def test_ended_sessions_go_and_others_stay(bob: User):
+    ended, goes_on = sign_in("bob"), sign_in("bob")
+    first = Session.objects.order_by("started_at").first()
+    assert first is not None
+    Session.objects.filter(pk=first.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
+    forget_expired()
+
+    assert Session.objects.count() == 1
+    assert (ended.get(ME).status_code, goes_on.get(ME).status_code) == (401, 200)
+
+
+def test_expired_keys_of_sign_ins_go_and_named_ones_stay_to_be_seen(bob: User):
+    valid = keys.make_from_login(bob)
+    for kind in (AccessKey.LOGIN, AccessKey.NAMED):
+        keys.make(bob, kind, expires_at=timezone.now() - timedelta(days=1))
+        AccessKey.objects.filter(name=kind).update(kind=kind)
+    forget_expired()
+
+    assert set(AccessKey.objects.values_list("name", flat=True)) == {"sign-in by API", "named"}
+    assert ask(bearer(valid)).status_code == 200
+
+
+def test_counters_of_an_open_window_stay(bob: User):
+    for number in range(10):
+        guess("bob", f"wrong {number}")
+    forget_expired()
+    assert guess("bob", PASSWORD) == 429
+
+    FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))
+    forget_expired()
+    assert not FailedAttempts.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_counter_that_is_being_counted_is_skipped():
+    """Waiting for it, with others locked already, could deadlock with the request that counts."""
+    long_ago = timezone.now() - timedelta(hours=1)
+    for key in ("held", "free"):
+        FailedAttempts.objects.create(key=key, started_at=long_ago, count=1)
+    other = connections.create_connection("default")
+    try:
+        with connection.cursor() as own, other.cursor() as cursor:
+            own.execute("SET lock_timeout = '1s'")  # a task that waits fails instead of hanging
+            cursor.execute("BEGIN")
+            cursor.execute("UPDATE accounts_failed_attempts SET count = 2 WHERE key = 'held'")
+            forget_expired()
+            cursor.execute("COMMIT")
+    finally:
+        other.close()
+        connection.close()
+
+    assert list(FailedAttempts.objects.values_list("key", "count")) == [("held", 2)]

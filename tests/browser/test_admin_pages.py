@@ -1,0 +1,111 @@
+"""Each administrator opens each page of the administration that their role shows."""
+
+import pytest
+
+from tests.browser.conftest import Visitor
+
+pytestmark = pytest.mark.browser
+
+EXPECTED = {
+    "alice": {
+        "/admin/accounts/user/",
+        "/admin/accounts/role/",
+        "/admin/accounts/group/",
+        "/admin/accounts/company/",
+        "/admin/accounts/accesskey/",
+        "/admin/system/property/",
+        "/admin/system/deletionlogentry/",
+        "/admin/django_celery_beat/periodictask/",
+    },
+    "sonja": set(),
+    "carl": set(),
+}
+
+
+def sidebar(visitor: Visitor) -> list[str]:
+    hrefs = visitor.page.eval_on_selector_all("a[href^='/admin/']", "links => links.map(link => link.pathname)")
+    return sorted({href for href in hrefs if href.count("/") == 4})
+
+
+def records(visitor: Visitor) -> list[str]:
+    """The first record of the list; the table's head has links too."""
+    hrefs = visitor.page.eval_on_selector_all("#result_list a", "links => links.map(link => link.pathname)")
+    return [href for href in hrefs if href.endswith("/change/")][:1]
+
+
+def can_add(visitor: Visitor, path: str) -> bool:
+    return visitor.page.locator(f"a[href^='{path}add/']").count() > 0
+
+
+@pytest.mark.parametrize("login", EXPECTED)
+def test_every_page_of_a_role_opens_without_a_complaint(visitor: Visitor, login: str):
+    visitor.sign_in(login)
+    assert visitor.open("/admin/") == 200
+    pages = sidebar(visitor)
+    assert EXPECTED[login] <= set(pages)
+    if login != "alice":
+        assert pages == []
+    opened = 0
+    for path in pages:
+        assert visitor.open(path) == 200, path
+        assert visitor.overflow() <= 0, path
+        further = [path + "add/"] if can_add(visitor, path) else []
+        for record in records(visitor):
+            further += [record, record.replace("/change/", "/history/")]
+        for each in further:
+            assert visitor.open(each) == 200, each
+            assert visitor.overflow() <= 0, each
+            opened += "/change/" in each
+    assert opened >= (5 if login == "alice" else 0)
+
+
+def test_somebody_without_a_role_is_told_so(visitor: Visitor):
+    visitor.sign_in("bob")
+
+    assert visitor.open("/admin/") == 403
+    assert "Your roles do not open the administration" in visitor.page.content()
+
+
+def test_a_page_asks_to_sign_in_and_leads_back(at_desk: Visitor):
+    at_desk.page.goto("/admin/accounts/role/")
+    at_desk.page.get_by_label("Login").fill("alice")
+    at_desk.page.get_by_label("Password").fill("correct horse 42")
+    at_desk.page.keyboard.press("Enter")
+
+    at_desk.page.wait_for_url("**/admin/accounts/role/")
+
+
+def test_the_administrator_makes_a_user_with_a_role(at_desk: Visitor):
+    at_desk.sign_in("alice")
+    page = at_desk.page
+    page.goto("/admin/accounts/user/add/")
+    page.get_by_label("Login").fill("dora")
+    page.locator("#id_password1").fill("a long password")
+    page.locator("#id_password2").fill("a long password")
+    page.get_by_text("Save and continue editing").click()
+    page.wait_for_url("**/change/")
+    page.get_by_text("Add another Grant").click()
+    page.locator("#id_grants-0-role").select_option(label="itil")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/admin/accounts/user/")
+
+    page.goto("/admin/accounts/user/?q=dora")
+    assert page.locator("#result_list").get_by_text("dora").count() == 1
+
+
+def test_a_new_key_is_shown_once(at_desk: Visitor):
+    at_desk.sign_in("alice")
+    page = at_desk.page
+    page.goto("/admin/accounts/accesskey/add/")
+    page.locator(".select2-selection").click()
+    page.locator(".select2-search__field").fill("bob")
+    page.locator(".select2-results__option", has_text="bob").click()
+    page.get_by_label("Name").fill("for a script")
+    page.get_by_role("button", name="Save", exact=True).click()
+    secret = page.locator("#new-key").inner_text()
+
+    assert secret.startswith("sb_")
+    page.goto("/admin/accounts/accesskey/")
+    assert secret not in page.content()
+    answer = page.request.get("/api/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["login"] == "bob"

@@ -1,0 +1,71 @@
+"""The pages outside the administration, as people use them."""
+
+import pytest
+
+from tests.browser.conftest import Visitor
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("path", ["/", "/account/", "/api/docs", "/api/docs/reference"])
+def test_every_page_opens_without_a_complaint(visitor: Visitor, path: str):
+    visitor.sign_in("bob")
+
+    assert visitor.open(path) == 200
+    visitor.page.wait_for_load_state("networkidle")
+    assert visitor.overflow() <= 0
+
+
+def test_an_unknown_address_is_a_page_of_ours(visitor: Visitor):
+    assert visitor.open("/nowhere") == 404
+    assert visitor.page.get_by_text("There is nothing at this address.").is_visible()
+    assert visitor.overflow() <= 0
+
+
+def test_signing_in_and_out_works_by_keyboard(at_desk: Visitor):
+    page = at_desk.page
+    page.goto("/")
+    page.wait_for_url("**/login/")
+    page.keyboard.type("bob")  # the first field has the focus
+    page.keyboard.press("Tab")
+    page.keyboard.type("correct horse 42")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Hello, bob").wait_for()
+    page.get_by_role("button", name="Sign out").focus()
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/login/?signed_out=1")
+    assert page.get_by_text("You are signed out.").is_visible()
+
+
+def test_a_wrong_password_says_so_and_keeps_the_login(at_desk: Visitor):
+    page = at_desk.page
+    page.goto("/login/")
+    page.get_by_label("Login").fill("bob")
+    page.get_by_label("Password").fill("not it")
+    page.get_by_role("button", name="Sign in").click()
+
+    assert page.get_by_role("alert").get_by_text("Login or password is wrong").is_visible()
+    assert page.get_by_label("Login").input_value() == "bob"
+    assert page.get_by_label("Password").input_value() == ""
+
+
+def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):
+    at_desk.sign_in("bob")
+    page = at_desk.page
+    page.goto("/account/")
+    if not page.get_by_label("Name", exact=True).is_visible():
+        page.get_by_text("New key").click()
+    page.get_by_label("Name", exact=True).fill("my laptop")
+    page.get_by_role("button", name="Make key").click()
+    secret = page.locator("#new-key").inner_text()
+    header = {"Authorization": f"Bearer {secret}"}
+    assert page.request.get("/api/me", headers=header).json()["login"] == "bob"
+
+    page.goto("/account/")
+    assert secret not in page.content()
+    page.get_by_role("button", name="Revoke my laptop").click()
+    page.get_by_text("works no longer").wait_for()
+
+    page.wait_for_timeout(1100)  # the second within which other processes may still remember it
+    assert page.request.get("/api/me", headers=header).status == 401

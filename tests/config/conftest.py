@@ -1,0 +1,36 @@
+"""Servers that several hosts share, and the hosts."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.config.shared import SharedServers, Start
+from tests.config.stack import Stack, environment, free_port, manage
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    """PostgreSQL and Valkey of their own, the database prepared."""
+    made = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
+    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), **made.environ)
+    prepared = manage("prepare", env=first_host)
+    assert prepared.returncode == 0, prepared.stderr
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def start(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Starts one part as on a host of its own."""
+    hosts: list[Stack] = []
+
+    def start_part(part: str) -> Stack:
+        host = Stack(tmp_path_factory.mktemp(part), **servers.environ)
+        hosts.append(host)
+        return host.start("--only", part)
+
+    yield start_part
+    for host in reversed(hosts):
+        if host.process.poll() is None:
+            host.stop()
+        host.end()

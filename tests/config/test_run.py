@@ -1,0 +1,146 @@
+"""The script `run`, as far as it goes without installing anything."""
+
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from config.env import ROOT
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ModuleType:
+    """The script as a module, working in an empty folder."""
+    loader = importlib.machinery.SourceFileLoader("run_script", str(ROOT / "run"))
+    spec = importlib.util.spec_from_loader("run_script", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    vars(module).update(ROOT=str(tmp_path), VENV=str(tmp_path / ".venv"), PYTHON=str(tmp_path / ".venv/bin/python"))
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    return module
+
+
+def test_help_lists_the_commands():
+    shown = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True)
+
+    assert shown.returncode == 0
+    for name in ("up", "test", "check", "bench", "shell", "manage"):
+        assert f"\n  {name} " in shown.stdout
+
+
+def test_an_unknown_command_is_one_sentence():
+    refused = subprocess.run([sys.executable, ROOT / "run", "fly"], capture_output=True, text=True)
+
+    assert refused.returncode == 1
+    assert refused.stderr == "servicebase: there is no command 'fly'; ./run --help lists them.\n"
+
+
+def test_an_old_python_is_one_sentence(run: ModuleType, monkeypatch, capsys):
+    monkeypatch.setattr(run.sys, "version_info", (3, 10, 4))
+    monkeypatch.setattr(run.shutil, "which", lambda name: None)
+
+    with pytest.raises(SystemExit) as ended:
+        run.switch_to_a_new_enough_python()
+    assert ended.value.code == 1
+    assert "Python 3.11 or newer is needed, this is 3.10." in capsys.readouterr().err
+
+
+def test_an_old_python_hands_over_to_a_newer_one(run: ModuleType, monkeypatch):
+    class HandedOver(Exception):
+        pass
+
+    def take_over(program: str, words: list[str]) -> None:
+        raise HandedOver(program)
+
+    monkeypatch.setattr(run.sys, "version_info", (3, 9, 0))
+    monkeypatch.setattr(run.shutil, "which", lambda name: sys.executable if name == "python3.12" else None)
+    monkeypatch.setattr(run.os, "execv", take_over)
+
+    with pytest.raises(HandedOver, match=sys.executable):
+        run.switch_to_a_new_enough_python()
+
+
+def test_the_script_can_be_read_by_python_3_6():
+    # What newer grammars added would make an old Python fail before it can say its sentence.
+    import ast
+
+    ast.parse((ROOT / "run").read_text(), feature_version=(3, 6))
+
+
+def test_without_venv_it_says_what_to_install(run: ModuleType, monkeypatch, capsys):
+    failed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
+    monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
+
+    with pytest.raises(SystemExit):
+        run.make_venv()
+    assert "apt-get install python3-venv" in capsys.readouterr().err
+
+
+def test_an_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
+    Path(run.PYTHON).parent.mkdir(parents=True)
+    Path(run.PYTHON).touch()
+    product = run.digest("requirements.txt")
+    run.stamp({"product": product, "tools": None})
+    monkeypatch.setattr(run, "install", lambda lock: pytest.fail("it installed"))
+
+    run.ensure(False)
+
+
+@pytest.mark.parametrize("change", ["requirements.txt", "stamp", "python"])
+def test_a_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
+    Path(run.PYTHON).parent.mkdir(parents=True)
+    Path(run.PYTHON).touch()
+    run.stamp({"product": run.digest("requirements.txt"), "tools": None})
+    if change == "requirements.txt":
+        (Path(run.ROOT) / change).write_text("changed")
+    elif change == "stamp":
+        (Path(run.VENV) / "installed.json").write_text("{half")
+    else:
+        Path(run.PYTHON).unlink()
+    installed: list[str] = []
+    monkeypatch.setattr(run, "make_venv", lambda: Path(run.VENV).mkdir(exist_ok=True))
+    monkeypatch.setattr(run, "install", installed.append)
+    monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 0)
+
+    run.ensure(False)
+
+    assert installed == ["requirements.txt"]
+    stamp = json.loads((Path(run.VENV) / "installed.json").read_text())
+    assert stamp["product"] == run.digest("requirements.txt")
+
+
+def test_pip_takes_over_when_uv_cannot(run: ModuleType, monkeypatch):
+    calls: list[list[str]] = []
+
+    def call(words, **options) -> int:
+        calls.append(words)
+        return 1 if "sync" in words else 0
+
+    monkeypatch.setattr(run.subprocess, "call", call)
+    run.install("requirements.txt")
+
+    assert "uv" in calls[-2]
+    assert calls[-1][2:4] == ["pip", "install"]
+    assert "--require-hashes" in calls[-1]
+
+
+def test_without_a_network_it_says_so(run: ModuleType, monkeypatch, capsys):
+    monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 1)
+
+    with pytest.raises(SystemExit):
+        run.install("requirements.txt")
+    assert "could not be installed; check the network" in capsys.readouterr().err
+
+
+def test_every_package_of_the_lock_has_hashes():
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        blocks = (ROOT / name).read_text().split("\n")
+        pinned = [line for line in blocks if "==" in line and not line.startswith((" ", "#"))]
+        assert [line for line in pinned if not line.endswith("\\")] == []

@@ -1,0 +1,92 @@
+"""The recipe for separate database roles in docs/operations.md: its own words, run, and what then can and cannot be."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from config.env import ROOT
+from config.runtime.embedded import postgres_tool
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, environment, eventually, free_port, manage
+
+pytestmark = pytest.mark.stack
+
+
+def recipe() -> list[list[str]]:
+    """The statements of the section, block by block."""
+    section = (ROOT / "docs/operations.md").read_text().partition("### Separate roles")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+    return [[each.strip() for each in block.split(";") if each.strip()] for block in blocks]
+
+
+@dataclass(frozen=True)
+class Roles:
+    servers: SharedServers
+
+    def url(self, role: str, database: str = "servicebase") -> str:
+        return f"postgresql://{role}@/{database}?host={quote(str(self.servers.folder.sockets), safe='')}"
+
+    def environ(self, role: str) -> dict[str, str]:
+        return {**self.servers.environ, "DATABASE_URL": self.url(role)}
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
+    """A server on which the recipe was followed."""
+    made = Roles(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
+    as_superuser, in_database = recipe()
+    with psycopg.connect(made.url("servicebase", "postgres"), autocommit=True) as link:
+        for statement in ["DROP DATABASE servicebase", *as_superuser]:
+            link.execute(statement.encode())
+    with psycopg.connect(made.url("servicebase"), autocommit=True) as link:
+        for statement in in_database:
+            link.execute(statement.encode())
+    yield made
+    made.servers.end()
+
+
+def prepare(roles: Roles, role: str, data: Path) -> "subprocess.CompletedProcess[str]":
+    return manage("prepare", env=environment(data, free_port(), **roles.environ(role)))
+
+
+@pytest.fixture(scope="module")
+def prepared(roles: Roles, tmp_path_factory: pytest.TempPathFactory) -> Roles:
+    """The service came too early, then the owner did its part."""
+    too_early = prepare(roles, "servicebase_service", tmp_path_factory.mktemp("early"))
+    assert too_early.returncode == 1
+    assert "may not change the database" in too_early.stderr and len(too_early.stderr.splitlines()) == 1
+    by_owner = prepare(roles, "servicebase_owner", tmp_path_factory.mktemp("owner"))
+    assert by_owner.returncode == 0, by_owner.stderr
+    return roles
+
+
+def test_the_service_runs_without_the_right_to_change_tables(prepared: Roles, tmp_path: Path):  # X12
+    stack = Stack(tmp_path / "service", **prepared.environ("servicebase_service"))
+    try:
+        stack.start().wait_until_up()
+        eventually(lambda: stack.get("/readyz") == 200)
+        assert manage("key", "admin", "test", env=stack.env).stdout.startswith("sb_")
+        with psycopg.connect(prepared.url("servicebase_service")) as link:
+            for statement in ("CREATE TABLE mine ()", 'ALTER TABLE "user" ADD extra text', 'DROP TABLE "user"'):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege), link.transaction():
+                    link.execute(statement.encode())
+        assert stack.stop() == 0
+    finally:
+        stack.end()
+
+
+def test_the_service_may_make_a_backup(prepared: Roles, tmp_path: Path):
+    target = tmp_path / "today.backup"
+    env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
+
+    done = manage("backup", str(target), env=env)
+
+    assert done.returncode == 0, done.stderr
+    listed = subprocess.run([postgres_tool("pg_restore"), "--list", str(target)], capture_output=True, text=True)
+    assert "TABLE DATA public user" in listed.stdout

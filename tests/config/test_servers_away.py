@@ -1,0 +1,221 @@
+"""What callers see while PostgreSQL or Valkey is away or full, and that everything goes on by itself afterwards."""
+
+import http.client
+import json
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from tests.config.shared import SharedServers, Start
+from tests.config.stack import Stack, eventually, manage
+
+pytestmark = pytest.mark.stack
+
+PATHS = ("/api/me", "/rest/v1/auth/login", "/", "/login/", "/account/", "/admin/", "/api/schema", "/metrics", "/readyz")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+    took_s: float
+
+
+@dataclass(frozen=True)
+class Hosts:
+    servers: SharedServers
+    web: Stack
+    worker: Stack
+    beat: Stack
+    key: str
+
+    def get(self, path: str, authorization: str = "", accept: str = "*/*") -> Answer:
+        """One request on a connection of its own."""
+        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
+        began = time.monotonic()
+        try:
+            link.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
+            answer = link.getresponse()
+            body = answer.read().decode()
+        finally:
+            link.close()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, headers, body, time.monotonic() - began)
+
+    def me(self) -> Answer:
+        return self.get("/api/me", f"Bearer {self.key}")
+
+    def readiness(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads(self.get("/readyz").body)
+        return found
+
+    def processes(self) -> dict[int, psutil.Process]:
+        """Whatever serves, works and beats."""
+        return {
+            each.pid: each
+            for host in (self.web, self.worker, self.beat)
+            for each in psutil.Process(host.process.pid).children(recursive=True)
+        }
+
+
+@pytest.fixture(scope="module")
+def hosts(servers: SharedServers, start: Start) -> Hosts:
+    web, worker, beat = start("web"), start("worker"), start("beat")
+    web.wait_until_up()
+    worker.wait_for("ready")
+    beat.wait_for("beat_leads")
+    key = manage("key", "admin", "test", env=web.env).stdout.strip()
+    found = Hosts(servers, web, worker, beat, key)
+    eventually(lambda: all_well(found))
+    return found
+
+
+def all_well(hosts: Hosts) -> bool:
+    found = hosts.readiness()
+    states = ("database", "migrations", "vector", "broker", "worker", "beat")
+    return found["status"] == "ready" and all(found[name] == "ok" for name in states) and hosts.me().status == 200
+
+
+def is_retry_later(answer: Answer) -> bool:
+    """The answer that tells a program to come back."""
+    return (
+        answer.status == 503
+        and int(answer.headers["retry-after"]) > 0
+        and answer.headers["content-type"] == "application/json"
+        and json.loads(answer.body)["errors"][0]["code"] == "unavailable"
+    )
+
+
+def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
+    assert all_well(hosts)
+
+
+OUTAGES = [
+    pytest.param(signal.SIGINT, 0, id="stopped"),
+    pytest.param(signal.SIGQUIT, 0, id="crashed"),
+    # So long that the pool's own tries to connect would be far apart.
+    pytest.param(signal.SIGINT, 20, id="long", marks=pytest.mark.nightly),
+]
+
+
+@pytest.mark.parametrize(("number", "for_s"), OUTAGES)
+def test_without_postgresql_callers_are_told_to_come_back_and_then_it_goes_on(hosts: Hosts, number: int, for_s: int):
+    # C38
+    running = hosts.processes()
+    ends_at = time.monotonic() + for_s
+    hosts.servers.stop("postgres", number)
+    try:
+        eventually(lambda: is_retry_later(hosts.me()), within_s=10)
+        seen = {path: hosts.get(path, accept="text/html") for path in PATHS}
+        assert hosts.get("/healthz").status == 200
+        assert seen["/readyz"].status == 503
+        assert seen["/"].status == 503 and "<html" in seen["/"].body and seen["/"].headers["retry-after"]
+        assert {path: each.status for path, each in seen.items() if each.status == 500} == {}
+        assert max(each.took_s for each in seen.values()) < 3
+        eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
+    finally:
+        hosts.servers.start_postgres()
+
+    eventually(lambda: hosts.me().status == 200, within_s=6)
+    eventually(lambda: all_well(hosts))
+    back_at = hosts_clock(hosts)
+    eventually(lambda: min(heartbeats(hosts).values()) > back_at)
+    assert running.keys() - hosts.processes().keys() == set(), "a part had to start again"
+
+
+def heartbeats(hosts: Hosts) -> dict[str, float]:
+    with psycopg.connect(hosts.servers.postgres.url) as link:
+        return dict(link.execute("SELECT name, extract(epoch FROM at)::float FROM system_heartbeat").fetchall())
+
+
+def hosts_clock(hosts: Hosts) -> float:
+    with psycopg.connect(hosts.servers.postgres.url) as link:
+        row = link.execute("SELECT extract(epoch FROM clock_timestamp())::float").fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+def test_without_valkey_requests_are_answered_and_background_work_goes_on_afterwards(hosts: Hosts):
+    hosts.servers.stop("valkey", signal.SIGKILL)
+    try:
+        eventually(lambda: hosts.readiness()["broker"] == "away", within_s=10)
+        assert hosts.get("/readyz").status == 200
+        assert hosts.me().status == 200
+    finally:
+        hosts.servers.start_valkey()
+
+    back_at = hosts_clock(hosts)
+    eventually(lambda: min(heartbeats(hosts).values()) > back_at)
+    eventually(lambda: all_well(hosts))
+
+
+@contextmanager
+def every_connection_taken(hosts: Hosts) -> Iterator[None]:
+    """Take all that PostgreSQL gives out, those of the web host too."""
+    url = hosts.servers.postgres.url
+    with ExitStack() as held:
+        first = held.enter_context(psycopg.connect(url, autocommit=True))
+
+        def has_none_left() -> bool:
+            webs = "FROM pg_stat_activity WHERE application_name = 'servicebase web'"
+            first.execute(f"SELECT pg_terminate_backend(pid) {webs}")
+            take_all(held, url)
+            return first.execute(f"SELECT 1 {webs}").fetchone() is None
+
+        eventually(has_none_left, within_s=20)
+        yield
+
+
+def take_all(held: ExitStack, url: str) -> None:
+    while link := one_more(url):
+        held.enter_context(link)
+
+
+def one_more(url: str) -> "psycopg.Connection[Any] | None":
+    try:
+        return psycopg.connect(url)
+    except psycopg.OperationalError:
+        return None
+
+
+def test_out_of_connections_callers_are_told_so_within_two_seconds(hosts: Hosts):  # X07
+    with every_connection_taken(hosts):
+        without_database = {
+            "a probe": hosts.get("/healthz"),
+            "no credentials": hosts.get("/api/me"),
+            "a key of another form": hosts.get("/api/me", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln"),
+            "no Base64": hosts.get("/api/me", "Basic !!"),
+            "a long query": hosts.get("/api/me?" + "q" * 17_000, f"Bearer {hosts.key}"),
+        }
+        eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is remembered for a second
+        refused = hosts.me()
+
+    assert {name: each.status for name, each in without_database.items()} == {
+        "a probe": 200,
+        "no credentials": 401,
+        "a key of another form": 401,
+        "no Base64": 401,
+        "a long query": 414,
+    }
+    assert max(each.took_s for each in without_database.values()) < 1
+    assert is_retry_later(refused) and refused.took_s < 3
+    eventually(lambda: hosts.me().status == 200, within_s=10)
+
+
+def test_a_request_waits_two_seconds_for_a_lock_and_no_longer(hosts: Hosts):
+    with psycopg.connect(hosts.servers.postgres.url) as link:
+        link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
+        eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is remembered for a second
+        blocked = hosts.me()
+        link.rollback()
+
+    assert is_retry_later(blocked) and 1.5 < blocked.took_s < 3
+    assert hosts.me().status == 200

@@ -1,0 +1,78 @@
+"""The same code on several hosts: one part each, against a PostgreSQL and a Valkey that all share."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from tests.config.shared import SharedServers, Start
+from tests.config.stack import Stack, environment, eventually, free_port, manage
+
+pytestmark = pytest.mark.stack
+
+EVERY_SECOND = """
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+every, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
+PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", interval=every)
+"""
+
+
+def scheduled(servers: SharedServers) -> list[str]:
+    """Who sent each tick that lies in the queue: no worker runs, so nothing takes them out."""
+    with redis.Redis.from_url(servers.valkey.url) as broker:
+        messages: list[Any] = broker.lrange("servicebase", 0, -1)
+    headers = [json.loads(message)["headers"] for message in messages]
+    return [each["origin"] for each in headers if each["task"] == "system.tasks.beat_of_worker"]
+
+
+def origin(host: Stack) -> str:
+    return f"gen{host.child(' beat ').pid}@"
+
+
+def kill_host(host: Stack) -> None:
+    """All of it at once, its supervisor and reaper included."""
+    host.note_processes()
+    for process in (host.process, *host.seen.values()):
+        process.kill()
+    host.process.wait()
+
+
+@pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
+def test_one_part_alone_needs_both_addresses(missing: str, tmp_path: Path):
+    given = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
+    del given[missing]
+
+    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("servicebase: --only needs DATABASE_URL and REDIS_URL")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_two_beats_do_the_work_once_and_the_second_takes_over(servers: SharedServers, start: Start):  # X18
+    leader = start("beat")
+    leader.wait_for("beat_leads")
+    follower = start("beat")
+    follower.wait_for("beat_follows")
+    assert manage("shell", "-c", EVERY_SECOND, env=leader.env).returncode == 0
+    eventually(lambda: len(scheduled(servers)) >= 5)
+
+    assert {each.partition("@")[0] + "@" for each in scheduled(servers)} == {origin(leader)}
+
+    kill_host(leader)
+
+    follower.wait_for("beat_leads", within_s=10)
+    eventually(lambda: any(each.startswith(origin(follower)) for each in scheduled(servers)), within_s=10)
+
+
+def test_the_log_of_one_part_in_production_is_one_json_object_a_line(servers: SharedServers, tmp_path: Path):
+    host = Stack(tmp_path, **servers.environ, SVC_ENV="production", SVC_BASE_URL="https://service.example.com")
+    try:
+        host.start("--only", "beat").wait_for("beat_(leads|follows)")
+        line = next(each for each in host.lines if "beat_" in each)
+        assert json.loads(line)["event"] in ("beat_leads", "beat_follows")
+        assert host.stop() == 0
+    finally:
+        host.end()

@@ -1,0 +1,181 @@
+"""The supervisor, with small children."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from config.runtime.data_folder import AlreadyRunning, DataFolder
+from config.runtime.supervisor import Asked, Child, Supervisor
+from tests.config.stack import eventually
+
+SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
+]
+
+
+class Output(io.StringIO):
+    def isatty(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    made = DataFolder(tmp_path / "data")
+    made.prepare()
+    return made
+
+
+class Watched(Supervisor):
+    """Watches in a thread; `results` has the outcome once there is one."""
+
+    def begin(self) -> None:
+        self.results: list[tuple[int, str]] = []
+        self.watcher = threading.Thread(target=lambda: self.results.append(self.watch()), daemon=True)
+        self.watcher.start()
+
+    def end(self) -> None:
+        if hasattr(self, "watcher"):
+            self.events.put(Asked(signal.SIGINT))
+            self.watcher.join(10)
+
+
+@pytest.fixture
+def supervisor(folder: DataFolder) -> Iterator[Watched]:
+    claim = folder.hold("up")
+    made = Watched(claim, out=Output())
+    os.close(claim)
+    yield made
+    made.end()
+    made.stop([[child.name for child in made.children]], lambda name: 0.0)
+    made.close()
+
+
+def said(supervisor: Supervisor) -> str:
+    assert isinstance(supervisor.out, io.StringIO)
+    return supervisor.out.getvalue()
+
+
+def test_lines_carry_the_name_of_their_child(supervisor: Watched):
+    supervisor.start(Child("talker", [sys.executable, "-c", "print('hello'); print('there')"]))
+
+    eventually(lambda: "  talker | hello\n  talker | there\n" in said(supervisor))
+
+
+def test_a_child_that_ends_starts_again_later_and_later(supervisor: Watched):
+    child = Child("short", [sys.executable, "-c", "raise SystemExit(3)"])
+    supervisor.begin()
+    supervisor.start(child)
+
+    eventually(lambda: "short ended (exit code 3); it starts again in 2 s" in said(supervisor))
+    assert said(supervisor).index("in 1 s") < said(supervisor).index("in 2 s")
+    supervisor.events.put(Asked(signal.SIGINT))
+    eventually(lambda: supervisor.results == [(0, "interrupt")])
+
+
+def test_the_end_of_a_vital_child_ends_the_watch(supervisor: Watched):
+    supervisor.begin()
+    supervisor.start(Child("heart", [sys.executable, "-c", "pass"], is_vital=True))
+
+    eventually(lambda: supervisor.results == [(1, "heart ended")])
+    assert "everything stops" in said(supervisor)
+
+
+def test_what_a_dead_child_leaves_is_swept_before_it_starts_again(supervisor: Watched):
+    leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    supervisor.begin()
+    supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
+    eventually(lambda: "parent ended" in said(supervisor))
+    orphan = int(said(supervisor).split("parent | ")[1].split()[0])
+
+    eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_children_stop_in_the_order_given_and_a_stubborn_one_is_killed(supervisor: Watched):
+    first, second = Child("first", STUBBORN), Child("second", SLEEP)
+    for child in (first, second):
+        supervisor.start(child)
+    eventually(lambda: said(supervisor).count("up\n") == 2)
+
+    supervisor.stop([["first"], ["second"]], lambda name: 0.3)
+
+    assert "first did not stop in time and is killed" in said(supervisor)
+    assert first.process is not None
+    assert second.process is not None
+    assert (first.process.returncode, second.process.returncode) == (-signal.SIGKILL, -signal.SIGTERM)
+
+
+def test_the_reaper_ends_everything_when_the_supervisor_is_killed(folder: DataFolder):
+    program = f"""
+import os, time
+from pathlib import Path
+from config.runtime.data_folder import DataFolder
+from config.runtime.supervisor import Child, Supervisor
+claim = DataFolder(Path({str(folder.root)!r})).hold("up")
+supervisor = Supervisor(claim, out=open(os.devnull, "w"))
+os.close(claim)
+pids = [supervisor.start(Child("a", {SLEEP!r})).pid, supervisor.start(Child("b", {STUBBORN!r})).pid]
+print(*pids, supervisor.reaper.pid, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        with pytest.raises(AlreadyRunning):
+            folder.hold("up")
+        parent.kill()
+
+    eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
+    os.close(folder.hold("up"))
+
+
+def test_the_claim_goes_with_its_holder(folder: DataFolder):
+    held = folder.hold("up")
+    with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
+        folder.hold("up")
+    os.close(held)
+
+    os.close(folder.hold("up"))
+
+
+def test_a_secret_is_made_once_and_is_private(folder: DataFolder):
+    made = iter(["first", "second"])
+
+    assert folder.secret("key", lambda: next(made)) == "first"
+    assert folder.secret("key", lambda: next(made)) == "first"
+    assert (folder.secrets / "key").stat().st_mode & 0o077 == 0
+
+
+def test_two_that_make_one_secret_at_once_read_the_same(folder: DataFolder):
+    barrier, found = threading.Barrier(8), []
+
+    def ask(number: int) -> None:
+        barrier.wait()
+        found.append(folder.secret("key", lambda: f"made by {number}"))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(found)) == 1
+
+
+def test_a_deep_folder_gets_short_sockets(tmp_path: Path):
+    deep = DataFolder(tmp_path / ("x" * 120))
+    deep.prepare()
+
+    assert len(os.fsencode(deep.sockets)) < 90
+    assert deep.sockets.stat().st_mode & 0o077 == 0
+    deep.sockets.rmdir()

@@ -1,0 +1,236 @@
+"""`./run up`: the whole product, started, hurt and stopped as it happens to people."""
+
+import base64
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.config.stack import Stack, eventually, manage
+
+pytestmark = pytest.mark.stack
+
+LOGIN = b'{"username": "nobody", "password": "wrong"}'
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    made = Stack(tmp_path / "data")
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One stack for the tests that leave it running."""
+    made = Stack(tmp_path_factory.mktemp("running") / "data").start().wait_until_up()
+    yield made
+    made.stop()
+    made.end()
+
+
+def half_sent_request(stack: Stack) -> socket.socket:
+    """A request that the server has accepted, and whose body is still on its way."""
+    link = socket.create_connection(("127.0.0.1", stack.port), timeout=40)
+    head = (
+        "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(LOGIN)}\r\n\r\n"
+    )
+    link.sendall(head.encode() + LOGIN[:10])
+    return link
+
+
+def status_of(link: socket.socket) -> int:
+    with link, http.client.HTTPResponse(link) as answer:
+        answer.begin()
+        return answer.status
+
+
+def test_the_curl_line_works_as_printed(running: Stack):
+    line = running.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
+
+    answer = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+
+    assert '"login":"admin"' in answer.stdout, line + answer.stdout + answer.stderr
+
+
+def test_the_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
+    printed = running.wait_for(r"Sign in +admin  password  (\S+)").group(1)
+    kept = running.data / "secrets" / "admin-password"
+
+    assert kept.read_text().strip() == printed
+    assert kept.stat().st_mode & 0o077 == 0
+    again = manage("welcome", running.url, env=running.env)
+    assert printed not in again.stdout
+
+
+def test_everything_reports_ready(running: Stack):
+    eventually(lambda: running.get("/readyz") == 200)
+    assert running.get("/healthz") == 200
+
+
+def test_a_second_start_is_refused_with_one_sentence(running: Stack):
+    refused = manage("up", env=running.env)
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("servicebase: Servicebase already runs from")
+    assert len(refused.stderr.splitlines()) == 1
+    assert running.get("/healthz") == 200
+
+
+def test_a_taken_port_is_refused_with_one_sentence(running: Stack, tmp_path: Path):
+    other = Stack(tmp_path / "other")
+    refused = manage("up", env={**other.env, "SVC_PORT": str(running.port)})
+
+    assert refused.returncode == 1
+    assert "set SVC_PORT to another" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("web", "granian"), ("worker", " worker "), ("beat", " beat "), ("valkey", "valkey-server")]
+)
+def test_a_killed_part_starts_again_and_the_log_says_so(running: Stack, name: str, words: str):
+    victim = running.child(words)
+    running.note_processes()
+
+    victim.kill()
+
+    running.wait_for(rf"{name} ended \(killed by SIGKILL\); it starts again in \d+ s")
+    eventually(lambda: any(words in " ".join(each.cmdline()) for each in children_of(running)))
+    eventually(lambda: running.get("/readyz") == 200)
+
+
+def children_of(stack: Stack) -> list:
+    import psutil
+
+    return [each for each in psutil.Process(stack.process.pid).children() if each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
+    eventually(lambda: running.get("/healthz") == 200)
+    before = {each.pid for each in running.child("granian").children()}
+    link = half_sent_request(running)
+    failed = []
+
+    running.process.send_signal(signal.SIGHUP)
+    until = time.monotonic() + 8
+    while time.monotonic() < until:
+        if running.get("/healthz") != 200:
+            failed.append(time.monotonic())
+    link.sendall(LOGIN[10:])
+
+    assert status_of(link) == 401
+    assert failed == []
+    eventually(lambda: before.isdisjoint(each.pid for each in running.child("granian").children()))
+
+
+def test_clients_that_fall_silent_do_not_stop_a_process(running: Stack):
+    with contextlib.ExitStack() as silent:
+        for _ in range(3):
+            silent.enter_context(half_sent_request(running))
+        unread = silent.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=10))
+        unread.sendall(b"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+
+        assert [running.get("/healthz") for _ in range(10)] == [200] * 10
+
+
+def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
+    stack.start().wait_until_up()
+    key = manage("key", "admin", "script", env=stack.env).stdout.strip()
+    assert key.startswith("sb_")
+
+    stack.process.kill()
+    stack.process.wait()
+
+    eventually(lambda: not stack.left(), within_s=15)
+    stack.lines.clear()
+    stack.start().wait_until_up()
+    answer = subprocess.run(
+        ["curl", "-s", "-H", f"Authorization: Bearer {key}", stack.url + "/api/me"], capture_output=True, text=True
+    )
+    assert '"login":"admin"' in answer.stdout
+    assert stack.stop() == 0
+
+
+def test_ctrl_c_stops_everything_within_ten_seconds(stack: Stack):
+    stack.start().wait_until_up()
+    began = time.monotonic()
+
+    assert stack.stop(signal.SIGINT) == 0
+
+    assert time.monotonic() - began < 10
+    assert stack.left() == []
+
+
+def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
+    stack.start().wait_until_up()
+    link = half_sent_request(stack)
+    eventually(lambda: stack.get("/healthz") == 200)
+
+    stack.note_processes()
+    stack.process.send_signal(signal.SIGTERM)
+    eventually(lambda: (stack.data / "run" / "draining").exists())
+    eventually(lambda: stack.get("/healthz") == 0)  # nothing new is accepted
+    link.sendall(LOGIN[10:])
+
+    assert status_of(link) == 401
+    assert stack.process.wait(40) == 0
+    assert stack.left() == []
+
+
+def test_without_its_database_everything_stops_and_says_so(stack: Stack):
+    stack.start().wait_until_up()
+
+    os.kill(stack.child("bin/postgres").pid, signal.SIGKILL)
+
+    assert stack.process.wait(30) == 1
+    assert "postgres ended (killed by SIGKILL); everything stops" in stack.output
+    assert stack.left() == []
+    stack.lines.clear()
+    stack.start().wait_until_up()
+    assert stack.stop() == 0
+
+
+def test_the_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
+    stack = Stack(tmp_path / "data", SVC_ADMIN_LOGIN="root.admin", SVC_ADMIN_PASSWORD="chosen by hand", SVC_DEMO="0")
+    try:
+        stack.start().wait_until_up()
+        pair = base64.b64encode(b"root.admin:chosen by hand").decode()
+        answer = subprocess.run(
+            ["curl", "-s", "-H", f"Authorization: Basic {pair}", stack.url + "/api/me"], capture_output=True, text=True
+        )
+        assert '"login":"root.admin"' in answer.stdout
+        assert "chosen by hand" not in stack.output
+        assert not (stack.data / "secrets" / "demo-password").exists()
+    finally:
+        stack.stop()
+        stack.end()
+
+
+def test_it_speaks_https_with_a_certificate_of_its_own(tmp_path: Path):
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    subprocess.run(
+        [*make, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
+    stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(certificate), SVC_TLS_KEY=str(key))
+    try:
+        stack.start().wait_until_up()
+        asked = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
+        answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+        assert " 200" in answer.splitlines()[0]
+        assert "strict-transport-security" in answer.lower()
+        assert "; secure" in next(line for line in answer.lower().splitlines() if line.startswith("set-cookie"))
+    finally:
+        stack.stop()
+        stack.end()

@@ -1,0 +1,92 @@
+"""The web server itself: answers that come before the body was read, and TLS with a certificate of its own."""
+
+import signal
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config import env
+from config.runtime import up
+from tests.config.stack import Stack, eventually, free_port
+from tests.system.outbound import certificates
+
+pytestmark = pytest.mark.stack
+
+MB = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    stack = Stack(tmp_path_factory.mktemp("web")).start().wait_until_up()
+    yield stack
+    stack.stop()
+    stack.end()
+
+
+def send_all_then_read(stack: Stack, size: int, more: str = "") -> str:
+    """The status, or what went wrong."""
+    head = (
+        "POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"{more}Content-Length: {size}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link:
+        try:
+            link.sendall(head.encode() + b" " * size)
+            return link.recv(12).decode()
+        except OSError as error:
+            return type(error).__name__
+
+
+@pytest.mark.parametrize(("size", "answer"), [(9 * MB, "401"), (30 * MB, "413")])
+def test_an_answer_given_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
+    seen = Counter(send_all_then_read(running, size) for _ in range(10))
+
+    assert seen == {f"HTTP/1.1 {answer}": 10}
+
+
+def test_a_body_that_nobody_asked_for_is_not_waited_for(running: Stack):
+    with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
+        link.sendall(
+            b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n"
+        )
+        assert link.recv(12) == b"HTTP/1.1 401"
+
+
+def test_a_new_certificate_is_in_force_after_sighup_without_a_restart(tmp_path: Path):
+    pem = certificates.make("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+    stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem), SVC_TLS_KEY=str(pem))
+    try:
+        stack.start().wait_until_up()
+        assert "curl -k -u admin:" in stack.output and f"https://127.0.0.1:{stack.port}/api/me" in stack.output
+        old = shown_certificate(stack)
+
+        certificates.make("new", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+        stack.process.send_signal(signal.SIGHUP)
+
+        eventually(lambda: shown_certificate(stack) not in (old, ""))
+        assert stack.stop() == 0
+    finally:
+        stack.end()
+
+
+def test_whether_it_answers_is_asked_directly_whatever_proxy_the_environment_names(
+    running: Stack, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    assert up.answers(env.read({"SVC_PORT": str(running.port)}))
+    assert not up.answers(env.read({"SVC_PORT": str(free_port())}))
+
+
+def shown_certificate(stack: Stack) -> str:
+    try:
+        return ssl.get_server_certificate(("127.0.0.1", stack.port), timeout=5)
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""What every test has at hand: the named cast, and a clean slate of what a process remembers."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import keys, passwords
+from accounts.models import Role, User, UserRole
+from system import properties
+
+PASSWORD = "correct horse 42"
+
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption("--nightly", action="store_true", help="run the long tests too")
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    if not config.getoption("--nightly"):
+        for item in items:
+            if "nightly" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="long; runs with --nightly"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> None:
+    """Each test starts like a fresh process."""
+    keys.REMEMBERED.forget()
+    passwords.forget()
+    properties.forget()
+
+
+def make_user(login: str, *roles: str, **columns: Any) -> User:
+    user = User.objects.create_user(login, PASSWORD, **columns)
+    for name in roles:
+        UserRole.objects.create(user=user, role=Role.objects.get(name=name))
+    return user
+
+
+@pytest.fixture
+def alice(db: Any) -> User:
+    """The administrator."""
+    return make_user("alice", "admin", email="alice@example.com")
+
+
+@pytest.fixture
+def bob(db: Any) -> User:
+    """Somebody without any role."""
+    return make_user("bob", email="bob@example.com")
+
+
+@pytest.fixture
+def sonja(db: Any) -> User:
+    """Runs single sign-on."""
+    return make_user("sonja", "sso_admin")
+
+
+@pytest.fixture
+def carl(db: Any) -> User:
+    """Runs document collections."""
+    return make_user("carl", "collection_admin")
+
+
+@pytest.fixture
+def as_alice(alice: User) -> Client:
+    client = Client()
+    client.force_login(alice)
+    return client
+
+
+@pytest.fixture
+def as_bob(bob: User) -> Client:
+    client = Client()
+    client.force_login(bob)
+    return client

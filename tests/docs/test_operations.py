@@ -1,0 +1,123 @@
+"""The table of limits in docs/operations.md holds every limit of the code, with its value of today."""
+
+import ast
+import importlib
+import re
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Any
+
+import pytest
+
+from config.env import ROOT, Environment, secret_names
+
+PAGE = (ROOT / "docs/operations.md").read_text()
+ROWS = re.findall(r"^\| (.+?) \| ([^|]+) \| `([\w.\[\]]+)` \|$", PAGE, re.MULTILINE)
+
+UNITS = {
+    "": 1.0, "KB": 1024.0, "MB": 1024.0**2,
+    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0,
+}  # fmt: skip
+
+ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+# Numbers that limit nothing: versions, lock and signal numbers, formats.
+NO_LIMITS = {
+    "config.beat.LOCK",
+    "config.formats.en.formats.FIRST_DAY_OF_WEEK",
+    "config.management.commands.prepare.LOCK",
+    "config.management.commands.prepare.OLDEST_POSTGRES",
+    "config.runtime.unprivileged.CLONE_NEWUSER",
+    "config.runtime.unprivileged.ORDINARY",
+    "system.encoded_query.errors.TOKEN_LENGTH",
+}
+
+
+def told(text: str) -> float:
+    """What a cell of the page says, in seconds, bytes or pieces.
+
+    >>> told("16 KB"), told("15 min"), told("2,000")
+    (16384.0, 900.0, 2000.0)
+    """
+    found = re.fullmatch(r"([\d,.]+) ?([A-Za-z]*)", text.strip())
+    assert found is not None, text
+    return float(found.group(1).replace(",", "")) * UNITS[found.group(2)]
+
+
+def in_force(place: str) -> float:
+    """What the code says there, in the same units."""
+    value = look_up(place)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, BoundedSemaphore):
+        return float(value._initial_value)  # type: ignore[attr-defined]
+    return float(value) / (1000 if "_MS" in place else 1)
+
+
+def look_up(place: str) -> Any:
+    names, keys = place.partition("[")[0].split("."), re.findall(r"\[(\w+)\]", place)
+    value: Any = None
+    for index, name in enumerate(names):
+        if is_dataclass(value):
+            value = next(each.default for each in fields(value) if each.name == name)
+        elif value is None or not hasattr(value, name):
+            value = importlib.import_module(".".join(names[: index + 1]))
+        else:
+            value = getattr(value, name)
+    for key in keys:
+        value = value[int(key) if key.isdigit() else key]
+    return value
+
+
+@pytest.mark.parametrize(("what", "limit", "place"), ROWS, ids=[place for _, _, place in ROWS])
+def test_the_page_tells_the_limit_in_force(what: str, limit: str, place: str):
+    assert told(limit) == in_force(place), what
+
+
+def is_number(node: ast.expr) -> bool:
+    """3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.Call(func=function, args=positional):
+            name = ast.unparse(function).rsplit(".", 1)[-1]
+            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_number, positional)))
+        case ast.Dict(values=values):
+            return bool(values) and all(map(is_number, values))
+    return False
+
+
+def numbers_in(path: Path) -> set[str]:
+    """The constants of a module that are numbers, by their full names."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and is_number(node.value):
+            found |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in found if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
+
+
+def test_every_limit_of_the_code_is_on_the_page():
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
+    found = set().union(*map(numbers_in, paths))
+    listed = {place.partition("[")[0] for _, _, place in ROWS}
+
+    assert "accounts.attempts.WINDOW" in found and "config.databases.LOCK_TIMEOUT_MS" in found
+    assert found - listed - NO_LIMITS == set()
+    assert NO_LIMITS - found == set()
+
+
+def test_every_variable_on_the_page_exists():
+    known = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
+
+    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGE)) - known - {"SVC_TLS"} == set()
+
+
+def test_every_file_named_on_the_page_exists():
+    named = set(re.findall(r"\bcompose/[\w./-]+\w", PAGE)) | set(re.findall(r"tests/[\w./]+\.py", PAGE))
+
+    made = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}
+    assert {name for name in named - made if not (ROOT / name).exists()} == set()

@@ -1,0 +1,47 @@
+"""Links between the pages lead somewhere, and what the README tells to type exists."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from config.env import ROOT
+
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], key=lambda page: str(page.relative_to(ROOT))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file(page: Path):
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
+
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_named_exists(page: Path):
+    text = page.read_text()
+    known = set(get_commands()) | {"up"}
+    help_text = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True).stdout
+
+    managed = set(re.findall(r"(?:manage\.py|\./run manage) ([a-z_]+)", text))
+    run = set(re.findall(r"\./run ([a-z][a-z-]*)", text))
+    assert managed - known == set()
+    assert {word for word in run if not re.search(rf"^  {word}\b", help_text, re.MULTILINE)} == set()
+
+
+def test_every_dependency_says_why_it_is_there():
+    for name in ("requirements.in", "requirements-dev.in"):
+        lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith(("#", "-"))]
+        assert [line for line in lines if "#" not in line] == []
+
+
+def test_every_decision_is_listed():
+    index = (ROOT / "docs/decisions/README.md").read_text()
+
+    assert [page.name for page in (ROOT / "docs/decisions").glob("0*.md") if page.name not in index] == []

@@ -1,0 +1,28 @@
+"""The variables of `config.env` and their documentation are the same."""
+
+import re
+from dataclasses import fields
+
+from config.env import ROOT, Environment
+
+NAMES = {row.metadata["name"] for row in fields(Environment)}
+SECRETS = {row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]}
+
+
+def test_the_settings_page_lists_every_variable_and_no_other():
+    rows = re.findall(r"^\| `([A-Z_]+)`( 🔑)? \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
+
+    assert {name for name, _ in rows} == NAMES
+    assert {name for name, mark in rows if mark} == SECRETS
+
+
+def test_the_settings_page_describes_them_in_the_same_words():
+    page = (ROOT / "docs/settings.md").read_text()
+
+    assert [row.metadata["name"] for row in fields(Environment) if row.metadata["about"] not in page] == []
+
+
+def test_the_example_lists_every_variable_and_no_other():
+    lines = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
+
+    assert sorted(lines) == sorted(NAMES)

@@ -1,0 +1,92 @@
+"""What the source must not hold, read from its syntax trees."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.env import ROOT
+
+FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+SOURCES = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
+    if "migrations" not in path.parts
+)  # fmt: skip
+
+# Whoever runs SQL of their own, and why. Everything else goes through models.
+MAY_RUN_SQL = {
+    "accounts/attempts.py": "one atomic upsert counts an attempt",
+    "accounts/roles.py": "a recursive query follows contained roles",
+    "config/backup.py": "databases are made and renamed",
+    "config/beat.py": "an advisory lock chooses the leader",
+    "config/management/commands/prepare.py": "the server and its extension are asked for their versions",
+    "system/health.py": "the extension is asked for its version",
+}
+SQL = {"cursor", "raw", "extra", "execute", "executemany"}
+UNSAFE_MARKUP = {"mark_safe", "SafeString", "SafeText"}
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def calls(path: Path) -> Iterator[tuple[str, int]]:
+    """Every called name with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            yield name, node.lineno
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_sql_is_run_only_where_it_says_why(path: Path):  # X02
+    found = [line for name, line in calls(path) if name in SQL]
+
+    if named(path) in MAY_RUN_SQL:
+        assert found, "it runs no SQL any more: take it out of the list"
+    else:
+        assert found == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_no_text_is_declared_safe_markup(path: Path):  # X26
+    names = {node.attr if isinstance(node, ast.Attribute) else node.id for node in ast.walk(ast.parse(path.read_text()))
+             if isinstance(node, ast.Attribute | ast.Name)}  # fmt: skip
+
+    assert names & UNSAFE_MARKUP == set()
+
+
+def test_templates_print_nothing_raw():  # X26
+    allowed = {"pages/field.html": "the help text of a form is the product's own"}
+    found = {
+        str(path.relative_to(ROOT / "templates"))
+        for path in (ROOT / "templates").rglob("*.html")
+        if "|safe" in path.read_text() or "autoescape off" in path.read_text()
+    }
+
+    assert found == set(allowed)
+
+
+def test_templates_load_nothing_from_outside():
+    for path in [*(ROOT / "templates").rglob("*.html"), *(ROOT / "templates").rglob("*.css")]:
+        text = path.read_text()
+        assert not any(word in text for word in ("http://", "https://", 'src="//', "@import")), named(path)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=named)
+def test_every_module_says_what_it_is_in_charge_of(path: Path):
+    said = ast.get_docstring(ast.parse(path.read_text()))
+
+    is_empty_package = path.name == "__init__.py" and not path.read_text().strip()
+    assert said or is_empty_package
+
+
+def test_only_the_table_of_variables_reads_the_environment():
+    allowed = {"config/env.py", "config/settings.py", "config/backup.py", "config/wsgi.py", "config/celery.py"}
+    found = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
+
+    assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()

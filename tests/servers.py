@@ -1,0 +1,40 @@
+"""Boots the embedded servers for one test run, in a folder of their own, and ends them with it, however it ends."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded import Postgres, Valkey, wait_until_ready
+from config.runtime.supervisor import Child, Supervisor
+
+
+def boot() -> Path:
+    """Start PostgreSQL and Valkey; returns the data folder that the settings must use."""
+    root = Path(tempfile.mkdtemp(prefix="servicebase-test-"))
+    folder = DataFolder(root)
+    folder.prepare()
+    quiet = open(os.devnull, "w")  # noqa: SIM115  (open as long as the servers)
+    claim = folder.hold("up")
+    # The supervisor's reaper ends the servers even when this run is killed.
+    supervisor = Supervisor(claim, out=quiet)
+    os.close(claim)
+    for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
+        server.initialise()
+        # Nothing here must survive a crash, so nothing waits for the disk.
+        fast = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
+        command = [*server.command(), *(fast if name == "postgres" else [])]
+        process = supervisor.start(Child(name, command, stop_signal=server.stop_signal))
+        if not wait_until_ready(server, process):
+            raise RuntimeError(f"{name} did not start")
+    Postgres(folder).make_database()
+    atexit.register(shut_down, supervisor, root)
+    return root
+
+
+def shut_down(supervisor: Supervisor, root: Path) -> None:
+    supervisor.stop((("valkey", "postgres"),), lambda name: 5.0)
+    supervisor.close()
+    shutil.rmtree(root, ignore_errors=True)

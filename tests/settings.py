@@ -1,0 +1,21 @@
+"""Settings of the tests: the product's own, on servers booted here. A conftest would be too late for Django."""
+
+import os
+
+from tests import servers
+
+for name in [name for name in os.environ if name.startswith("SVC_")] + [
+    "DATABASE_URL",
+    "DATABASE_REPLICA_URL",
+    "REDIS_URL",
+    "DEBUG",
+    "SECRET_KEY",
+]:
+    os.environ[name] = ""  # counts as not set, and wins over a .env file
+os.environ["SVC_DATA_DIR"] = str(servers.boot())
+os.environ["SVC_DEMO"] = "0"
+
+from config.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # speed; one test uses the real one
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]

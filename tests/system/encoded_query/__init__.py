@@ -1,0 +1,1 @@
+"""Tests of the query language, which needs neither Django nor a database."""

@@ -1,0 +1,100 @@
+"""The page that teaches the language says what the code does: operators, functions, limits and every example."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from system.encoded_query import (
+    COLUMN_TYPES,
+    FUNCTIONS,
+    METADATA,
+    OPERATORS,
+    RECORDS,
+    REFUSED,
+    Operator,
+    QueryError,
+    ValueKind,
+    parse,
+)
+
+PAGE = (Path(__file__).parents[3] / "docs" / "encoded-queries.md").read_text(encoding="utf-8")
+READABLE = COLUMN_TYPES - {"password", "secret"}
+IN_ORDER = ["string", "text", "wysiwyg", "choice", "integer", "decimal", "date", "datetime", "reference", "list"]
+
+
+def row_of(operator: Operator) -> str:
+    """The line of the page's table that this operator must have, and nothing else may have."""
+    also = " ".join(f"`{alias}`" for alias in operator.aliases)
+    value = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
+    if operator.allowed:
+        value = f"{operator.allowed[0]} to {operator.allowed[-1]}"
+    cells = [f"`{operator.name}`", also, operator.description, value, operator.on_empty.value, types_of(operator)]
+    return " ".join(f"| {cell}".rstrip() for cell in cells) + " |"
+
+
+def types_of(operator: Operator) -> str:
+    if operator.only_path:
+        return f"the path `{'.'.join(operator.only_path)}`"
+    if operator.types == READABLE:
+        return "every"
+    if operator.types == READABLE - {"json"}:
+        return "every but json"
+    assert operator.types <= set(IN_ORDER)
+    return ", ".join(name for name in IN_ORDER if name in operator.types)
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"no heading {title}"
+    return found.group(1)
+
+
+def examples(language: str) -> list[str]:
+    found = [line for block in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+    assert found, f"no example in {language}"
+    return found
+
+
+def test_every_operator_has_its_row_and_every_row_its_operator() -> None:
+    rows = [line for line in section("Operators").splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted(row_of(operator) for operator in OPERATORS.values())
+
+
+def test_every_function_is_listed_with_or_without_its_number_and_no_other() -> None:
+    listed = re.findall(r"`(\w+)\((n?)\)`", section("Value functions"))
+    assert sorted(listed) == sorted((row.name, "n" if row.unit else "") for row in FUNCTIONS.values())
+
+
+def test_every_refused_operator_is_named() -> None:
+    assert [name for name in sorted(REFUSED) if f"`{name}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize("text", examples("query"))
+def test_every_example_is_understood(text: str) -> None:
+    parse(text)
+
+
+@pytest.mark.parametrize("text", examples("metadata"))
+def test_every_metadata_example_is_understood(text: str) -> None:
+    parse(text, METADATA)
+
+
+@pytest.mark.parametrize("text", examples("refused"))
+def test_every_example_of_a_refused_query_is_refused(text: str) -> None:
+    with pytest.raises(QueryError):
+        parse(text)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert (
+        f"Limits: {RECORDS.length // 1024} KiB of text, {RECORDS.conditions} conditions, "
+        f"{RECORDS.list_values:,} values in a list, {RECORDS.hops} dots in a path, "
+        f"{RECORDS.depth} parentheses within each other, {RECORDS.sort_keys} sort keys." in PAGE
+    )
+
+
+def test_the_surprising_precedence_comes_before_everything_else() -> None:
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE)[0] == "Read this first: `^OR` binds tighter than `^`"

@@ -1,0 +1,59 @@
+"""No text makes the parser do anything but give a query or raise QueryError."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse, read, to_text
+
+from .queries import jumble
+
+SEED = int(os.environ.get("SVC_FUZZ_SEED", "20240519"))
+
+
+def refusal(text: str, dialect: Dialect) -> QueryError | None:
+    """Reads the text; what is understood must read the same from its canonical text, and so must every value."""
+    try:
+        query = parse(text, dialect)
+    except QueryError as error:
+        return error
+    assert parse(to_text(query, dialect), dialect) == query, text
+    for condition in query.conditions():
+        read(condition, dialect)
+    return None
+
+
+def is_understood(text: str, dialect: Dialect) -> bool:
+    error = refusal(text, dialect)
+    if error:
+        assert 0 <= error.position <= len(text), (text, error)
+    return error is None
+
+
+def count_understood(runs: int, seed: int) -> int:
+    random = Random(seed)
+    return sum(is_understood(jumble(random), RECORDS if run % 2 else METADATA) for run in range(runs))
+
+
+# B47
+def test_a_hundred_thousand_jumbled_queries_are_understood_or_refused() -> None:
+    # A fuzz that only ever meets the first error would prove little.
+    assert count_understood(100_000, SEED) > 10_000
+
+
+# B47
+@pytest.mark.nightly
+def test_a_million_jumbled_queries_are_understood_or_refused() -> None:
+    assert count_understood(1_000_000, SEED + 1) > 100_000
+
+
+# B47
+@settings(deadline=None, max_examples=500, database=None)
+@given(st.text(st.characters(), max_size=60), st.sampled_from([RECORDS, METADATA]))
+def test_any_text_at_all_is_understood_or_refused(text: str, dialect: Dialect) -> None:
+    is_understood(text, dialect)

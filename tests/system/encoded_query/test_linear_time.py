@@ -1,0 +1,157 @@
+"""The work grows no faster than the text: counted in steps and characters, so that no clock can make it waver."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from types import FrameType
+from typing import Any, SupportsIndex
+
+import pytest
+
+from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, dialect, grammar, operators, parse
+
+UNLIMITED = {"conditions": 10**9, "list_values": 10**9, "sort_keys": 10**9, "length": 10**9, "depth": 100}
+
+# Each piece is repeated; what would make a parser look back or ahead again and again.
+HOSTILE = [
+    "a=1^",
+    "a=1^OR",
+    "a=1^NQ",
+    "a=1^ORDERBYb^",
+    "(a=1)^",
+    "a",
+    "a.",
+    "a=",
+    "=",
+    "x",
+    "^",
+    "^O",
+    "^EQ",
+    "(",
+    ")",
+    "a={",
+    "a={x}^",
+    "a={}}",
+    "}}",
+    "{",
+    "NOT ",
+    "aIN1,",
+    "1,",
+    "aIN1,2^b=^",
+    "@",
+    "aON@",
+    "javascript:",
+    "javascript:gs.",
+    "javascript:gs.a(",
+    "javascript:gs.now()",
+    "javascript:gs.daysAgo(1)@",
+    "A",
+    "aB",
+    "É",
+]
+HEADS = ["", "a=", "(a=", "aIN", "a={", "aBETWEEN", "aON", "aMORETHAN", "(a=1^b=", "{"]
+
+
+class Meter:
+    """How much was done: lines of ours that ran, and characters that C code looked at for us."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def trace(self, frame: FrameType, event: str, _: object) -> Any:
+        if "encoded_query" not in frame.f_code.co_filename:
+            return None
+        self.steps += event == "line"
+        return self.trace
+
+
+class MeteredText(str):
+    """A text that tells the meter how far each look into it goes."""
+
+    meter: Meter
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        piece = super().__getitem__(key)
+        self.meter.steps += len(piece)
+        return piece
+
+    def find(self, *args: Any) -> int:
+        found = super().find(*args)
+        self.meter.steps += (len(self) if found < 0 else found) - args[1]
+        return found
+
+    def count(self, *args: Any) -> int:
+        self.meter.steps += len(self)
+        return super().count(*args)
+
+
+class MeteredPattern:
+    """A pattern that tells the meter what it took; possessive ones never go back, so that is what they looked at."""
+
+    def __init__(self, pattern: re.Pattern[str], meter: Meter) -> None:
+        self.pattern, self.meter = pattern, meter
+
+    def match(self, text: str, position: int = 0) -> re.Match[str] | None:
+        found = self.pattern.match(text, position)
+        self.meter.steps += len(found.group()) if found else 1
+        return found
+
+
+def work(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
+    meter = Meter()
+    metered = MeteredText(text)
+    metered.meter = meter
+    with monkeypatch.context() as patch:
+        patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
+        patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
+        patch.setattr(operators, "_SPELLING", MeteredPattern(operators._SPELLING, meter))
+        speaker = replace(speaker, name=MeteredPattern(speaker.name, meter), **UNLIMITED)  # type: ignore[arg-type]
+        before = sys.gettrace()
+        sys.settrace(meter.trace)
+        try:
+            parse(metered, speaker)
+        except QueryError:
+            pass
+        finally:
+            sys.settrace(before)
+    return meter.steps
+
+
+# B47
+@pytest.mark.parametrize("speaker", [RECORDS, METADATA], ids=["records", "metadata"])
+@pytest.mark.parametrize("head", HEADS)
+def test_twice_the_text_is_at_most_twice_the_work(head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    for piece in HOSTILE:
+        short = work(head + piece * 100, speaker, monkeypatch)
+        long = work(head + piece * 200, speaker, monkeypatch)
+        # Quadratic work would be four times as much.
+        assert long <= 2.2 * short + 100, (head, piece, short, long)
+
+
+# B47
+def test_a_text_at_the_limit_costs_a_few_steps_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    for piece in HOSTILE:
+        text = (piece * 16_384)[:16_384]
+        assert work(text, RECORDS, monkeypatch) <= 60 * len(text), piece
+
+
+# B47
+def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
+    patterns = [grammar._VALUE, grammar._VALUE_IN_GROUP, grammar._STRANGE, RECORDS.name, METADATA.name]
+    for pattern in patterns:
+        outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]|\\.", "x", pattern.pattern)
+        assert re.findall(r"[*+}](?!\+)", outside_classes.replace("*+", "").replace("++", "")) == []
+    # The one alternation of operators repeats nothing at all.
+    assert re.search(r"(?<!\\)[*+{]", operators._SPELLING.pattern) is None
+
+
+def test_the_meter_notices_what_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rereading(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
+        _ = text[start:]
+        return dialect.read_path(text, start, speaker)
+
+    monkeypatch.setattr(grammar, "read_path", rereading)
+    short, long = (work("a=1^" * count, RECORDS, monkeypatch) for count in (100, 200))
+    assert long > 3 * short

@@ -1,0 +1,111 @@
+"""The table of operators: complete, and every negation the mirror of what it negates."""
+
+from __future__ import annotations
+
+import pytest
+
+from system.encoded_query import ALIASES, COLUMN_TYPES, OPERATORS, REFUSED, OnEmpty, Operator, ValueKind
+from system.encoded_query.operators import spelling_at
+
+EVERY = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
+MATCHING = ["IN", "NOT IN", "LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"]
+ORDERED = ["IN", "NOT IN", ">", "<", ">=", "<=", "BETWEEN"]
+FIELDS = ["GT_FIELD", "LT_FIELD", "GT_OR_EQUALS_FIELD", "LT_OR_EQUALS_FIELD"]
+PARTS = ["YEAR_IS", "QUARTER_IS", "MONTH_IS", "WEEK_IS", "DAY_IS", "DAY_OF_WEEK_IS", "HOUR_IS"]
+RELATIVE = ["RELATIVEGT", "RELATIVEGE", "RELATIVELT", "RELATIVELE", "RELATIVEEE"]
+TIMES = ["ON", "NOTON", *PARTS, *RELATIVE, "MORETHAN", "LESSTHAN"]
+TEXTS = [*EVERY, *MATCHING, "EMPTYSTRING", "BETWEEN", ">", "<", ">=", "<="]
+
+# Which operators a column of each type takes, said the other way round than in the code.
+BY_TYPE = {
+    "string": TEXTS,
+    "text": TEXTS,
+    "wysiwyg": TEXTS,
+    "integer": [*EVERY, *ORDERED, *FIELDS],
+    "decimal": [*EVERY, *ORDERED, *FIELDS],
+    "date": [*EVERY, *ORDERED, *FIELDS, *TIMES],
+    "datetime": [*EVERY, *ORDERED, *FIELDS, *TIMES],
+    "boolean": EVERY,
+    "choice": [*EVERY, *MATCHING, "BETWEEN"],
+    "reference": [*EVERY, "IN", "NOT IN", "DYNAMIC", "ISNOT_DYNAMIC"],
+    "list": [*EVERY, "HAS", "HASNOT", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"],
+    "json": ["ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING"],
+    "password": [],
+    "secret": [],
+}
+
+MATCH_EMPTY = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT"}
+MATCH_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
+
+
+@pytest.mark.parametrize("column_type", sorted(COLUMN_TYPES))
+def test_a_column_takes_the_operators_of_its_type_and_no_other(column_type: str) -> None:
+    fitting = {name for name, row in OPERATORS.items() if row.fits(column_type=column_type, path=("name",))}
+    assert fitting == set(BY_TYPE[column_type])
+
+
+def test_two_operators_stand_on_the_record_id_whatever_its_type_and_nowhere_else() -> None:
+    on_record = {row.name for row in OPERATORS.values() if row.only_path}
+    assert on_record == {"ARE", "INSTANCEOF"}
+    for name in on_record:
+        assert OPERATORS[name].fits(column_type="string", path=("sys_id",))
+        assert not OPERATORS[name].fits(column_type="string", path=("parent", "sys_id"))
+
+
+def test_no_operator_is_missing_and_none_is_new() -> None:
+    assert set(OPERATORS) == {name for names in BY_TYPE.values() for name in names} | {"ARE", "INSTANCEOF"}
+    assert ALIASES == {"CONTAINS": "LIKE", "NOT LIKE": "NOTLIKE"}
+
+
+def test_an_empty_column_matches_where_the_contract_says() -> None:
+    assert {name for name, row in OPERATORS.items() if row.on_empty is OnEmpty.YES} == MATCH_EMPTY
+    assert OPERATORS["SAMEAS"].on_empty is OnEmpty.IF_BOTH_EMPTY
+    assert OPERATORS["NSAMEAS"].on_empty is OnEmpty.UNLESS_BOTH_EMPTY
+
+
+PAIRS = [row for row in OPERATORS.values() if row.complement]
+
+
+@pytest.mark.parametrize("row", PAIRS, ids=[row.name for row in PAIRS])
+def test_an_operator_and_its_negation_share_out_the_rows(row: Operator) -> None:
+    negation = OPERATORS[row.complement or ""]
+    assert negation.complement == row.name
+    assert negation.name != row.name
+    assert negation.on_empty is row.on_empty.opposite
+    assert row.on_empty.opposite.opposite is row.on_empty
+    assert (negation.kind, negation.types) == (row.kind, row.types)
+
+
+def test_ten_pairs_negate_each_other() -> None:
+    assert {frozenset({row.name, row.complement}) for row in PAIRS} == {
+        frozenset(pair)
+        for pair in [
+            ("=", "!="),
+            ("IN", "NOT IN"),
+            ("LIKE", "NOTLIKE"),
+            ("ISEMPTY", "ISNOTEMPTY"),
+            ("ANYTHING", "NOTHING"),
+            ("SAMEAS", "NSAMEAS"),
+            ("ON", "NOTON"),
+            ("DYNAMIC", "ISNOT_DYNAMIC"),
+            ("HAS", "HASNOT"),
+            ("CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"),
+        ]
+    }
+
+
+def test_only_a_date_part_names_its_numbers() -> None:
+    with_numbers = {row.name for row in OPERATORS.values() if row.allowed}
+    assert with_numbers == {row.name for row in OPERATORS.values() if row.kind is ValueKind.DATE_PART}
+
+
+def test_the_longest_spelling_wins_behind_every_operator() -> None:
+    spellings = [*OPERATORS, *ALIASES, *REFUSED]
+    for spelling in spellings:
+        assert spelling_at(f"a{spelling}", 1) == spelling
+        assert spelling_at(f"a{spelling} x", 1) == max((s for s in spellings if f"{spelling} x".startswith(s)), key=len)
+
+
+def test_every_word_begins_with_two_capitals_so_that_a_name_of_metadata_may_hold_one() -> None:
+    words = [spelling for spelling in [*OPERATORS, *ALIASES, *REFUSED] if spelling[0].isalpha()]
+    assert [word for word in words if not (word[:2].isalpha() and word[:2].isupper())] == []

@@ -1,0 +1,180 @@
+"""Whatever is malformed is refused with its place and piece: a query is never half understood."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from system.encoded_query import METADATA, RECORDS, Dialect, QueryError, parse
+
+
+def refusal(text: str, dialect: Dialect = RECORDS) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        parse(text, dialect)
+    return caught.value
+
+
+REFUSED = [
+    # what no path is
+    ("=1", "a field name is expected", 0, "=1"),
+    ("1a=1", "a field name is expected", 0, "1a=1"),
+    (" a=1", "a field name is expected", 0, " a=1"),
+    ("A=1", "a field name is expected", 0, "A=1"),
+    ("a..b=1", "a field name is expected", 2, ".b=1"),
+    ("a.=1", "a field name is expected", 2, "=1"),
+    (".a=1", "a field name is expected", 0, ".a=1"),
+    ("{a}=1", "a field name is expected", 0, "{a}=1"),
+    ("é=1", "a field name is expected", 0, "é=1"),
+    # operators
+    ("name", "an operator is expected", 4, ""),
+    ("name^a=1", "unknown operator", 4, "^"),
+    ("nameISNT", "unknown operator", 4, "ISNT"),
+    ("nameLikex", "unknown operator", 4, "L"),
+    ("namelikex", "an operator is expected", 9, ""),
+    ("nameNOTIN1", "unknown operator", 4, "NOTIN"),
+    ("name = 1", "unknown operator", 4, " "),
+    ("name!1", "unknown operator", 4, "!"),
+    ("nameREGEXPx", "unknown operator", 4, "REGEXP"),
+    ("nameMATCH_RGXx", "unknown operator", 4, "MATCH_RGX"),
+    ("nameVALCHANGES", "VALCHANGES is not supported here", 4, "VALCHANGES"),
+    ("nameCHANGESFROM1", "CHANGESFROM is not supported here", 4, "CHANGESFROM"),
+    ("nameCHANGESTO1", "CHANGESTO is not supported here", 4, "CHANGESTO"),
+    ("nameIS_CALCULATED", "IS_CALCULATED is not supported here", 4, "IS_CALCULATED"),
+    ("nameAREx", "ARE stands on sys_id only", 4, "ARE"),
+    ("parent.sys_idINSTANCEOFtask", "INSTANCEOF stands on sys_id only", 13, "INSTANCEOF"),
+    # joins
+    ("^a=1", "a field name is expected", 0, "^a=1"),
+    ("a=1^", "a field name is expected", 4, ""),
+    ("a=1^^b=1", "a field name is expected", 4, "^b=1"),
+    ("a=1^OR", "a field name is expected", 6, ""),
+    ("a=1^NQ", "a field name is expected", 6, ""),
+    ("a=1^NQ^b=1", "a field name is expected", 6, "^b=1"),
+    ("a=1^or=1^ORBb=1", "a field name is expected", 11, "Bb=1"),
+    ("ORDERBYa^ORb=1", "a field name is expected", 9, "ORb=1"),
+    ("EQ", "a field name is expected", 0, "EQ"),
+    ("a=1^EQ^b=1", "a field name is expected", 4, "EQ^b=1"),
+    ("a=1^EQ^EQ", "a field name is expected", 4, "EQ^EQ"),
+    ("a=1^GROUPBYb", "a field name is expected", 4, "GROUPBYb"),
+    # tails
+    ("ORDERBY", "a field name is expected", 7, ""),
+    ("a=1^ORDERBYDESC", "a field name is expected", 15, ""),
+    ("a=1^ORDERBYa b", "text where ^ or the end is expected", 12, " b"),
+    ("(a=1^ORDERBYb)", "ORDERBY stands outside of all parentheses", 4, "^ORDERBYb)"),
+    ("a=1^NQORDERBYb", "a field name is expected", 6, "ORDERBYb"),
+    # parentheses and braces
+    ("(", "a field name is expected", 1, ""),
+    ("()", "a field name is expected", 1, ")"),
+    ("(a=1", "unclosed (", 0, "("),
+    ("b=1^((a=1)", "unclosed (", 4, "("),
+    ("(a=1)b", "text where ^ or the end is expected", 5, "b"),
+    ("(a=1))", "text where ^ or the end is expected", 5, ")"),
+    ("(a=1)(b=1)", "text where ^ or the end is expected", 5, "(b=1)"),
+    ("(a={1}b)", "text where ^ or ) is expected", 6, "b)"),
+    ("(a=1^EQ", "text where ^ or ) is expected", 4, "^EQ"),
+    ("(nameIN(a,b))", "text where ^ or the end is expected", 12, ")"),
+    ("a={b", "unclosed { (a brace inside a quoted value is written }})", 2, "{"),
+    ("a={b}}", "unclosed { (a brace inside a quoted value is written }})", 2, "{"),
+    ("a={b}c", "text where ^ or the end is expected", 5, "c"),
+    # values
+    ("aISEMPTYx", "ISEMPTY takes no value", 8, "x"),
+    ("aNOTHING)", "NOTHING takes no value", 8, ")"),
+    ("aLIKE", "LIKE needs a value", 5, ""),
+    ("aSTARTSWITH^b=1", "STARTSWITH needs a value", 11, ""),
+    ("a>{}", "> needs a value", 3, ""),
+    ("aIN", "IN needs a value", 3, ""),
+    ("b=1^aIN1,,2", "an empty value between the commas", 9, ""),
+    ("aHAS1,", "an empty value between the commas", 6, ""),
+    ("aBETWEEN1", "two values with one @ between them are expected", 8, "1"),
+    ("aBETWEEN1@", "two values with one @ between them are expected", 8, "1@"),
+    ("aBETWEEN1@2@3", "two values with one @ between them are expected", 8, "1@2@3"),
+    ("aSAMEASb c", "a field name is expected", 8, " c"),
+    ("aSAMEAS1", "a field name is expected", 7, "1"),
+    ("aON2024-13-01", "a date or a date and time is expected", 3, "2024-13-01"),
+    ("aONx@2024-01-01@soon", "a date or a date and time is expected", 16, "soon"),
+    ("aONjavascript:gs.getUserID()", "a date or a date and time is expected", 3, "javascript:gs.getUserID()"),
+    ("aONx@2024-01-01", "a date or label@start@end is expected", 3, "x@2024-01-01"),
+    ("aMONTH_IS13", "a whole number from 1 to 12 is expected", 9, "13"),
+    ("aHOUR_IS-1", "a whole number from 0 to 23 is expected", 8, "-1"),
+    ("aYEAR_IS²", "a whole number from 1 to 9999 is expected", 8, "²"),
+    ("aMONTH_IS\u0663", "a whole number from 1 to 12 is expected", 9, "\u0663"),
+    ("aRELATIVEGTx@day@ago@3", "@unit@ago@number or @unit@ahead@number is expected", 11, "x@day@ago@3"),
+    ("aRELATIVEGTday", "@unit@ago@number or @unit@ahead@number is expected", 11, "day"),
+    ("aRELATIVEGT@day@ago@x", "a whole number is expected", 11, "x"),
+    ("aMORETHAN@hour@ago@3", "path@unit@before@number or path@unit@after@number is expected", 9, "@hour@ago@3"),
+    ("aLESSTHANb@hour@before@9999999999", "a whole number is expected", 10, "9999999999"),
+    ("aDYNAMICyou", "one of me, my_groups, my_roles is expected", 8, "you"),
+    ("sys_idINSTANCEOFTask", "a table name is expected", 16, "Task"),
+    ("sys_idARE  ", "at least one word is expected", 9, "  "),
+    ("a=javascript:alert(1)", "not one of the value functions", 2, "javascript:alert(1)"),
+    # texts that PostgreSQL cannot store
+    ("a=\x00", "a character that no text may hold", 2, "'\\x00'"),
+    ("a=x\ud800", "a character that no text may hold", 3, "'\\ud800'"),
+]
+
+
+# B44 B46 B47
+@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED)
+def test_a_malformed_query_is_refused_with_place_and_piece(text: str, message: str, position: int, token: str) -> None:
+    error = refusal(text)
+    assert (error.message, error.position, error.token) == (message, position, token)
+
+
+REFUSED_METADATA = [
+    ("docID=1", "unknown operator", 3, "ID"),
+    ("file name=1", "unknown operator", 4, " "),
+    ("{}=1", "a field name is expected", 0, "{}=1"),
+    ("{a=1", "unclosed { (a brace inside a quoted value is written }})", 0, "{"),
+    ("a" * 201 + "=1", "a field name has more than 200 characters", 0, "a" * 40),
+]
+
+
+# C07
+@pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED_METADATA)
+def test_a_malformed_filter_is_refused_alike(text: str, message: str, position: int, token: str) -> None:
+    error = refusal(text, METADATA)
+    assert (error.message, error.position, error.token) == (message, position, token)
+
+
+def nested(depth: int) -> str:
+    return "(" * depth + "a=1" + ")" * depth
+
+
+LIMITS = [
+    # B41
+    ("^".join(["a=1"] * 200), "^".join(["a=1"] * 201), "more than 200 conditions"),
+    ("(" + "^OR".join(["a=1"] * 200) + ")", "a=1^(" + "^OR".join(["a=1"] * 200) + ")", "more than 200 conditions"),
+    ("aIN" + ",".join(["1"] * 1_000), "aIN" + ",".join(["1"] * 1_001), "more than 1000 values"),
+    ("aHASNOT" + ",".join(["1"] * 1_000), "aHASNOT" + ",".join(["1"] * 1_001), "more than 1000 values"),
+    ("a=" + "x" * 16_382, "a=" + "x" * 16_383, "longer than 16384 bytes"),
+    ("a=" + "é" * 8_191, "a=" + "é" * 8_191 + "x", "longer than 16384 bytes"),
+    # B42
+    ("a.b.c.d.e.f=1", "a.b.c.d.e.f.g=1", "a path goes through more than 5 dots"),
+    ("ORDERBYa.b.c.d.e.f", "ORDERBYa.b.c.d.e.f.g", "a path goes through more than 5 dots"),
+    ("aSAMEASa.b.c.d.e.f", "aSAMEASa.b.c.d.e.f.g", "a path goes through more than 5 dots"),
+    ("a" * 63 + "=1", "a" * 64 + "=1", "a field name has more than 63 characters"),
+    # B47
+    (nested(20), nested(21), "more than 20 parentheses within each other"),
+    ("^ORDERBYa" * 20, "^ORDERBYa" * 21, "more than 20 sort keys"),
+]
+
+
+@pytest.mark.parametrize(("most", "too_much", "message"), LIMITS, ids=[f"{row[2]}-{len(row[0])}" for row in LIMITS])
+def test_the_most_is_understood_and_one_more_is_refused(most: str, too_much: str, message: str) -> None:
+    parse(most)
+    assert refusal(too_much).message == message
+
+
+def test_parentheses_beside_each_other_are_not_within_each_other() -> None:
+    parse("^".join([nested(20)] * 3))
+
+
+def test_a_dialect_may_be_narrower() -> None:
+    narrow = replace(RECORDS, conditions=1, hops=0, depth=0, list_values=2, length=20, sort_keys=0)
+    parse("aIN1,2", narrow)
+    for text in ("a=1^b=1", "a.b=1", "(a=1)", "aIN1,2,3", "a=1234567890123456789", "ORDERBYa"):
+        refusal(text, narrow)
+
+
+def test_a_message_never_repeats_more_than_forty_characters_of_a_query() -> None:
+    assert len(refusal("aBETWEEN" + "x" * 10_000).token) == 40

@@ -1,0 +1,88 @@
+"""What is written reads as what it was: parse(to_text(query)) == query, in both dialects."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from system.encoded_query import METADATA, RECORDS, Condition, Query, QueryError, parse, to_text
+
+from .queries import SIGNS, queries, texts
+
+CHANCE = settings(deadline=None, max_examples=200, database=None)
+
+
+# B46
+@CHANCE
+@given(queries(RECORDS))
+def test_a_query_over_records_survives_writing_and_reading(query: Query) -> None:
+    assert parse(to_text(query)) == query
+
+
+# B46 C07
+@CHANCE
+@given(queries(METADATA))
+def test_a_query_over_metadata_survives_writing_and_reading(query: Query) -> None:
+    assert parse(to_text(query, METADATA), METADATA) == query
+
+
+# B46: SQL, ^, = and braces inside a value stay inside it
+@CHANCE
+@given(texts())
+def test_any_text_can_be_asked_for_at_top_level_and_in_a_group(value: str) -> None:
+    quoted = "{" + value.replace("}", "}}") + "}"
+    for text in (f"name={quoted}^b=1", f"(name={quoted}^b=1)", f"((name={quoted}))^ORb=1"):
+        found = next(parse(text).conditions())
+        assert (found.operator, found.value) == ("=", value)
+
+
+@CHANCE
+@given(st.lists(st.sampled_from([*SIGNS, "a", "=", "1", "b=2", "LIKE"]), max_size=12).map("".join))
+def test_whatever_is_understood_has_one_canonical_text(text: str) -> None:
+    try:
+        query = parse(text)
+    except QueryError:
+        return
+    canonical = to_text(query)
+    assert parse(canonical) == query
+    assert to_text(parse(canonical)) == canonical
+
+
+CANONICAL = [
+    ("", ""),
+    ("^EQ", ""),
+    ("^ORDERBYname", "ORDERBYname"),
+    ("ORDERBYa^b=1^ORDERBYDESCc^EQ", "b=1^ORDERBYa^ORDERBYDESCc"),
+    ("nameCONTAINSx", "nameLIKEx"),
+    ("nameNOT LIKEx", "nameNOTLIKEx"),
+    ("a={plain}", "a=plain"),
+    ("a=", "aISEMPTY"),
+    ("a!={}", "aISNOTEMPTY"),
+    ("a={b^c}", "a={b^c}"),
+    ("a=x)", "a=x)"),
+    ("(a={x)})", "(a={x)})"),
+    ("a={{x}", "a={{x}"),
+    ("a=}", "a=}"),
+    ("a>{=1}", "a>{=1}"),
+    ("aIN{STANCEOF}", "aIN{STANCEOF}"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+def test_quotes_are_written_only_where_they_are_needed(text: str, canonical: str) -> None:
+    assert to_text(parse(text)) == canonical
+
+
+def test_a_name_of_metadata_is_quoted_only_where_it_would_be_misread() -> None:
+    text = "docType=1^{docID}=1^planB=1^{planB}LIKE1^{a.b}.c=1"
+    assert to_text(parse(text, METADATA), METADATA) == text
+
+
+def test_a_name_that_no_text_can_say_is_not_written() -> None:
+    query = parse("a=1")
+    bad = Condition(("a=1^b",), "=", "1")
+    term = query.groups[0].terms[0]
+    broken = Query((type(query.groups[0])((type(term)((bad,)),)),))
+    with pytest.raises(ValueError, match="no field name"):
+        to_text(broken)

@@ -1,0 +1,206 @@
+"""What stands behind an operator, as a typed value."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from system.encoded_query import (
+    METADATA,
+    OPERATORS,
+    Condition,
+    Distance,
+    Moment,
+    Period,
+    QueryError,
+    Range,
+    Relative,
+    Unit,
+    Value,
+    ValueFunction,
+    ValueKind,
+    end_of,
+    parse,
+    read,
+    read_instant,
+    shift,
+    start_of,
+)
+
+NOW = Moment(datetime(2024, 5, 19, 15, 30, 45, 123, tzinfo=UTC), "17")  # a Sunday
+
+VALUES: list[tuple[str, Value]] = [
+    ("aISEMPTY", None),
+    ("a=open", "open"),
+    ("a=javascript:gs.getUserID()", ValueFunction("getUserID")),
+    ("aLIKE%_", "%_"),
+    ("aIN1", ("1",)),
+    ("aIN1, 2,javascript:gs.now()", ("1", " 2", ValueFunction("now"))),
+    ("aHAS{1,2}", ("1", "2")),
+    ("aBETWEEN1@5", Range("1", "5")),
+    (
+        "aBETWEENjavascript:gs.daysAgo(7)@javascript:gs.now()",
+        Range(ValueFunction("daysAgo", 7), ValueFunction("now")),
+    ),
+    ("aSAMEASb.c", ("b", "c")),
+    ("aON2024-05-19", Period("2024-05-19")),
+    ("aNOTONMay!@2024-05-01@2024-05-31 12:00:00", Period("2024-05-01", "2024-05-31 12:00:00")),
+    ("aON@2024-05-01@2024-05-31", Period("2024-05-01", "2024-05-31")),
+    (
+        "aONToday@javascript:gs.daysAgoStart(0)@javascript:gs.daysAgoEnd(0)",
+        Period(ValueFunction("daysAgoStart"), ValueFunction("daysAgoEnd")),
+    ),
+    ("aYEAR_IS2024", 2024),
+    ("aMONTH_IS05", 5),
+    ("aHOUR_IS0", 0),
+    ("aRELATIVEGT@minute@ago@15", Relative(Unit.MINUTE, -15)),
+    ("aRELATIVELE@quarter@ahead@0", Relative(Unit.QUARTER, 0)),
+    ("aMORETHANb.c@week@before@2", Distance(("b", "c"), Unit.WEEK, True, 2)),
+    ("aLESSTHANb@year@after@1", Distance(("b",), Unit.YEAR, False, 1)),
+    ("aDYNAMICmy_roles", "my_roles"),
+    ("sys_idAREon  fire on", ("on", "fire")),
+    ("sys_idINSTANCEOFtask", "task"),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES)
+def test_a_value_is_read_by_the_kind_its_operator_takes(text: str, value: Value) -> None:
+    (condition,) = parse(text).conditions()
+    assert read(condition) == value
+
+
+def test_every_kind_of_value_is_covered_by_the_cases_above() -> None:
+    covered = {next(parse(text).conditions()).row.kind for text, _ in VALUES}
+    assert covered == set(ValueKind)
+
+
+def test_a_path_as_a_value_speaks_the_dialect_of_the_query() -> None:
+    (condition,) = parse("aSAMEAS{{docID}}.b}", METADATA).conditions()
+    assert read(condition, METADATA) == ("docID", "b")
+    with pytest.raises(QueryError):
+        read(condition)
+
+
+def test_a_tree_made_by_hand_is_read_as_strictly_as_a_text() -> None:
+    for condition in (Condition(("a",), "ISEMPTY", "x"), Condition(("a",), "="), Condition(("a",), "IN", ",")):
+        with pytest.raises(QueryError):
+            read(condition)
+
+
+INSTANTS = [
+    ("2024-05-19", datetime(2024, 5, 19, tzinfo=UTC)),
+    ("2024-05-19 15:30", datetime(2024, 5, 19, 15, 30, tzinfo=UTC)),
+    ("2024-05-19 15:30:45", datetime(2024, 5, 19, 15, 30, 45, tzinfo=UTC)),
+    ("2024-05-19T15:30:45.5Z", datetime(2024, 5, 19, 15, 30, 45, 500_000, tzinfo=UTC)),
+    ("2024-05-19T01:00:00+03:00", datetime(2024, 5, 18, 22, tzinfo=UTC)),
+    ("2024-05-19T01:00:00-0330", datetime(2024, 5, 19, 4, 30, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize(("text", "instant"), INSTANTS)
+def test_an_instant_is_utc_unless_it_says_otherwise(text: str, instant: datetime) -> None:
+    assert read_instant(text) == instant
+    assert read_instant(text).tzinfo is UTC
+    assert read_instant(instant) is instant
+
+
+NO_INSTANTS = ["", "2024", "20240519", "2024-W20-7", "2024-02-30", "2024-05-19 25:00:00", "2024-05-19 15", "today"]
+NO_INSTANTS += ["2024-05-19 15:30:00 ", "19.05.2024", "٢٠٢٤-05-19", "0001-01-01T00:00+03:00", "9999-12-31T23:00-03:00"]
+
+
+@pytest.mark.parametrize("text", NO_INSTANTS)
+def test_what_is_no_instant_is_refused(text: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read_instant(text, 7)
+    assert caught.value.position == 7
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+BOUNDS = [
+    ("2024-02-29", "2024-02-29 00:00:00", "2024-02-29 23:59:59.999999"),
+    ("2024-02-29 15:00:00", "2024-02-29 00:00:00", "2024-02-29 23:59:59.999999"),
+    ("javascript:gs.daysAgo(1)", "2024-05-18 00:00:00", "2024-05-18 23:59:59.999999"),
+    ("9999-12-31", "9999-12-31 00:00:00", "9999-12-31 23:59:59.999999"),
+    ("May@2024-05-01@2024-05-31", "2024-05-01 00:00:00", "2024-05-31 23:59:59.999999"),
+    ("x@2024-05-01 08:00:00@2024-05-31 12:00:00", "2024-05-01 08:00:00", "2024-05-31 12:00:00"),
+    ("x@javascript:gs.hoursAgo(1)@javascript:gs.now()", "2024-05-19 14:30:45.000123", "2024-05-19 15:30:45.000123"),
+]
+
+
+@pytest.mark.parametrize(("text", "first", "last"), BOUNDS)
+def test_a_day_or_period_has_a_first_and_a_last_instant(text: str, first: str, last: str) -> None:
+    value = read(Condition(("a",), "ON", text))
+    assert isinstance(value, Period)
+    assert value.bounds(NOW) == (at(first), at(last))
+
+
+def test_a_relative_value_is_an_instant_and_the_unit_around_it() -> None:
+    relative = Relative(Unit.MONTH, -3)
+    assert relative.instant(NOW) == at("2024-02-19 15:30:45.000123")
+    assert relative.bounds(NOW) == (at("2024-02-01 00:00:00"), at("2024-02-29 23:59:59.999999"))
+
+
+# minute, hour, day, week, month, quarter, year of Sunday 2024-05-19 15:30:45.000123
+UNITS = [
+    (Unit.MINUTE, "2024-05-19 15:30:00", "2024-05-19 15:30:59.999999"),
+    (Unit.HOUR, "2024-05-19 15:00:00", "2024-05-19 15:59:59.999999"),
+    (Unit.DAY, "2024-05-19 00:00:00", "2024-05-19 23:59:59.999999"),
+    (Unit.WEEK, "2024-05-13 00:00:00", "2024-05-19 23:59:59.999999"),
+    (Unit.MONTH, "2024-05-01 00:00:00", "2024-05-31 23:59:59.999999"),
+    (Unit.QUARTER, "2024-04-01 00:00:00", "2024-06-30 23:59:59.999999"),
+    (Unit.YEAR, "2024-01-01 00:00:00", "2024-12-31 23:59:59.999999"),
+]
+
+
+@pytest.mark.parametrize(("unit", "first", "last"), UNITS)
+def test_a_unit_of_time_begins_and_ends(unit: Unit, first: str, last: str) -> None:
+    assert (start_of(NOW.now, unit), end_of(NOW.now, unit)) == (at(first), at(last))
+    assert start_of(end_of(NOW.now, unit) + timedelta.resolution, unit) == shift(at(first), unit, 1)
+
+
+SHIFTS = [
+    ("2024-03-31", Unit.MONTH, -1, "2024-02-29"),
+    ("2024-02-29", Unit.YEAR, -1, "2023-02-28"),
+    ("2024-01-31", Unit.QUARTER, 1, "2024-04-30"),
+    ("2024-01-15", Unit.MONTH, -1, "2023-12-15"),
+    ("2023-12-15", Unit.MONTH, 1, "2024-01-15"),
+    ("2024-02-28", Unit.DAY, 2, "2024-03-01"),
+    ("2024-02-28", Unit.WEEK, -1, "2024-02-21"),
+    ("2024-02-28", Unit.HOUR, 24, "2024-02-29"),
+    ("2024-02-28", Unit.MINUTE, -1440, "2024-02-27"),
+]
+
+
+@pytest.mark.parametrize(("start", "unit", "count", "end"), SHIFTS)
+def test_a_month_that_lacks_the_day_gives_its_last(start: str, unit: Unit, count: int, end: str) -> None:
+    assert shift(at(start), unit, count) == at(end)
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_a_thousand_years_are_the_most_a_query_may_count(unit: Unit) -> None:
+    length = {"minute": 525_600_000, "hour": 8_760_000, "day": 365_000, "week": 52_142}.get(unit)
+    length = length or {"month": 12_000, "quarter": 4_000, "year": 1_000}[unit]
+    for text in (f"aRELATIVEGT@{unit}@ago@{{}}", f"aMORETHANb@{unit}@after@{{}}"):
+        parse(text.format(length))
+        with pytest.raises(QueryError, match="more than a thousand years"):
+            parse(text.format(length + 1))
+
+
+def test_a_moment_is_told_in_utc() -> None:
+    local = datetime(2024, 5, 19, 1, tzinfo=timezone(timedelta(hours=3)))
+    assert Moment(local, "17").now.isoformat() == "2024-05-18T22:00:00+00:00"
+    with pytest.raises(ValueError, match="time zone"):
+        Moment(local.replace(tzinfo=None), "17")
+
+
+def test_every_number_of_a_date_part_is_read_and_its_neighbours_are_refused() -> None:
+    for row in OPERATORS.values():
+        for number in row.allowed:
+            assert read(Condition(("a",), row.name, str(number))) == number
+        for number in {row.allowed.start - 1, row.allowed.stop} if row.allowed else ():
+            with pytest.raises(QueryError):
+                read(Condition(("a",), row.name, str(number)))

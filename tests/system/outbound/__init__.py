@@ -1,0 +1,1 @@
+"""Tests of outbound calls, against a hostile server on loopback."""

@@ -1,0 +1,23 @@
+"""The cast: a policy that lets tests call loopback, and a resolver that sends every name there."""
+
+import pytest
+
+from system.outbound import Policy
+
+from .hostile import FakeResolver
+
+
+@pytest.fixture
+def to_loopback() -> FakeResolver:
+    return FakeResolver(["127.0.0.1"])
+
+
+@pytest.fixture
+def policy(to_loopback: FakeResolver) -> Policy:
+    return Policy(allow_http=True, resolve=to_loopback)
+
+
+@pytest.fixture
+def hurried(to_loopback: FakeResolver) -> Policy:
+    """Short enough for a test, long enough that only a wait which would not end runs out of it."""
+    return Policy(allow_http=True, resolve=to_loopback, connect_s=0.4, total_s=0.5)

@@ -1,0 +1,135 @@
+"""A small server on loopback, and a resolver, that answer exactly as badly as a test tells them to."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+GIVE_UP_S = 10.0
+"""When even the endless answers end, so that a broken limit shows as a failed test and not as a hanging one."""
+
+PACE_S = 0.02
+"""How long a slow answer rests between two pieces: shorter than any timeout of a single read."""
+TLS_HANDSHAKE = b"\x16"
+
+
+@dataclass
+class Visit:
+    """One connection, after its request was read."""
+
+    sock: socket.socket
+    request: bytes
+    _stop: Event
+
+    def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self.sock.sendall(part)
+
+    def drip(self, part: bytes) -> None:
+        for _ in range(int(GIVE_UP_S / PACE_S)):
+            self.sock.sendall(part)
+            if self._stop.wait(PACE_S):
+                return
+
+    def say_nothing(self) -> None:
+        self._stop.wait(GIVE_UP_S)
+
+
+class FakeResolver:
+    """Answers from a list, one entry per lookup, the last one for ever; remembers what it was asked."""
+
+    def __init__(self, *answers: Iterable[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __call__(self, host: str) -> Iterable[str]:
+        self.asked.append(host)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+Behaviour = Callable[[Visit], None]
+
+
+@dataclass
+class HostileServer:
+    port: int
+    slow_reader: bool
+    requests: list[bytes] = field(default_factory=list)
+    server_names: list[str | None] = field(default_factory=list)
+    callers: int = 0
+    stop: Event = field(default_factory=Event)
+
+    @property
+    def request(self) -> bytes:
+        (request,) = self.requests
+        return request
+
+
+def answers(body: bytes, status: str = "200 OK", *headers: str) -> Behaviour:
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
+    return lambda visit: visit.send("\r\n".join(head).encode() + body)
+
+
+@contextmanager
+def serving(
+    behave: Behaviour, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", slow_reader: bool = False
+) -> Iterator[HostileServer]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        server = HostileServer(listener.getsockname()[1], slow_reader)
+        if tls:
+            tls.sni_callback = lambda _sock, name, _context: server.server_names.append(name)
+        thread = Thread(target=_serve, args=(listener, server, behave, tls))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stop.set()
+            # Wakes `accept`; closing the listener in this thread would not.
+            socket.create_connection((host, server.port)).close()
+            thread.join()
+
+
+def _serve(listener: socket.socket, server: HostileServer, behave: Behaviour, tls: ssl.SSLContext | None) -> None:
+    while True:
+        sock, _ = listener.accept()
+        with sock:
+            if server.stop.is_set():
+                return
+            server.callers += 1
+            sock.settimeout(GIVE_UP_S)
+            try:
+                _visit(sock, server, behave, tls)
+            except OSError:
+                # The caller hung up, which is what most tests are about.
+                continue
+
+
+def _visit(sock: socket.socket, server: HostileServer, behave: Behaviour, tls: ssl.SSLContext | None) -> None:
+    if tls:
+        sock = tls.wrap_socket(sock, server_side=True)
+    with sock:
+        for _ in range(int(GIVE_UP_S / PACE_S) if server.slow_reader else 0):
+            if not sock.recv(100_000) or server.stop.wait(PACE_S):
+                return
+        request = _read_request(sock)
+        server.requests.append(request)
+        behave(Visit(sock, request, server.stop))
+
+
+def _read_request(sock: socket.socket) -> bytes:
+    request = b""
+    while b"\r\n\r\n" not in request:
+        part = sock.recv(65536)
+        if not part:
+            raise ConnectionError
+        request += part
+        if request.startswith(TLS_HANDSHAKE):
+            return request
+    head, body = request.split(b"\r\n\r\n", 1)
+    lengths = [line[16:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
+    while lengths and len(body) < int(lengths[0]):
+        body += sock.recv(65536)
+    return head + b"\r\n\r\n" + body

@@ -1,0 +1,246 @@
+"""What a call sends, and what it makes of well-behaved and ill-behaved answers."""
+
+import logging
+import pickle
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from system.outbound import Answer, OutboundError, OutboundFailed, OutboundRefused, Policy, get, post_form
+
+from .hostile import Behaviour, HostileServer, Visit, answers, serving
+
+KEYS = b'{"keys": []}'
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def url(server: HostileServer, path: str = "/certs") -> str:
+    return f"http://idp.example.com:{server.port}{path}"
+
+
+def fails(behave: Behaviour, policy: Policy) -> OutboundFailed:
+    with serving(behave) as server, pytest.raises(OutboundFailed) as caught:
+        get(url(server), policy)
+    assert server.callers == 1
+    return caught.value
+
+
+def test_a_get_sends_the_typed_name_and_returns_the_answer(policy: Policy) -> None:
+    with serving(answers(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
+        answer = get(url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True)
+    assert (answer.status, answer.body, answer.json()) == (200, KEYS, {"keys": []})
+    assert answer.headers["x-one"] == "a, b"
+    head = server.request.decode().splitlines()
+    assert head[0] == "GET /certs?a=b HTTP/1.1"
+    assert f"host: idp.example.com:{server.port}" in head
+    assert "accept-encoding: identity" in head
+    assert "authorization: Bearer t" in head
+
+
+def test_a_form_is_posted_encoded(policy: Policy) -> None:
+    with serving(answers(b"{}")) as server:
+        post_form(url(server), {"code": "a&b=c", "name": "é"}, policy, headers={"Content-Type": "text/plain"})
+    head, body = server.request.split(b"\r\n\r\n")
+    assert body == b"code=a%26b%3Dc&name=%C3%A9"
+    assert head.startswith(b"POST /certs HTTP/1.1\r\n")
+    assert head.lower().count(b"content-type:") == 1
+    assert b"content-type: application/x-www-form-urlencoded" in head
+
+
+@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "500 Internal Server Error"])
+def test_an_error_status_is_an_answer_whose_body_the_caller_may_read(policy: Policy, status: str) -> None:  # A29
+    with serving(answers(b'{"error": "invalid_grant"}', status)) as server:
+        answer = post_form(url(server), {}, policy)
+    assert (answer.status, answer.json()) == (int(status[:3]), {"error": "invalid_grant"})
+
+
+def test_a_chunked_answer_and_one_that_ends_with_the_connection_are_read_whole(policy: Policy) -> None:
+    with serving(
+        lambda v: v.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+    ) as server:
+        assert get(url(server), policy).body == b"{}"
+    with serving(lambda visit: visit.send(b"HTTP/1.0 200 OK\r\n\r\n", b"{}")) as server:
+        assert get(url(server), policy).body == b"{}"
+
+
+@pytest.mark.parametrize(
+    "value", ["hunter2\r\nX-Evil: 1", "hunter2\nb", "hunter2\x00", "hunter2é", " hunter2", "hunter2\t"]
+)
+def test_a_token_cannot_add_a_header(policy: Policy, value: str) -> None:
+    with serving(answers(KEYS)) as server, pytest.raises(OutboundRefused) as caught:
+        get(url(server), policy, headers={"Authorization": value})
+    assert caught.value.code == "header"
+    assert "hunter2" not in str(caught.value)
+    assert server.callers == 0
+
+
+def test_a_caller_cannot_send_another_host(policy: Policy) -> None:
+    with serving(answers(KEYS)) as server:
+        get(url(server), policy, headers={"Host": "metadata.internal", "Accept-Encoding": "gzip"})
+    assert b"metadata.internal" not in server.request
+    assert b"gzip" not in server.request
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"])
+def test_a_redirect_is_never_followed(policy: Policy, status: str) -> None:  # A26
+    with serving(answers(KEYS)) as target:
+        error = fails(answers(b"", status, f"Location: http://127.0.0.1:{target.port}/secret"), policy)
+    assert error.code == "redirected"
+    assert "secret" not in error.message
+    assert target.callers == 0
+
+
+def test_proxies_of_the_environment_are_not_used(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(answers(KEYS)) as proxy, serving(answers(KEYS)) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        get(url(server), policy)
+    assert (server.callers, proxy.callers) == (1, 0)
+
+
+def chunked(body: bytes) -> Behaviour:
+    return lambda visit: visit.send(CHUNKED, b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("send", [answers, chunked])
+def test_the_largest_answer_is_taken_and_one_byte_more_is_not(  # A28
+    policy: Policy, send: Callable[[bytes], Behaviour]
+) -> None:
+    with serving(send(b"x" * 512 * 1024)) as server:
+        assert len(get(url(server), policy).body) == 512 * 1024
+    assert fails(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
+
+
+def test_an_answer_that_says_it_is_too_large_is_not_waited_for(policy: Policy) -> None:  # A28
+    def behave(visit: Visit) -> None:
+        visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        visit.say_nothing()
+
+    assert fails(behave, policy).code == "too_large"
+
+
+def flood(head: bytes, part: bytes) -> Behaviour:
+    """As fast as it can be sent; 64 MB stand for "without end"."""
+
+    def behave(visit: Visit) -> None:
+        visit.send(head)
+        block = part * (65536 // len(part))
+        for _ in range(1000):
+            visit.send(block)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("behave", "code"),
+    [
+        pytest.param(flood(CHUNKED, b"400\r\n" + b"x" * 1024 + b"\r\n"), "too_large", id="endless chunks"),
+        pytest.param(flood(OK + b"\r\n", b"x"), "too_large", id="endless body without a length"),
+        pytest.param(flood(CHUNKED, b"1;" + b"e" * 1000 + b"\r\nx\r\n"), "too_large", id="endless chunk extensions"),
+        pytest.param(flood(CHUNKED + b"0\r\n", b"X-Trailer: 1\r\n"), "protocol", id="endless trailers"),
+        pytest.param(flood(OK, b"X-Header: 1\r\n"), "too_large", id="endless headers"),
+        pytest.param(flood(OK + b"X-Header: ", b"x"), "too_large", id="one endless header"),
+        pytest.param(flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless interim answers"),
+    ],
+)
+def test_an_endless_answer_is_cut_off_by_size(policy: Policy, behave: Behaviour, code: str) -> None:  # A28
+    # The deadline is out of reach, so that only the count of bytes can end it.
+    assert fails(behave, replace(policy, total_s=60)).code == code
+
+
+def test_headers_stop_at_their_own_limit(policy: Policy) -> None:
+    padded = [f"X-Padding: {'x' * 1000}"] * 30
+    with serving(answers(KEYS, "200 OK", *padded)) as server:
+        assert get(url(server), policy).body == KEYS
+    assert fails(answers(KEYS, "200 OK", *padded, *padded), policy).code == "too_large"
+
+
+@pytest.mark.parametrize(
+    "encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip", "identity\r\nContent-Encoding: gzip"]
+)
+def test_a_compressed_answer_is_refused_unread(policy: Policy, encoding: str) -> None:  # A28
+    assert fails(answers(b"\x1f\x8b", "200 OK", f"Content-Encoding: {encoding}"), policy).code == "encoded"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="another protocol"),
+        pytest.param(b"\x00\xff" * 50 + b"\r\n\r\n", id="garbage"),
+        pytest.param(b"HTTP/1.1 OK\r\n\r\n", id="no status"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nNo colon\r\n\r\n", id="a header without a colon"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", id="two lengths"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", id="a length of 5000 digits"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", id="shorter than it says"),
+        pytest.param(CHUNKED + b"zz\r\n", id="a bad chunk"),
+        pytest.param(CHUNKED + b"2\r\n{}\r\n", id="chunks without an end"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", id="another transfer coding"),
+        pytest.param(
+            b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", id="another protocol offered"
+        ),
+    ],
+)
+def test_what_is_not_proper_http_fails_with_a_sentence(policy: Policy, sent: bytes) -> None:
+    error = fails(lambda visit: visit.send(sent), policy)
+    assert error.code == "protocol"
+    assert error.message.endswith(".")
+
+
+def test_a_provider_that_hangs_up_hard_fails_with_a_sentence(policy: Policy) -> None:
+    def reset(visit: Visit) -> None:
+        # Closing with a linger of 0 s resets the connection.
+        visit.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    assert fails(reset, policy).code == "protocol"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 ", OK, CHUNKED, OK + b"Content-Length: 5\r\n\r\n"]))
+def test_no_answer_whatever_ends_in_another_exception(policy: Policy, noise: bytes, start: bytes) -> None:
+    outcome = "answered"
+    with serving(lambda visit: visit.send(start + noise)) as server:
+        try:
+            get(url(server), policy)
+        except OutboundError as error:
+            outcome = error.code
+    assert outcome in {"answered", "protocol", "redirected", "encoded", "too_large"}
+
+
+def test_nobody_listening_is_a_failed_connection(policy: Policy) -> None:
+    with serving(answers(KEYS)) as server:
+        gone = url(server)
+    with pytest.raises(OutboundFailed) as caught:
+        get(gone, policy)
+    assert caught.value.code == "connect"
+    assert "idp.example.com" in caught.value.message
+
+
+def test_no_secret_shows_when_calls_answers_and_errors_are_logged(
+    policy: Policy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret, query = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
+    with serving(answers(b'{"access_token": "hunter2"}')) as server:
+        shown = [repr(post_form(url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))]
+    assert server.request.count(b"hunter2") == 3
+    with pytest.raises(OutboundFailed) as caught:
+        get(url(server, query), policy, headers=secret, allow_query=True)
+    shown += [repr(caught.value), *caplog.messages]
+    assert "httpcore2.http11" in {record.name for record in caplog.records}
+    assert "hunter2" not in "".join(shown)
+
+
+def test_an_answer_shows_neither_headers_nor_body_when_it_is_logged() -> None:
+    assert repr(Answer(200, {"set-cookie": "hunter2"}, b"hunter2")) == "Answer(status=200)"
+
+
+def test_an_error_survives_the_journey_through_a_task_queue() -> None:
+    error = pickle.loads(pickle.dumps(OutboundFailed("dns", "The name has no address.")))
+    assert (type(error), error.code, str(error)) == (OutboundFailed, "dns", "The name has no address.")

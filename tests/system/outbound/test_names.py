@@ -1,0 +1,171 @@
+"""Name lookups: rebinding, forbidden answers, slow and dead name servers."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Event, Thread
+from threading import enumerate as running_threads
+
+import pytest
+
+from system.outbound import OutboundFailed, OutboundRefused, Policy, get
+from system.outbound.names import MAX_LOOKUPS, system_resolve
+
+from .hostile import FakeResolver, answers, serving
+
+
+def has_ipv6_loopback() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def lookups_under_way() -> int:
+    return sum(thread.name == "outbound-lookup" for thread in running_threads())
+
+
+def test_a_name_is_looked_up_once_and_the_judged_address_is_called(policy: Policy) -> None:  # A25
+    rebinding = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
+    with serving(answers(b"{}")) as server:
+        answer = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
+    assert answer.status == 200
+    assert rebinding.asked == ["idp.example.com"]
+    assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
+
+
+def test_the_first_four_different_addresses_are_tried(policy: Policy) -> None:
+    refusing = ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.4"]
+    with serving(answers(b"{}")) as server:
+        url = f"http://idp.example.com:{server.port}/"
+        assert get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.1"]))).status == 200
+        with pytest.raises(OutboundFailed) as caught:
+            get(url, replace(policy, resolve=FakeResolver([*refusing, "127.0.0.5", "127.0.0.1"])))
+    assert caught.value.code == "connect"
+
+
+def test_a_literal_address_is_not_looked_up(policy: Policy, to_loopback: FakeResolver) -> None:
+    with serving(answers(b"{}")) as server:
+        assert get(f"http://127.0.0.1:{server.port}/", policy).status == 200
+    assert to_loopback.asked == []
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
+def test_an_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
+    with serving(answers(b"{}"), host="::1") as server:
+        assert get(f"http://[::1]:{server.port}/", policy).status == 200
+    assert f"host: [::1]:{server.port}\r\n".encode() in server.request
+
+
+@pytest.mark.parametrize(
+    "resolved",
+    [
+        ["127.0.0.1"],
+        ["169.254.169.254"],
+        ["::ffff:169.254.169.254"],
+        ["64:ff9b::a9fe:a9fe"],
+        ["fe80::1%eth0"],
+        ["8.8.8.8", "127.0.0.1"],
+        ["127.0.0.1", "8.8.8.8"],
+    ],
+)
+def test_a_name_with_a_forbidden_address_is_refused_whole(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    # A24, A25: production refuses before any socket is made.
+    monkeypatch.setattr(socket, "socket", None)
+    with pytest.raises(OutboundRefused) as caught:
+        get("https://idp.example.com/", Policy(resolve=FakeResolver(resolved)))
+    assert caught.value.code == "address"
+
+
+def test_the_development_switch_does_not_lead_to_metadata(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    with pytest.raises(OutboundRefused):
+        get("http://idp.example.com/", replace(policy, resolve=FakeResolver(["127.0.0.1", "169.254.169.254"])))
+
+
+def test_a_private_answer_is_refused_when_private_networks_are_off(monkeypatch: pytest.MonkeyPatch) -> None:  # A27
+    monkeypatch.setattr(socket, "socket", None)
+    with pytest.raises(OutboundRefused, match=r"10\.0\.0\.1, a private address"):
+        get("https://idp.example.com/", Policy(allow_private=False, resolve=FakeResolver(["10.0.0.1"])))
+
+
+def test_an_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
+    def unknown(host: str) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.raises(OutboundFailed, match=r"idp\.example\.com could not be resolved \(Name or service") as caught:
+        get("https://idp.example.com/", replace(policy, resolve=unknown))
+    assert caught.value.code == "dns"
+
+
+def test_a_name_without_addresses_fails(policy: Policy) -> None:
+    with pytest.raises(OutboundFailed, match="has no address") as caught:
+        get("https://idp.example.com/", replace(policy, resolve=FakeResolver([])))
+    assert caught.value.code == "dns"
+
+
+def test_a_fault_in_the_resolver_is_not_hidden(policy: Policy) -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        get("https://idp.example.com/", replace(policy, resolve=FakeResolver(["nonsense"])))
+    assert lookups_under_way() == 0
+
+
+def test_the_systems_resolver_gives_plain_addresses() -> None:
+    assert system_resolve("127.0.0.1") == ["127.0.0.1"]
+
+
+def test_a_process_out_of_threads_fails_with_a_sentence_and_keeps_no_place(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", no_more)
+        for _ in range(MAX_LOOKUPS + 1):
+            with pytest.raises(OutboundFailed, match="no thread could be started"):
+                get("https://idp.example.com/", policy)
+    with serving(answers(b"{}")) as server:
+        assert get(f"http://idp.example.com:{server.port}/", policy).status == 200
+
+
+class DeadNameServer:
+    def __init__(self) -> None:
+        self.revived = Event()
+
+    def __call__(self, host: str) -> list[str]:
+        self.revived.wait()
+        return ["127.0.0.1"]
+
+
+@pytest.fixture
+def dead_name_server() -> Iterator[DeadNameServer]:
+    server = DeadNameServer()
+    yield server
+    server.revived.set()
+    for thread in running_threads():
+        if thread.name == "outbound-lookup":
+            thread.join()
+
+
+def test_a_dead_name_server_is_waited_for_no_longer_than_the_connection_may_take(
+    policy: Policy, dead_name_server: DeadNameServer
+) -> None:
+    with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as caught:
+        get("https://idp.example.com/", replace(policy, resolve=dead_name_server, connect_s=0.1))
+    assert caught.value.code == "timeout"
+
+
+def test_stuck_lookups_are_bounded_and_give_their_places_back(policy: Policy, dead_name_server: DeadNameServer) -> None:
+    stuck = replace(policy, resolve=dead_name_server)
+    while lookups_under_way() < MAX_LOOKUPS:
+        with pytest.raises(OutboundFailed):
+            get("https://idp.example.com/", replace(stuck, connect_s=0.05))
+    with pytest.raises(OutboundFailed, match="too many earlier lookups") as caught:
+        get("https://idp.example.com/", replace(stuck, connect_s=0.3))
+    assert caught.value.code == "dns"
+    assert lookups_under_way() == MAX_LOOKUPS
+    dead_name_server.revived.set()
+    with serving(answers(b"{}")) as server:
+        assert get(f"http://idp.example.com:{server.port}/", policy).status == 200

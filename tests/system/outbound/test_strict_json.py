@@ -1,0 +1,77 @@
+"""JSON from a stranger: what is read, and what is refused although Python would read it."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from system.outbound import OutboundFailed, parse_json
+from system.outbound.strict_json import MAX_DEPTH
+
+
+def nested(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
+
+
+REFUSED = [
+    (b"", "is not JSON"),
+    (b"<html>200 OK</html>", "is not JSON"),
+    (b"{'keys': []}", "is not JSON"),
+    (b'{"keys": []} trailing', "is not JSON"),
+    (b'{"a": "\xff"}', "is not JSON"),
+    (b'\xef\xbb\xbf{"keys": []}', "is not JSON"),
+    ('{"keys": []}'.encode("utf-16"), "is not JSON"),
+    (b'"line\nbreak"', "is not JSON"),
+    (b'{"kid": "a", "kid": "b"}', "a key is repeated"),
+    (b'{"a": [{"kid": 1, "\\u006bid": 2}]}', "a key is repeated"),
+    (b'{"exp": NaN}', "NaN is no number"),
+    (b'{"exp": Infinity}', "Infinity is no number"),
+    (b'{"exp": -Infinity}', "-Infinity is no number"),
+    (b'{"exp": 1e999}', "a number is too large"),
+    (b'{"exp": -1e999}', "a number is too large"),
+    (b'{"exp": 1' + b"0" * 100 + b"}", "a number is too large"),
+    (b'{"exp": ' + b"9" * 100_000 + b"}", "a number is too large"),
+    (nested(MAX_DEPTH + 1), "nested too deep"),
+    (nested(200_000), "nested too deep"),
+    (b'{"a":' * 200_000 + b"1" + b"}" * 200_000, "nested too deep"),
+    (b'{"name": "a\\u0000b"}', "cannot be stored"),
+    (b'{"a\\u0000b": 1}', "cannot be stored"),
+    (b'["\\ud800"]', "cannot be stored"),
+    (b'["\\udc00\\ud800"]', "cannot be stored"),
+]
+
+
+@pytest.mark.parametrize(("body", "fault"), REFUSED, ids=range(len(REFUSED)))
+def test_a_body_of_another_kind_is_refused_and_the_sentence_says_why(body: bytes, fault: str) -> None:  # A29
+    with pytest.raises(OutboundFailed) as caught:
+        parse_json(body)
+    assert caught.value.code == "not_json"
+    assert fault in caught.value.message
+    assert "html" not in caught.value.message
+
+
+def test_the_deepest_body_is_read() -> None:
+    assert parse_json(nested(MAX_DEPTH)) is not None
+
+
+def test_an_escaped_character_outside_the_basic_plane_is_read() -> None:
+    assert parse_json(b'"\\ud83d\\ude00"') == "\U0001f600"
+
+
+storable = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**50), 10**50)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | storable,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(storable, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(values, st.booleans())
+def test_everything_else_is_read_as_it_was_written(value: object, ascii_only: bool) -> None:
+    assert parse_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value

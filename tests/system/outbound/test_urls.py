@@ -1,0 +1,200 @@
+"""What an administrator may type as an address, judged at save time."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from system.outbound import OutboundRefused, Policy, check_url
+
+PRODUCTION = Policy()
+DEVELOPMENT = Policy(allow_http=True)
+
+REFUSED = [
+    # A23
+    ("http://idp.example.com/", "scheme"),
+    ("file:///etc/passwd", "scheme"),
+    ("ftp://idp.example.com/", "scheme"),
+    ("//idp.example.com/", "scheme"),
+    ("idp.example.com/realms/a", "scheme"),
+    ("", "scheme"),
+    ("https://admin@idp.example.com/", "userinfo"),
+    ("https://admin:secret@idp.example.com/", "userinfo"),
+    ("https://idp.example.com@evil.example/", "userinfo"),
+    ("https://@idp.example.com/", "userinfo"),
+    ("https://idp.example.com:8443/", "port"),
+    ("https://idp.example.com:80/", "port"),
+    ("https://idp.example.com:0/", "port"),
+    ("https://idp.example.com:65979/", "port"),  # 443 after a 16-bit overflow
+    ("https://idp.example.com:/", "host"),
+    ("https://idp.example.com:443:443/", "host"),
+    ("https://idp.example.com:x/", "host"),
+    ("https://idp.example.com/#", "fragment"),
+    ("https://idp.example.com/#a", "fragment"),
+    ("https://idp.example.com/?", "query"),
+    ("https://idp.example.com?a=b", "query"),
+    # Host tricks
+    ("https://", "host"),
+    ("https:///realms/a", "host"),
+    ("https:idp.example.com", "host"),
+    ("https://:443/", "host"),
+    ("https://.example.com/", "host"),
+    ("https://idp..example.com/", "host"),
+    ("https://idp.example.com./", "host"),
+    ("https://-idp.example.com/", "host"),
+    ("https://%31%32%37.0.0.1/", "host"),
+    ("https://idp.example.com,evil.example/", "host"),
+    (f"https://{'a' * 64}.example.com/", "host"),
+    (f"https://{'a.' * 126}ab/", "host"),
+    ("https://[::1/", "host"),
+    ("https://[]/", "host"),
+    ("https://[::1]evil.example/", "host"),
+    ("https://[idp.example.com]/", "host"),
+    ("https://[fe80::1%25eth0]/", "host"),
+    ("https://::ffff:169.254.169.254/", "host"),
+    # A24: numbers in disguise
+    ("https://2130706433/", "host"),
+    ("https://0x7f000001/", "host"),
+    ("https://0X7F000001/", "host"),
+    ("https://127.1/", "host"),
+    ("https://127.0.1/", "host"),
+    ("https://0177.0.0.1/", "host"),
+    ("https://127.0.0.0x1/", "host"),
+    ("https://127.0.0.1./", "host"),
+    ("https://1.2.3.4.5/", "host"),
+    ("https://256.1.1.1/", "host"),
+    ("https://①②⑦.⓪.⓪.①/", "characters"),
+    ("https://１２７.0.0.1/", "characters"),  # noqa: RUF001
+    ("https://127。0。0。1/", "characters"),
+    ("https://bücher.example/", "characters"),
+    # A24: literal addresses, in every form
+    ("https://169.254.169.254/latest/meta-data/", "address"),
+    ("https://127.0.0.1/", "address"),
+    ("https://0.0.0.0/", "address"),
+    ("https://192.0.0.192/", "address"),
+    ("https://100.100.100.200/", "address"),
+    ("https://[::1]/", "address"),
+    ("https://[::]/", "address"),
+    ("https://[::ffff:169.254.169.254]/", "address"),
+    ("https://[::ffff:a9fe:a9fe]/", "address"),
+    ("https://[64:ff9b::a9fe:a9fe]/", "address"),
+    ("https://[2002:a9fe:a9fe::]/", "address"),
+    ("https://[::169.254.169.254]/", "address"),
+    ("https://[fd00:ec2::254]/", "address"),
+    ("https://localhost/", "address"),
+    ("https://LOCALHOST/", "address"),
+    ("https://idp.localhost/", "address"),
+    # Characters
+    ("https://idp.example.com/a b", "characters"),
+    (" https://idp.example.com/", "characters"),
+    ("https://idp.example.com/\n", "characters"),
+    ("https://idp.exa\tmple.com/", "characters"),
+    ("https://idp.example.com/\x00", "characters"),
+    ("https://idp.example.com/\x7f", "characters"),
+    ("https://idp.example.com\\@evil.example/", "characters"),
+    ("https://idp.example.com/%0", "characters"),
+    ("https://idp.example.com/%zz", "characters"),
+    ("https://idp.example.com/" + "a" * 2000, "too_long"),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED)
+def test_an_address_that_may_not_be_called_is_refused_with_its_code(text: str, code: str) -> None:
+    with pytest.raises(OutboundRefused) as caught:
+        check_url(text, PRODUCTION)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("https://idp.example.com", "https://idp.example.com"),
+        ("https://idp.example.com/realms/a", "https://idp.example.com/realms/a"),
+        ("HTTPS://IdP.Example.COM:443/Realms/A", "https://idp.example.com/Realms/A"),
+        ("https://keycloak/auth", "https://keycloak/auth"),
+        ("https://my_idp.internal/", "https://my_idp.internal/"),
+        ("https://xn--bcher-kva.example/", "https://xn--bcher-kva.example/"),
+        ("https://10.1.2.3/", "https://10.1.2.3/"),  # A27
+        ("https://8.8.8.8/", "https://8.8.8.8/"),
+        ("https://[2A00:0:0::1]/", "https://[2a00::1]/"),
+        ("https://idp.example.com/a%20b;c=d/@e", "https://idp.example.com/a%20b;c=d/@e"),
+        ("https://7.idp.example.com/", "https://7.idp.example.com/"),
+    ],
+)
+def test_an_ordinary_address_is_taken_and_written_in_one_way(text: str, written: str) -> None:
+    assert str(check_url(text, PRODUCTION)) == written
+
+
+def test_the_longest_address_is_2000_characters() -> None:
+    text = "https://idp.example.com/".ljust(2000, "a")
+    assert str(check_url(text, PRODUCTION)) == text
+    with pytest.raises(OutboundRefused):
+        check_url(text + "a", PRODUCTION)
+
+
+def test_a_private_address_is_refused_when_the_operator_switched_private_networks_off() -> None:  # A27
+    with pytest.raises(OutboundRefused) as caught:
+        check_url("https://10.1.2.3/", Policy(allow_private=False))
+    assert caught.value.code == "address"
+    assert "private" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("http://idp.example.com/", 80),
+        ("http://localhost:8080/", 8080),
+        ("http://127.0.0.1:8080/", 8080),
+        ("https://[::1]:8443/", 8443),
+        ("https://idp.example.com:8443/", 8443),
+    ],
+)
+def test_the_development_switch_allows_http_any_port_and_loopback(text: str, port: int) -> None:
+    checked = check_url(text, DEVELOPMENT)
+    assert (checked.port, str(checked)) == (port, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://169.254.169.254/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://0.0.0.0/",
+        "http://127.1/",
+        "ftp://idp.example.com/",
+        "http://idp.example.com:0/",
+        "http://idp.example.com:65536/",
+    ],
+)
+def test_the_development_switch_allows_nothing_else(text: str) -> None:
+    with pytest.raises(OutboundRefused):
+        check_url(text, DEVELOPMENT)
+
+
+def test_a_query_is_kept_for_a_caller_who_allows_it() -> None:
+    checked = check_url("https://idp.example.com?p=policy", PRODUCTION, allow_query=True)
+    assert (checked.target, str(checked)) == ("/?p=policy", "https://idp.example.com?p=policy")
+
+
+def test_a_refusal_never_repeats_a_password_that_was_typed() -> None:
+    with pytest.raises(OutboundRefused) as caught:
+        check_url("https://admin:hunter2@idp.example.com/", PRODUCTION)
+    assert "hunter2" not in repr(caught.value)
+
+
+pieces = st.sampled_from(
+    ["https:", "//", "@", ":", "[", "]", "::1", "127", "0x7f", ".", "%41", "a", "/", "?", "#", "443"]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(pieces | st.characters(), max_size=12).map("".join).map(lambda rest: f"https://{rest}"))
+@example("https://a@[::1]:443")
+def test_whatever_is_taken_reads_the_same_when_it_is_checked_again(text: str) -> None:
+    try:
+        checked = check_url(text, PRODUCTION)
+    except OutboundRefused:
+        return
+    assert check_url(str(checked), PRODUCTION) == checked
+    assert checked.port == 443
+    assert checked.host.isascii()
+    assert not set(checked.host) & set("@/\\?#%[] ")

@@ -1,0 +1,82 @@
+"""Background work: what a task carries, what the heartbeat says, what is forgotten."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import structlog
+from celery.signals import before_task_publish
+from django.utils import timezone
+
+from accounts.attempts import FailedAttempts
+from accounts.models import AccessKey, Session, User
+from accounts.tasks import forget_expired
+from config import schedules
+from config.celery import app
+from system.models import Heartbeat
+from system.tasks import beat_of_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_task_carries_the_id_of_the_request_that_sent_it():
+    sent: list[dict[str, Any]] = []
+
+    def note(headers: dict[str, Any], **_: Any) -> None:
+        sent.append(dict(headers))
+
+    before_task_publish.connect(note)
+    try:
+        with structlog.contextvars.bound_contextvars(request_id="abc-123"):
+            beat_of_worker.delay()
+    finally:
+        before_task_publish.disconnect(note)
+        app.control.purge()
+
+    assert "abc-123" in str(sent)
+
+
+def test_the_heartbeat_is_written():
+    beat_of_worker()
+    first = Heartbeat.objects.get(name="worker").at
+    beat_of_worker()
+
+    assert Heartbeat.objects.get(name="worker").at > first
+
+
+def test_what_can_never_be_used_again_is_forgotten_and_nothing_else(bob: User):
+    past, future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
+    for number, (kind, expires) in enumerate([("login", past), ("login", future), ("named", past), ("named", None)]):
+        key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires)
+        key.arm()
+        key.save()
+    Session.objects.create(session_key="old", session_data="", expire_date=past)
+    Session.objects.create(session_key="new", session_data="", expire_date=future)
+    FailedAttempts.objects.create(key="old", started_at=past, count=3)
+    FailedAttempts.objects.create(key="new", started_at=timezone.now(), count=3)
+
+    forget_expired()
+
+    assert sorted(AccessKey.objects.values_list("name", flat=True)) == ["1", "2", "3"]
+    assert list(Session.objects.values_list("session_key", flat=True)) == ["new"]
+    assert list(FailedAttempts.objects.values_list("key", flat=True)) == ["new"]
+
+
+def test_every_schedule_names_a_task_that_exists_and_is_made_once():
+    app.loader.import_default_modules()
+    assert {task for _, task, _ in schedules.SCHEDULES} <= set(app.tasks)
+
+    from django_celery_beat.models import PeriodicTask
+
+    schedules.make_rows()
+    PeriodicTask.objects.update(enabled=False)
+    schedules.make_rows()
+    rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
+    assert len(rows) == len(schedules.SCHEDULES)
+    assert not any(row.enabled for row in rows)  # a paused one stays paused
+
+
+def test_messages_are_json_and_acknowledged_late():
+    assert app.conf.accept_content == ["json"]
+    assert (app.conf.task_acks_late, app.conf.task_reject_on_worker_lost) == (True, True)
+    assert app.conf.broker_transport_options["visibility_timeout"] > app.conf.task_time_limit

@@ -1,0 +1,75 @@
+"""The one shape of errors, for programs and for people."""
+
+import pytest
+from django.test import Client
+
+HTML = {"Accept": "text/html"}
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_routes")]
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(raise_request_exception=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"), [("away", 503, "unavailable"), ("bug", 500, "internal"), ("conflict", 409, "duplicate")]
+)
+@pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
+def test_every_error_has_the_one_shape(client: Client, address: str, name: str, status: int, code: str):
+    answer = client.get(address + name)
+
+    assert answer.status_code == status
+    body = answer.json()
+    assert (body["status"], body["error_type"]) == ("ERROR", "SERVER")
+    assert body["errors"][0]["code"] == code
+    assert body["errors"][0]["message"]
+
+
+def test_an_error_names_the_field_it_is_about(client: Client):
+    item = client.get("/api/test/raise/conflict").json()["errors"][0]
+
+    assert item == {"message": "Another one has this name.", "code": "duplicate", "field": "name"}
+
+
+@pytest.mark.parametrize("name", ["away", "bug"])
+@pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
+def test_no_sql_address_or_trace_reaches_the_caller(client: Client, address: str, name: str):
+    for headers in ({}, HTML):
+        text = client.get(address + name, headers=headers).content.decode()
+        assert not any(word in text for word in ("SELECT", "secret", "10.1.2.3", "Traceback", "RuntimeError"))
+
+
+def test_a_database_that_is_away_is_told_with_retry_after(client: Client):
+    assert int(client.get("/api/test/raise/away")["Retry-After"]) > 0
+    assert int(client.get("/test/page/away", headers=HTML)["Retry-After"]) > 0
+
+
+def test_a_person_gets_a_page(client: Client):
+    answer = client.get("/test/page/conflict", headers=HTML)
+
+    assert answer.status_code == 409
+    assert "Another one has this name." in answer.content.decode()
+    assert answer["Content-Type"].startswith("text/html")
+
+
+def test_an_unknown_address_is_a_404_of_the_same_shape(client: Client):
+    assert client.get("/api/nowhere").json()["errors"][0]["code"] == "not_found"
+    assert client.get("/nowhere", headers=HTML).status_code == 404
+
+
+def test_a_wrong_method_says_which_are_right(client: Client):
+    answer = client.get("/rest/v1/auth/login")
+
+    assert answer.status_code == 405
+    assert "POST" in answer["Allow"]
+    assert answer.json()["errors"][0]["code"] == "method_not_allowed"
+
+
+def test_there_is_no_browsable_interface(client: Client, alice):  # X22
+    client.force_login(alice)
+    answer = client.get("/api/me", headers=HTML)
+
+    assert answer["Content-Type"] == "application/json"
+    assert client.get("/api/me?format=api").json()["login"] == "alice"

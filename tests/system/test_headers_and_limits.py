@@ -1,0 +1,140 @@
+"""What every answer carries, and what is refused before anything reads it."""
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from system.http import own_url
+from system.middleware import HEADERS, STRICT
+
+HTML = {"Accept": "text/html"}
+
+
+def addresses(patterns: list, prefix: str = "/") -> list[str]:
+    """One address for every route of the product, its parameters filled with something."""
+    found = []
+    for each in patterns:
+        route = prefix + str(each.pattern).lstrip("^").replace("$", "")
+        if isinstance(each, URLResolver):
+            found += addresses(each.url_patterns, route)
+        elif isinstance(each, URLPattern) and "(" not in route:
+            found.append(
+                route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session>", "1")
+            )
+    return found
+
+
+def routes() -> list[str]:
+    return [address for address in addresses(get_resolver().url_patterns) if "<" not in address]
+
+
+def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
+    paths = [*routes(), "/nowhere", "/static/nowhere.css", "/static/servicebase/pages.css"]
+    assert len(paths) > 60
+
+    for path in paths:
+        for client in (Client(raise_request_exception=False), as_alice):
+            answer = client.get(path, headers=HTML)
+            missing = [name for name in (*HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in answer]
+            assert missing == [], path
+            assert answer.status_code < 500, path
+            for close in vars(answer)[
+                "_resource_closers"
+            ]:  # a static file; close() would also end the test's connection
+                close()
+
+
+def test_only_the_admin_may_evaluate_and_nothing_may_come_from_outside(as_alice: Client):
+    start = as_alice.get("/account/")["Content-Security-Policy"]
+    admin = as_alice.get("/admin/")["Content-Security-Policy"]
+
+    assert start == STRICT.format(script="", style="")
+    assert "unsafe-eval" in admin
+    assert "unsafe-inline" not in admin.partition("script-src")[2].partition(";")[0]
+    assert not any(word in start + admin for word in ("http:", "https:", "*"))
+
+
+def test_pages_and_answers_are_not_kept_by_caches(as_alice: Client):
+    for path in ("/", "/account/", "/api/me", "/admin/", "/nowhere"):
+        assert "no-store" in as_alice.get(path)["Cache-Control"], path
+
+
+def test_https_adds_transport_security(client: Client, settings, db):
+    assert "Strict-Transport-Security" not in client.get("/healthz")
+    settings.SECURE_HSTS_SECONDS = 60
+    assert client.get("/healthz")["Strict-Transport-Security"] == "max-age=60"
+
+
+def test_a_query_string_over_its_limit_is_a_414(client: Client, db):
+    assert client.get("/healthz?" + "a" * 16 * 1024).status_code == 200
+    answer = client.get("/healthz?" + "a" * (16 * 1024 + 1))
+
+    assert answer.status_code == 414
+    assert answer.json()["errors"][0]["code"] == "query_too_long"
+
+
+def test_a_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
+    answer = client.post(
+        "/rest/v1/auth/login", b"{}", content_type="application/json", CONTENT_LENGTH=str(10 * 1024 * 1024 + 1)
+    )
+
+    assert answer.status_code == 413
+
+
+def test_a_body_without_a_length_is_a_411(client: Client, db):
+    answer = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
+
+    assert answer.status_code == 411
+
+
+def test_a_length_that_is_no_number_is_a_400(client: Client, db):
+    assert client.post("/rest/v1/auth/login", b"{}", content_type="text/plain", CONTENT_LENGTH="x").status_code == 400
+
+
+def test_a_foreign_host_name_is_refused(client: Client, db):
+    assert client.get("/login/", headers={"Host": "evil.example.com"}).status_code == 400
+
+
+class TestProxies:
+    """X-Forwarded-For and -Proto count only from trusted addresses."""
+
+    @pytest.fixture(autouse=True)
+    def trusted(self, settings, db) -> None:
+        import ipaddress
+
+        settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("2001:db8::/32"))
+
+    def address(self, client: Client, peer: str, **headers: str) -> str:
+        """Where the service believes the caller is."""
+        return client.get("/login/", REMOTE_ADDR=peer, headers=headers).wsgi_request.META["REMOTE_ADDR"]
+
+    def test_an_untrusted_peer_is_not_believed(self, client: Client):
+        assert self.address(client, "203.0.113.9", **{"X-Forwarded-For": "192.0.2.1"}) == "203.0.113.9"
+
+    def test_the_last_address_that_no_trusted_proxy_added_counts(self, client: Client):
+        header = {"X-Forwarded-For": "192.0.2.66, 198.51.100.7, 10.0.0.5"}
+
+        assert self.address(client, "10.0.0.1", **header) == "198.51.100.7"
+
+    def test_a_chain_of_trusted_proxies_alone_gives_the_first(self, client: Client):
+        assert self.address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
+
+    @pytest.mark.parametrize("header", ["unknown", "1.2.3", "192.0.2.1, , x", "' OR 1=1", "[::1]:80"])
+    def test_a_malformed_header_from_a_trusted_proxy_is_refused(self, client: Client, header: str):
+        answer = client.get("/login/", REMOTE_ADDR="10.0.0.1", headers={"X-Forwarded-For": header})
+
+        assert answer.status_code == 400
+
+    @pytest.mark.parametrize(("peer", "is_secure"), [("10.0.0.1", True), ("203.0.113.9", False)])
+    def test_the_protocol_is_believed_from_a_trusted_proxy_only(self, client: Client, peer: str, is_secure: bool):
+        answer = client.get("/login/", REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"})
+
+        assert answer.wsgi_request.is_secure() is is_secure
+
+
+def test_own_addresses_are_made_from_the_base_address_or_the_request(rf, settings):
+    request = rf.get("/x", headers={"Host": "localhost:8000"})
+    assert own_url(request, "/a") == "http://localhost:8000/a"
+
+    settings.BASE_URL = "https://service.example.com"
+    assert own_url(request, "/a") == "https://service.example.com/a"

@@ -1,0 +1,111 @@
+"""/healthz, /readyz, /metrics."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts import keys
+from accounts.models import Role, User, UserRole
+from system import health, heartbeats
+from system.models import Heartbeat
+
+
+@pytest.fixture(autouse=True)
+def asked_anew(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(health, "READINESS", health.Readiness())
+
+
+def test_healthz_asks_nothing(client: Client, django_assert_num_queries, db):  # X04
+    with django_assert_num_queries(0):
+        answer = client.get("/healthz")
+
+    assert (answer.status_code, answer.content) == (200, b"ok\n")
+
+
+def test_ready_when_database_migrations_and_vector_are(client: Client, db):
+    body = client.get("/readyz").json()
+
+    assert body["status"] == "ready"
+    assert (body["database"], body["migrations"], body["vector"]) == ("ok", "ok", "ok")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"), [("vector_version", (0, 8, 0), "missing"), ("vector_version", (), "missing")]
+)
+def test_not_ready_without_a_new_enough_vector(client: Client, db, monkeypatch, name, value, told):
+    monkeypatch.setattr(health, name, lambda: value)
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json()["vector"] == told
+
+
+def test_not_ready_with_pending_migrations(client: Client, db, monkeypatch):
+    monkeypatch.setattr(health, "pending_migrations", lambda: 1)
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["migrations"]) == (503, "pending")
+
+
+def test_not_ready_without_a_database(client: Client, db, monkeypatch):
+    def away() -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(health, "pending_migrations", away)
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["database"]) == (503, "away")
+
+
+def test_broker_and_background_parts_are_told_but_never_decide(client: Client, db, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 200
+    body = answer.json()
+    assert (body["broker"], body["worker"], body["beat"]) == ("away", "silent", "silent")
+
+
+def test_a_heartbeat_counts_for_a_while(client: Client, db):
+    heartbeats.beat("worker")
+    Heartbeat.objects.create(name="beat", at=timezone.now() - timedelta(minutes=2))
+    body = client.get("/readyz").json()
+
+    assert (body["worker"], body["beat"]) == ("ok", "silent")
+
+
+def test_readyz_asks_at_most_once_a_second(client: Client, db, django_assert_num_queries, monkeypatch):  # X04
+    client.get("/readyz")
+    with django_assert_num_queries(0):
+        for _ in range(20):
+            client.get("/readyz")
+
+
+def test_not_ready_while_draining(client: Client, db, settings):
+    settings.DATA_FOLDER.draining.touch()
+    try:
+        answer = client.get("/readyz")
+    finally:
+        settings.DATA_FOLDER.draining.unlink()
+
+    assert (answer.status_code, answer.json()["status"]) == (503, "draining")
+
+
+def test_metrics_are_for_the_role_monitoring(client: Client, alice: User, bob: User):
+    bearer = {"Authorization": f"Bearer {keys.make(bob, 'prometheus', expires_at=None)}"}
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", headers=bearer).status_code == 403
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))
+    answer = client.get("/metrics", headers=bearer)
+
+    assert answer.status_code == 200
+    assert "django_http_requests_total_by_method_total" in answer.content.decode()
+
+
+def test_the_vector_extension_is_installed(db):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT '[1,2]'::vector <-> '[1,3]'::vector")
+        assert cursor.fetchone() == (1.0,)

@@ -1,0 +1,97 @@
+"""JSON bodies are read strictly."""
+
+import json
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as some
+
+from system.body import DEEPEST, InvalidJson, parse_json
+
+pytestmark = pytest.mark.usefixtures("own_routes")
+
+BAD = {
+    "a name twice": b'{"a": 1, "a": 2}',
+    "a name twice, deep": b'{"x": [{"a": 1, "a": 1}]}',
+    "NaN": b'{"a": NaN}',
+    "Infinity": b'{"a": -Infinity}',
+    "too large": b'{"a": 1e999}',
+    "too long": b'{"a": ' + b"9" * 5000 + b"}",
+    "too deep": b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1),
+    "far too deep": b"[" * 100_000,
+    "NUL": b'{"a": "x\\u0000y"}',
+    "NUL in a name": b'{"x\\u0000y": 1}',
+    "half a pair": b'{"a": "\\ud800"}',
+    "not UTF-8": b'{"a": "\xff"}',
+    "overlong UTF-8": b'{"a": "\xc0\xaf"}',
+    "a byte order mark": b'\xef\xbb\xbf{"a": 1}',
+    "half": b'{"a": ',
+    "two values": b"{} {}",
+    "a single quote": b"{'a': 1}",
+}
+
+
+@pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
+def test_a_bad_body_is_a_400_that_says_so(client: Client, body: bytes):
+    answer = client.post("/api/test/echo", body, content_type="application/json")
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["code"] == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "multipart/form-data", ""],
+)
+def test_another_type_is_a_415(client: Client, kind: str):
+    answer = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
+
+    assert answer.status_code == 415
+    assert answer.json()["errors"][0]["code"] == "unsupported_media_type"
+
+
+def test_a_compressed_body_is_refused(client: Client):
+    answer = client.post("/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"})
+
+    assert answer.status_code == 415
+
+
+def test_a_good_body_arrives_as_it_was(client: Client):
+    sent: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
+    answer = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
+
+    assert answer.json() == {"got": sent}
+
+
+PLAIN = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+FLOATS = some.floats(allow_nan=False, allow_infinity=False)
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers(-(10**30), 10**30) | FLOATS | PLAIN,
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN, inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_whatever_json_can_say_is_read_back_the_same(value):
+    assert parse_json(json.dumps(value).encode()) == value
+
+
+@given(some.binary(max_size=200))
+def test_any_bytes_are_read_or_refused_never_more(raw: bytes):
+    try:
+        parse_json(raw)
+    except InvalidJson:
+        pass
+
+
+@given(some.integers(1, 200))
+def test_depth_is_counted_outside_of_texts_only(depth: int):
+    parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
+    nested = b"[" * depth + b"]" * depth
+    if depth <= DEEPEST:
+        parse_json(nested)
+    else:
+        with pytest.raises(InvalidJson):
+            parse_json(nested)

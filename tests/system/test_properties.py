@@ -1,0 +1,117 @@
+"""System properties: typed, checked, in force at once."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.test import Client
+
+from system import properties
+from system.models import Property
+
+pytestmark = pytest.mark.django_db
+
+
+def save(name: str, value: str) -> Property:
+    row = Property.objects.get(name=name)
+    row.value = value
+    row.full_clean()
+    row.save()
+    return row
+
+
+def test_every_known_property_is_a_row_with_its_description():
+    rows = {row.name: (row.type, row.description, row.default_value) for row in Property.objects.all()}
+
+    assert rows == {known.name: (known.type, known.description, known.default) for known in properties.KNOWN.values()}
+
+
+def test_an_empty_value_gives_the_default():
+    assert properties.get(properties.CASE_SENSITIVE) is True
+    assert properties.get(properties.WELCOME_PAGE) == ""
+    assert properties.get(properties.WYSIWYG_COLUMNS) == ()
+
+
+def test_a_change_is_in_force_at_once_in_this_process():
+    assert properties.get(properties.CASE_SENSITIVE) is True
+    save("svc.login.username.sensitivity.enabled", "false")
+
+    assert properties.get(properties.CASE_SENSITIVE) is False
+
+
+def test_a_change_by_another_process_is_in_force_within_a_second(monkeypatch: pytest.MonkeyPatch):
+    clock = [1000.0]
+    monkeypatch.setattr("system.properties.time.monotonic", lambda: clock[0])
+    assert properties.get(properties.CASE_SENSITIVE) is True
+    Property.objects.filter(name="svc.login.username.sensitivity.enabled").update(value="false")
+    clock[0] += 0.9
+    assert properties.get(properties.CASE_SENSITIVE) is True
+    clock[0] += 0.2
+
+    assert properties.get(properties.CASE_SENSITIVE) is False
+
+
+def test_reading_asks_the_database_once_a_second(django_assert_num_queries):
+    with django_assert_num_queries(1):
+        for _ in range(5):
+            properties.get(properties.CASE_SENSITIVE)
+
+
+@pytest.mark.parametrize("value", ["maybe", "2", "yes!"])
+def test_a_boolean_must_be_one(value: str):
+    with pytest.raises(ValidationError):
+        save("svc.login.username.sensitivity.enabled", value)
+
+
+@pytest.mark.parametrize("value", ["/start", "/sso/start/?x=1", "http://testserver/a", "http://localhost/b", ""])
+def test_the_welcome_page_may_be_an_own_address(value: str):
+    assert save("svc.welcome_page.url", value).value == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["https://evil.example.com/", "//evil.example", "\\\\evil", "javascript:alert(1)", "http:evil", "/\\evil", "\t//e"],
+)  # fmt: skip
+def test_the_welcome_page_may_not_lead_elsewhere(value: str):
+    with pytest.raises(ValidationError):
+        save("svc.welcome_page.url", value)
+
+
+def test_with_a_base_address_only_that_origin_is_own(settings):
+    settings.BASE_URL = "https://service.example.com"
+
+    assert save("svc.welcome_page.url", "https://service.example.com/x").value
+    for foreign in ("http://service.example.com/x", "https://localhost/x", "https://service.example.com:8443/x"):
+        with pytest.raises(ValidationError):
+            save("svc.welcome_page.url", foreign)
+
+
+def test_an_unreadable_stored_value_gives_the_default():
+    Property.objects.filter(name="svc.login.username.sensitivity.enabled").update(value="nonsense")
+
+    assert properties.get(properties.CASE_SENSITIVE) is True
+
+
+def test_put_keeps_a_history_of_who_changed_what(alice):
+    from system import actor
+
+    with actor.acting_as(alice.pk):
+        properties.put(properties.WELCOME_PAGE, "/start")
+
+    entry = Property.objects.get(name="svc.welcome_page.url").history.first()
+    assert (entry.value, entry.history_user_id) == ("/start", alice.pk)
+
+
+def test_the_admin_page_refuses_what_the_property_refuses(as_alice: Client):
+    row = Property.objects.get(name="svc.welcome_page.url")
+    answer = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
+
+    assert answer.status_code == 200
+    assert "an address of this service" in answer.content.decode()
+    assert Property.objects.get(pk=row.pk).value == ""
+
+
+def test_properties_are_neither_added_nor_deleted(as_alice: Client):
+    row = Property.objects.first()
+    assert row is not None
+
+    assert as_alice.get("/admin/system/property/add/").status_code == 403
+    assert as_alice.post(f"/admin/system/property/{row.pk}/delete/", {"post": "yes"}).status_code == 403

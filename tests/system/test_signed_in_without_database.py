@@ -1,0 +1,28 @@
+"""Somebody signed in while the database is away."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from accounts.sessions import SessionStore
+
+
+@pytest.mark.parametrize("path", ["/", "/account/", "/api/me", "/admin/"])
+def test_the_session_is_asked_for_once_and_the_answer_is_503(
+    as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str
+):
+    asked: list[str] = []
+
+    def away(self: Any) -> None:
+        asked.append(path)
+        raise OperationalError("away")
+
+    as_bob.raise_request_exception = False
+    monkeypatch.setattr(SessionStore, "_get_session_from_db", away)
+    answer = as_bob.get(path)
+
+    assert answer.status_code == 503
+    assert int(answer["Retry-After"]) > 0
+    assert len(asked) == 1  # each further one would wait for a connection once more

@@ -1,0 +1,96 @@
+"""The one reader of bodies: a deadline, and threads left for the others."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from system import body
+from system.body import BodyTooSlow, GuardedInput, NoReaderFree
+
+
+class Silent:
+    """A client that sends nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+
+    def read(self, size: int = -1) -> bytes:
+        self.gate.wait(30)
+        return b"late"
+
+    readline = read
+
+
+class Prompt:
+    def read(self, size: int = -1) -> bytes:
+        return b"here"[:size] if size >= 0 else b"here"
+
+    readline = read
+
+
+@pytest.fixture
+def silent() -> Iterator[Silent]:
+    made = Silent()
+    yield made
+    made.gate.set()
+
+
+def test_a_body_that_lies_ready_is_read_at_once():
+    assert GuardedInput(Prompt(), 60).read() == b"here"
+    assert GuardedInput(Prompt(), 60).read(2) == b"he"
+    assert GuardedInput(Prompt(), 60).readline() == b"here"
+
+
+def test_a_silent_client_is_given_up_at_the_deadline(silent: Silent):
+    with pytest.raises(BodyTooSlow):
+        GuardedInput(silent, 0.4).read()
+
+
+def test_the_deadline_is_for_the_whole_body_not_for_each_read(monkeypatch: pytest.MonkeyPatch, silent: Silent):
+    clock = [100.0]
+    monkeypatch.setattr("system.body.time.monotonic", lambda: clock[0])
+    given = GuardedInput(Prompt(), 10)
+    given.read(1)
+    clock[0] += 11
+    given.stream = silent
+
+    with pytest.raises(BodyTooSlow):
+        given.read(1)
+
+
+def test_a_slow_but_honest_client_is_waited_for(silent: Silent):
+    threading.Timer(body.AT_ONCE_S * 2, silent.gate.set).start()
+
+    assert GuardedInput(silent, 20).read() == b"late"
+
+
+def test_only_two_wait_for_slow_bodies_and_a_prompt_one_still_passes(silent: Silent):
+    waiting = [threading.Thread(target=lambda: GuardedInput(silent, 20).read()) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+    while body.SLOW_BODIES._value:  # both have begun to wait
+        waiting[0].join(0.01)
+
+    with pytest.raises(NoReaderFree):
+        GuardedInput(silent, 20).read()
+    assert GuardedInput(Prompt(), 20).read() == b"here"
+
+    silent.gate.set()
+    for thread in waiting:
+        thread.join(10)
+    assert int(body.SLOW_BODIES._value) == 2
+
+
+def test_a_given_up_reader_is_counted_until_its_client_goes(silent: Silent):
+    free = body.FREE_READERS._value
+    with pytest.raises(BodyTooSlow):
+        GuardedInput(silent, 0.3).read()
+    assert body.FREE_READERS._value == free - 1
+
+    silent.gate.set()
+    for _ in range(500):
+        if body.FREE_READERS._value == free:
+            break
+        threading.Event().wait(0.01)
+    assert body.FREE_READERS._value == free
