@@ -83,6 +83,7 @@ class User(Record, AbstractBaseUser):
         "last_login",
     )
     secret_columns = frozenset({"password"})
+    display_column = "login"
 
     login = models.CharField(max_length=150, validators=[check_login])
     email = models.EmailField(blank=True, default="")
@@ -90,6 +91,7 @@ class User(Record, AbstractBaseUser):
     last_name = models.CharField(max_length=150, blank=True, default="")
     phone = models.CharField(max_length=50, blank=True, default="")
     company = models.ForeignKey(Company, null=True, blank=True, on_delete=models.SET_NULL)
+    last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
     active = models.BooleanField(default=True, help_text="Cleared: keys, password and sessions stop working at once.")
     history = tracked(without=("password", "last_login"))
 
@@ -173,6 +175,7 @@ class Role(Record):
     """A role; it may contain others, whose rights its holders have too."""
 
     table_columns = ("name", "description", "contains", "grantable_by_sign_in")
+    references: ClassVar[dict[str, str]] = {"contains": "sys_role"}
 
     name = models.CharField(max_length=100, unique=True)
     description = models.CharField(max_length=255, blank=True, default="")
@@ -202,9 +205,21 @@ class Role(Record):
         self._check_name()
         super().save(*positional, **options)
 
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        if self._stored_name() in roles.SHIPPED:
+            raise ValidationError("This role is shipped with the product: it cannot be deleted.")
+        return super().delete(*positional, **options)
+
     def _check_name(self) -> None:
         if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
             raise ValidationError({"name": "A role's name has no control characters and no spaces around it."})
+        stored = self._stored_name()
+        if stored in roles.SHIPPED and self.name != stored:
+            raise ValidationError({"name": "This role is shipped with the product: it keeps its name."})
+
+    def _stored_name(self) -> str | None:
+        """Asked for anew: another name may stand in this object."""
+        return None if self.is_new else Role.objects.filter(pk=self.pk).values_list("name", flat=True).first()
 
 
 class UserRole(Record):

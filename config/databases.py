@@ -26,7 +26,7 @@ PARTS = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD",
 
 def session_settings(process: str) -> dict[str, str]:
     """What every connection of this kind of process starts with."""
-    found = {"search_path": "public", "timezone": "UTC"}
+    found = {"search_path": "public", "timezone": "UTC", "datestyle": "ISO"}
     found |= {f"tcp_keepalives_{name}": value for name, value in SILENCE.items()}
     if process in STATEMENT_TIMEOUT_MS:
         found["statement_timeout"] = str(STATEMENT_TIMEOUT_MS[process])
@@ -61,6 +61,8 @@ def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, An
         options.setdefault(f"keepalives_{setting}", value)
     # Keepalives rest while an answer is awaited; this ends the wait for a host that vanished.
     options.setdefault("tcp_user_timeout", "60000")
+    # The Table API binds on the server: a statement that comes often is planned once a connection.
+    options.setdefault("prepare_threshold", 5)
     if process == "web":
         options["pool"] = dict(POOL)
     return {

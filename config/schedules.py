@@ -5,6 +5,9 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 # Name for people, task, seconds.
 SCHEDULES = (
     ("Heartbeat of the worker", "system.tasks.beat_of_worker", 10),
+    ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
+    ("Create records of tables that create later", "tableapi.tasks.create_deferred", 10),
+    ("Forget answers to repeated requests", "tableapi.tasks.forget_answers", 3600),
     ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 3600),
 )
 

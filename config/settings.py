@@ -192,6 +192,14 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
+    # Whoever is signed in finds the tables that they may see in the document, everybody else the general part.
+    "SERVE_AUTHENTICATION": [
+        "accounts.authentication.Bearer",
+        "accounts.authentication.Basic",
+        "accounts.authentication.Session",
+    ],
+    "PREPROCESSING_HOOKS": ["tableapi.openapi.without_table_view"],
+    "POSTPROCESSING_HOOKS": ["tableapi.openapi.with_tables", "config.docs.with_errors"],
 }
 
 if REDIS_URL.startswith("rediss://"):

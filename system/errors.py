@@ -8,6 +8,7 @@
     ├── Conflict             409  cannot be done beside what is stored
     ├── TimedOut             408  the body did not arrive in time
     ├── LengthRequired       411  a body without Content-Length
+    ├── Stale                412  changed since the caller read it
     ├── TooLarge             413  a body over its limit
     ├── QueryTooLong         414  a query string over its limit
     ├── UnsupportedMedia     415  a body of another type
@@ -93,6 +94,12 @@ class LengthRequired(ServiceError):
     status = 411
     code = "length_required"
     message = "A body needs a Content-Length header."
+
+
+class Stale(ServiceError):
+    status = 412
+    code = "stale"
+    message = "The record was changed since it was read. Read it again."
 
 
 class TooLarge(ServiceError):

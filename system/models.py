@@ -44,11 +44,18 @@ class Property(Record):
         super().save(*positional, **options)
         properties.forget()
 
+    def delete(self, *positional: object, **options: object) -> tuple[int, dict[str, int]]:
+        if self.name in properties.KNOWN:
+            raise ValidationError("The product knows this property; clear its value instead.")
+        return super().delete(*positional, **options)
+
 
 class DeletionLogEntry(Record):
     """One deleted record: what it was and who deleted it."""
 
     table_columns = ("table", "record_id", "display_value", "payload", "deleted_by")
+    display_column = "display_value"
+    references: ClassVar[dict[str, str]] = {"deleted_by": "user"}
 
     table = models.CharField(max_length=63, editable=False)
     record_id = models.CharField(max_length=32, db_collation="C", editable=False)

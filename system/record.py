@@ -32,6 +32,9 @@ class Record(models.Model):
     table_columns: ClassVar[tuple[str, ...]] = ()
     # Never in deletion log, history, log or export.
     secret_columns: ClassVar[frozenset[str]] = frozenset()
+    # What people call a record by, where it is no column `name`; which columns of ids, without foreign key, hold whose.
+    display_column: ClassVar[str] = ""
+    references: ClassVar[dict[str, str]] = {}
 
     # Made by the database, so that every writer, ORM or SQL, gets one.
     sys_id = models.CharField(
@@ -63,7 +66,9 @@ class Record(models.Model):
             stamped |= {"sys_created_at": stamped["sys_updated_at"], "sys_created_by": actor.current()}
         else:
             # Locked, so that two writers at once never give one version twice.
-            stored = type(self)._base_manager.select_for_update().filter(pk=self.pk).values_list("sys_version")
+            # Unordered: by a linked table, which may be missing, PostgreSQL refuses to lock.
+            locked = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
+            stored = locked.values_list("sys_version")
             stamped["sys_version"] = next((version for (version,) in stored), self.sys_version) + 1
         for name, value in stamped.items():
             setattr(self, name, value)

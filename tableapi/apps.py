@@ -1,8 +1,24 @@
 """The app of area B, the Table API."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+def after_migrate(**_: Any) -> None:
+    from tableapi import mirror, shipped
+
+    mirror.make()
+    shipped.make()
 
 
 class TableApiConfig(AppConfig):
     name = "tableapi"
     verbose_name = "Table API"
+
+    def ready(self) -> None:
+        from tableapi import receivers
+
+        receivers.connect()
+        post_migrate.connect(after_migrate, sender=self)

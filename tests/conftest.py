@@ -1,8 +1,10 @@
 """What every test has at hand: the named cast, and a clean slate of what a process remembers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
 
 from accounts import keys, passwords
@@ -29,6 +31,19 @@ def nothing_remembered() -> None:
     keys.REMEMBERED.forget()
     passwords.forget()
     properties.forget()
+
+
+@pytest.fixture(autouse=True)
+def designed_tables_go(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a test that commits, Django empties its tables; it cannot while designed ones refer to them."""
+    marker = request.node.get_closest_marker("django_db")
+    commits = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
+    if commits:
+        request.getfixturevalue("transactional_db")  # ends after this
+    yield
+    if commits:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP SCHEMA records CASCADE; CREATE SCHEMA records")
 
 
 def make_user(login: str, *roles: str, **columns: Any) -> User:

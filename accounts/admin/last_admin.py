@@ -1,7 +1,6 @@
 """Undoes a change in the admin after which nobody could administer."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -9,24 +8,8 @@ from django.db import models, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from accounts import roles
-from accounts.models import Role, User
+from accounts.last_admin import NoAdminLeft, keeping_an_admin
 from system.admin_site import TrackedAdmin
-
-
-class NoAdminLeft(Exception):
-    """The change would leave nobody who can administer."""
-
-
-@contextmanager
-def keeping_an_admin() -> Iterator[None]:
-    """Undo a change after which no active user holds `admin`."""
-    with transaction.atomic():
-        yield
-        # One after the other: two changes at once would each count on the administrator that the other takes away.
-        admin = Role.objects.select_for_update(no_key=True).get(name=roles.ADMIN)
-        if not User.objects.filter(active=True, grants__role__in=roles.ids_that_give(admin.pk)).exists():
-            raise NoAdminLeft
 
 
 class KeepingAnAdmin(TrackedAdmin):
@@ -59,6 +42,6 @@ class KeepingAnAdmin(TrackedAdmin):
         try:
             with transaction.atomic():  # what the page logged about the change goes with it
                 return view(request, *positional, **named)
-        except NoAdminLeft:
-            messages.error(request, "Nothing was changed: at least one active user must hold the role admin.")
+        except NoAdminLeft as refused:
+            messages.error(request, refused.message)
             return redirect(request.get_full_path())

@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             name='User',
             fields=[
                 ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
+                ('last_login', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='last login')),
                 ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),

@@ -23,6 +23,7 @@ NEVER: dict[str, set[str]] = {
     "system.Property": {"add", "delete"},
     "system.DeletionLogEntry": {"add", "change", "delete"},
     "django_celery_beat.PeriodicTask": {"add", "delete"},
+    "tableapi.DeferredRecord": {"add", "change", "delete"},
 }
 
 

@@ -10,8 +10,9 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 
-from accounts.admin.last_admin import NoAdminLeft, keeping_an_admin
+from accounts.last_admin import NoAdminLeft, keeping_an_admin
 from accounts.models import Role, User, UserRole
+from system.errors import Conflict
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, users
 from tests.conftest import make_user
@@ -131,3 +132,12 @@ def test_two_who_leave_at_once_do_not_both_go():
     with ThreadPoolExecutor(2) as threads:
         assert sorted(threads.map(leave, both)) == [False, True]
     assert UserRole.objects.filter(role__name="admin").count() == 1
+
+
+def test_an_api_answers_conflict(alice: User):
+    with pytest.raises(Conflict) as refused, keeping_an_admin():
+        UserRole.objects.filter(user=alice).delete()
+
+    assert (refused.value.status, refused.value.code) == (409, "last_admin")
+    assert "at least one active user must hold the role admin" in refused.value.message
+    assert is_admin(alice)

@@ -144,7 +144,7 @@ def test_a_shipped_role_that_was_changed_stays_so_after_an_upgrade(db: None):
     from accounts.apps import after_migrate
 
     Role.objects.filter(name="itil").update(description="Ours", grantable_by_sign_in=False)
-    Role.objects.get(name="monitoring").delete()
+    Role.objects.filter(name="monitoring").delete()  # as if that version had not known it
     after_migrate()
 
     assert Role.objects.values("description", "grantable_by_sign_in").get(name="itil") == {
@@ -164,3 +164,28 @@ def test_admin_has_every_role_and_others_only_theirs(alice: User, sonja: User):
 
     assert all(alice.has_role(name) for name in names)
     assert [name for name in names if sonja.has_role(name)] == ["sso_admin"]
+
+
+@pytest.mark.parametrize("name", roles.SHIPPED)
+def test_a_shipped_role_stays_by_whatever_way(db: None, name: str):
+    role = Role.objects.get(name=name)
+    with pytest.raises(ValidationError, match="shipped with the product"):
+        role.delete()
+
+    role.name = "renamed"
+    assert "name" in refused(role)
+    for refuse in (role.save, role.delete):
+        with pytest.raises(ValidationError, match="shipped with the product"):
+            refuse()
+    assert Role.objects.filter(name=name).exists()
+
+
+def test_a_shipped_role_is_described_and_another_one_renamed_and_deleted(db: None):
+    itil, desk = Role.objects.get(name="itil"), Role.objects.create(name="desk")
+    itil.description, desk.name = "Ours", "front desk"
+    itil.save()
+    desk.save()
+
+    assert (itil.refreshed().description, desk.refreshed().name) == ("Ours", "front desk")
+    desk.delete()
+    assert not Role.objects.filter(name="front desk").exists()

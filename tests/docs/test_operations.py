@@ -31,6 +31,16 @@ NO_LIMITS = {
     "config.runtime.unprivileged.CLONE_NEWUSER",
     "config.runtime.unprivileged.ORDINARY",
     "system.encoded_query.errors.TOKEN_LENGTH",
+    "tableapi.answers.INSTANT_LENGTH",
+    "tableapi.designed.NUMBER_DIGITS",
+    "tableapi.designer.LOCK",
+    "tableapi.indexes.LOCK",
+    "tableapi.load.TRIES",
+    "tableapi.shipped.LEVEL",
+    "tableapi.statements.LONGEST_NAME",
+    "tableapi.values.BIGGEST",
+    "tableapi.values_of_queries.BIGGEST",
+    "tableapi.wysiwyg.MOST_COPIED",
 }
 
 

@@ -19,6 +19,8 @@ from config.env import ConfigurationError
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 from system import properties
 from system.health import OLDEST_VECTOR, pending_migrations, version
+from tableapi import demo as demo_records
+from tableapi import mirror, shipped
 
 OLDEST_POSTGRES = 17
 # Below these, known holes: PyJWT accepted unknown critical headers, Django had injection fixes.
@@ -52,11 +54,14 @@ class Command(BaseCommand):
         # Not every new one comes with a migration.
         properties.make_rows()
         roles.make_shipped()
+        mirror.make()
+        shipped.make()
         schedules.make_rows()
         environment = settings.ENVIRONMENT
         first_admin.make(environment.admin_login, lambda: chosen_password() or kept(ADMIN_PASSWORD))
         if environment.wants_demo:
             demo.make(lambda: kept(DEMO_PASSWORD))
+            demo_records.make()
 
 
 def migrate() -> None:

@@ -1,0 +1,30 @@
+"""Admin pages of the Table API: tables, columns, views, access rules, and records that could not be created."""
+
+from django.http import HttpRequest
+
+from system import dashboard
+from tableapi.admin import columns, deferred, rules, tables, views  # noqa: F401  (each registers its pages)
+from tableapi.models import DeferredRecord, Rule, Table
+
+dashboard.group(
+    "Records",
+    20,
+    dashboard.Link("Tables", "table", "tableapi.Table"),
+    dashboard.Link("Columns", "view_column", "tableapi.Column"),
+    dashboard.Link("Views", "visibility", "tableapi.View"),
+    dashboard.Link("Access rules", "shield", "tableapi.Rule"),
+    dashboard.Link("Deferred records", "pending_actions", "tableapi.DeferredRecord"),
+)
+
+
+@dashboard.tile(order=20)
+def designed(request: HttpRequest) -> dashboard.Tile | None:
+    if not request.user.is_superuser:
+        return None
+    own, rules_count = Table.objects.filter(is_system=False).count(), Rule.objects.count()
+    failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
+    about = f"designed tables, {rules_count} access rules" + (f", {failed} records not created" if failed else "")
+    page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
+    return dashboard.Tile(
+        "Tables", str(own), about, dashboard.Link("", "", page).address, "table", is_worrying=bool(failed)
+    )

@@ -1,0 +1,145 @@
+"""The tables, columns, views and rules as one frozen value: what a request works on from its start to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+TEXT_TYPES = frozenset({"string", "text", "wysiwyg"})
+# "write-only for everybody: never returned, filtered, sorted".
+WRITE_ONLY_TYPES = frozenset({"password", "secret"})
+
+USER_TABLE = "user"
+TABLE_TABLE = "sys_db_table"
+
+READ, CREATE, WRITE, DELETE = "read", "create", "write", "delete"
+OPERATIONS = (CREATE, READ, WRITE, DELETE)
+
+# Columns that only the server writes; the value is their type and what a reference points to.
+SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
+    "sys_id": ("string", None),
+    "sys_created_at": ("datetime", None),
+    "sys_created_by": ("reference", USER_TABLE),
+    "sys_updated_at": ("datetime", None),
+    "sys_updated_by": ("reference", USER_TABLE),
+    "sys_version": ("integer", None),
+}
+# Designed tables have it too: the table that a record itself is of, be it a child of the one in the address.
+OWN_TABLE = "sys_db_table_id"
+NUMBER = "number"
+DISPLAY_NAME = "display_name"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; `owner` is the table that has it, `physical` what the database calls it there."""
+
+    name: str
+    type: str
+    owner: str
+    physical: str
+    id: str = ""
+    label: str = ""
+    reference: str | None = None
+    mandatory: bool = False
+    is_unique: bool = False
+    read_only: bool = False
+    default: str = ""
+    max_length: int | None = None
+    is_display: bool = False
+    is_indexed: bool = False
+    converted_from_text: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_sys(self) -> bool:
+        """Written by the server only, in every table."""
+        return self.name in SYS_COLUMNS or self.name == OWN_TABLE
+
+    @property
+    def is_readable(self) -> bool:
+        return self.type not in WRITE_ONLY_TYPES
+
+    @property
+    def plain(self) -> str:
+        """The physical column of a wysiwyg column's plain text. Upper case: no administrator's column is called so."""
+        return f"P{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One access rule. `roles` are names; a rule that cannot be understood is `is_broken` and never holds."""
+
+    id: str
+    operation: str
+    table: str | None
+    column: str
+    roles: frozenset[str]
+    condition: str = ""
+    admin_overrides: bool = True
+    is_broken: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One table with all columns that its records have, its parents' included."""
+
+    id: str
+    name: str
+    label: str
+    columns: Mapping[str, Column]
+    parent: str | None = None
+    is_system: bool = False
+    number_prefix: str = ""
+    # The id of the table, this one or a parent, that the prefix is of: it counts.
+    number_table: str = ""
+    deferred_create: bool = False
+    # This table and its parents upwards; this table and all that extend it, directly or through others.
+    lineage: tuple[str, ...] = ()
+    family: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> str:
+        return "public" if self.is_system else "records"
+
+    @property
+    def display_column(self) -> Column | None:
+        """What people call a record of this table by."""
+        marked = next((column for column in self.columns.values() if column.is_display), None)
+        return marked or self.columns.get("name") or self.columns.get(NUMBER)
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Everything that decides what a request means, as of one version."""
+
+    version: int
+    tables: Mapping[str, Table]
+    rules: tuple[Rule, ...] = ()
+    # (table, view name) → paths in their order.
+    views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def rules_by_level(self) -> Mapping[tuple[str, str | None, str], tuple[Rule, ...]]:
+        """(operation, table or None, column) → the rules of that level."""
+        found: dict[tuple[str, str | None, str], tuple[Rule, ...]] = {}
+        for rule in self.rules:
+            key = (rule.operation, rule.table, rule.column)
+            found[key] = (*found.get(key, ()), rule)
+        return found
+
+    @cached_property
+    def tables_by_id(self) -> Mapping[str, Table]:
+        return {table.id: table for table in self.tables.values()}
+
+    def view(self, table: Table, name: str) -> tuple[str, ...] | None:
+        """The paths of a form view; a table without that view has its parent's."""
+        return next((self.views[each, name] for each in table.lineage if (each, name) in self.views), None)
+
+    def referring_to(self, table: Table) -> Iterator[Column]:
+        """Every column that may hold the id of a record of this table."""
+        for other in self.tables.values():
+            for column in other.columns.values():
+                if column.owner == other.name and column.reference in table.lineage and not column.is_sys:
+                    yield column

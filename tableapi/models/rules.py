@@ -1,0 +1,65 @@
+"""In charge of access rules: who may create, read, write, delete what."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from system.history import tracked
+from tableapi.models import checks
+from tableapi.models.state import Catalogued
+from tableapi.models.tables import Table
+
+ANY_COLUMN = "*"
+
+
+class Rule(Catalogued):
+    """One access rule."""
+
+    table_columns = (
+        "operation",
+        "table",
+        "column_name",
+        "roles",
+        "condition",
+        "admin_overrides",
+        "active",
+        "description",
+    )
+    display_column = "description"
+    references: ClassVar[dict[str, str]] = {"roles": "sys_role"}
+
+    class Operation(models.TextChoices):
+        CREATE = "create", "Create"
+        READ = "read", "Read"
+        WRITE = "write", "Write"
+        DELETE = "delete", "Delete"
+
+    operation = models.CharField(max_length=10, choices=Operation.choices)
+    table = models.ForeignKey(
+        Table, null=True, blank=True, on_delete=models.CASCADE, related_name="rules", help_text="Empty: any table."
+    )
+    column_name = models.CharField(
+        "column", max_length=63, blank=True, default="", help_text="Empty: the record itself; *: any column."
+    )
+    roles = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
+    condition = models.TextField(blank=True, default="")
+    admin_overrides = models.BooleanField(default=True, help_text="Holders of admin pass whatever the rule says.")
+    active = models.BooleanField(default=True)
+    description = models.CharField(max_length=255, blank=True, default="")
+    history = tracked()
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_acl"
+        verbose_name = "access rule"
+        ordering: ClassVar[list[str]] = ["table", "column_name", "operation", "sys_id"]
+
+    def clean(self) -> None:
+        super().clean()
+        checks.check_rule(self)
+
+    def __str__(self) -> str:
+        place = self.table.name if self.table else "any table"
+        return f"{self.operation} {place}{'.' if self.column_name else ''}{self.column_name}"

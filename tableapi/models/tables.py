@@ -1,0 +1,205 @@
+"""In charge of tables, their columns and the choices of these."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+from system.history import tracked
+from tableapi import designer
+from tableapi.catalogue import NUMBER
+from tableapi.models import checks
+from tableapi.models.state import Catalogued
+
+NAME_LENGTH = 63
+NUMBER_LENGTH = 40
+is_name = RegexValidator(
+    r"\A[a-z][a-z0-9_]{0,62}\Z", "A name has small letters a to z, digits and _, at most 63, and begins with a letter."
+)
+is_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 capital letters A to Z.")
+
+
+class Table(Catalogued):
+    """A table that callers know: one that an administrator designed, or one of the product's own."""
+
+    table_columns = ("name", "label", "parent", "number_prefix", "deferred_create")
+
+    name = models.CharField(max_length=NAME_LENGTH, unique=True, validators=[is_name])
+    label = models.CharField(max_length=255)
+    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="children")
+    number_prefix = models.CharField(max_length=10, blank=True, default="", validators=[is_prefix])
+    deferred_create = models.BooleanField(default=False)
+    is_system = models.BooleanField(default=False, editable=False)
+    history = tracked()
+    fixed = ("name", "parent", "is_system")
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_db_table"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def lineage(self) -> list[Table]:
+        """This table and its parents upwards."""
+        return [self] if self.parent is None else [self, *self.parent.lineage]
+
+    @property
+    def root(self) -> Table:
+        return self.lineage[-1]
+
+    @property
+    def descendants(self) -> list[Table]:
+        return [each for child in self.children.all() for each in (child, *child.descendants)]
+
+    def clean(self) -> None:
+        super().clean()
+        checks.check_table(self)
+
+    def apply(self, before: Table | None) -> None:
+        if self.is_system:
+            return
+        if before is None:
+            designer.make_table(self)
+        if self.number_prefix and (before is None or not before.number_prefix):
+            designer.make_sequence(self)
+            self._make_number()
+
+    def _make_number(self) -> None:
+        relatives = [*self.lineage, *self.descendants]
+        if Column.objects.filter(table__in=relatives, name=NUMBER).exists():
+            return
+        marks = {"read_only": True, "is_unique": True, "is_display": True}
+        Column(table=self, name=NUMBER, label="Number", max_length=NUMBER_LENGTH, **marks).save()
+
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        # Said before what refers to it says it in the framework's words.
+        checks.check_table_can_go(self)
+        return super().delete(*positional, **options)
+
+
+class Column(Catalogued):
+    """One column of a table."""
+
+    table_columns = (
+        "table",
+        "name",
+        "label",
+        "type",
+        "reference_table",
+        "mandatory",
+        "is_unique",
+        "read_only",
+        "default_value",
+        "max_length",
+        "is_display",
+        "is_indexed",
+        "converted_from_text",
+    )
+
+    class Type(models.TextChoices):
+        STRING = "string", "String"
+        TEXT = "text", "Text"
+        WYSIWYG = "wysiwyg", "Formatted text"
+        INTEGER = "integer", "Integer"
+        DECIMAL = "decimal", "Decimal"
+        BOOLEAN = "boolean", "Yes or no"
+        DATETIME = "datetime", "Date and time"
+        DATE = "date", "Date"
+        CHOICE = "choice", "Choice"
+        REFERENCE = "reference", "Reference"
+        LIST = "list", "List of references"
+        JSON = "json", "JSON"
+        PASSWORD = "password", "Password (hashed)"
+        SECRET = "secret", "Secret (encrypted)"
+
+    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="columns")
+    name = models.CharField(max_length=NAME_LENGTH, validators=[is_name])
+    label = models.CharField(max_length=255)
+    type = models.CharField(max_length=20, choices=Type.choices, default=Type.STRING)
+    # Not PROTECT: a table that refers to itself could never be deleted.
+    reference_table = models.ForeignKey(
+        Table, null=True, blank=True, on_delete=models.RESTRICT, related_name="referring_columns"
+    )
+    mandatory = models.BooleanField(default=False)
+    is_unique = models.BooleanField("unique", default=False)
+    read_only = models.BooleanField(default=False)
+    default_value = models.TextField(blank=True, default="")
+    max_length = models.PositiveIntegerField(null=True, blank=True)
+    is_display = models.BooleanField("display value", default=False)
+    is_indexed = models.BooleanField("indexed", default=False)
+    converted_from_text = models.BooleanField(default=False)
+    # What a product's own table calls it; empty in designed ones, where it is the name.
+    physical_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
+    history = tracked()
+    fixed = ("name", "table", "reference_table")
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_db_column"
+        ordering: ClassVar[list[str]] = ["table", "sys_id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["table", "name"],
+                name="column_once",
+                violation_error_message="The table has a column of this name.",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.table.name}.{self.name}"
+
+    @property
+    def id(self) -> str:
+        return self.sys_id
+
+    @property
+    def physical(self) -> str:
+        """What the database calls it."""
+        return self.physical_name or self.name
+
+    def clean(self) -> None:
+        super().clean()
+        checks.check_column(self)
+
+    def apply(self, before: Column | None) -> None:
+        if self.table.is_system:
+            return
+        if before is None:
+            designer.make_columns(self.table, [self])
+        else:
+            designer.change_column(self, before)
+        if self.is_display:
+            for other in self.table.columns.filter(is_display=True).exclude(pk=self.pk):
+                other.is_display = False
+                other.save()
+
+
+class Choice(Catalogued):
+    """A value that a choice column may have."""
+
+    table_columns = ("column", "value", "label", "position")
+
+    column = models.ForeignKey(Column, on_delete=models.CASCADE, related_name="choices")
+    value = models.CharField(max_length=100)
+    label = models.CharField(max_length=255)
+    position = models.IntegerField(default=0)
+    history = tracked()
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_choice"
+        ordering: ClassVar[list[str]] = ["position", "sys_id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["column", "value"], name="choice_once", violation_error_message="This value stands twice."
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.label
+
+    def clean(self) -> None:
+        super().clean()
+        checks.check_choice(self)

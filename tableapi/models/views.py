@@ -1,0 +1,57 @@
+"""In charge of form views: named lists of paths of a table."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from system.history import tracked
+from tableapi.models.state import Catalogued
+from tableapi.models.tables import Table
+
+
+class View(Catalogued):
+    """A named choice of what a form shows."""
+
+    table_columns = ("table", "name")
+
+    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="views")
+    name = models.CharField(max_length=100)
+    history = tracked()
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_ui_view"
+        ordering: ClassVar[list[str]] = ["table", "name"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["table", "name"], name="view_once", violation_error_message="The table has a view of this name."
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.table.name}: {self.name}"
+
+
+class ViewColumn(Catalogued):
+    """One path of a view, such as `assigned_user.company.name`."""
+
+    table_columns = ("view", "path", "position")
+    display_column = "path"
+
+    view = models.ForeignKey(View, on_delete=models.CASCADE, related_name="columns")
+    path = models.CharField(max_length=400)
+    position = models.IntegerField(default=0)
+    history = tracked()
+
+    class Meta(Catalogued.Meta):
+        db_table = "sys_ui_view_column"
+        ordering: ClassVar[list[str]] = ["position", "sys_id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["view", "path"], name="view_column_once", violation_error_message="This path stands twice."
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.path

@@ -1,0 +1,146 @@
+"""Turns what was asked into a plan: names become columns with the caller's guards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from system.encoded_query import Condition, Distance, Group, Query, QueryError, SubQuery, Term, ValueKind
+from system.encoded_query import read as value_of
+from system.errors import BadRequest
+
+from .catalogue import Column, Table
+from .expressions import ALWAYS, NEVER, Decision, Expression, Hop, Leaf
+from .operators import SHAPING
+from .resolve import Eyes, expression, leaf, unknown
+
+MOST_JOINS = 12
+UNSORTABLE = frozenset({"list", "json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One field of an answer: its key as sent, and what people call the record that it refers to."""
+
+    key: str
+    leaf: Leaf
+    display: Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    leaf: Leaf
+    descending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Everything a statement needs; it depends on the shape of the request, not on its values."""
+
+    table: Table
+    records: Decision
+    fields: tuple[Output, ...]
+    where: Expression | None = None
+    order: tuple[Sort, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def shape(query: Query) -> Query:
+    """The query without the values that do not decide its SQL: requests of one shape share a statement."""
+    return Query(tuple(_group(group) for group in query.groups), query.order)
+
+
+def _group(group: Group) -> Group:
+    return Group(tuple(Term(tuple(_factor(factor) for factor in term.factors)) for term in group.terms))
+
+
+def _factor(factor: Condition | SubQuery) -> Condition | SubQuery:
+    if isinstance(factor, SubQuery):
+        return SubQuery(tuple(_group(group) for group in factor.groups))
+    return factor if factor.row.kind in SHAPING else replace(factor, value="")
+
+
+def read(eyes: Eyes, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = "") -> Read:
+    """The plan of a read, or the 400 for what is not there."""
+    query = query or Query()
+    where = expression(eyes, table, query, with_slots=True)
+    order = _order(eyes, table, query)
+    wanted = _view_paths(eyes, table, view) if view else None
+    outputs, ignored = _outputs(eyes, table, fields, wanted)
+    found = Read(table, eyes.records(table), outputs, where, order, ignored)
+    _refuse_too_many_joins([*(output.leaf for output in outputs), *(sort.leaf for sort in order)], query)
+    return found
+
+
+def _order(eyes: Eyes, table: Table, query: Query) -> tuple[Sort, ...]:
+    found = []
+    for by in query.order:
+        seen = leaf(eyes, table, by.path)
+        if seen is None:
+            raise unknown(by.path, by.position)
+        if seen.column.type in UNSORTABLE:
+            raise QueryError(f"a column of type {seen.column.type} has no order", by.position, ".".join(by.path))
+        found.append(Sort(seen, by.descending))
+    return tuple(found)
+
+
+def _view_paths(eyes: Eyes, table: Table, view: str) -> tuple[str, ...]:
+    paths = eyes.catalogue.view(table, view)
+    if paths is None:
+        raise BadRequest("There is no view of this name.", code="invalid_parameter", field="sysparm_view")
+    return paths
+
+
+def _outputs(
+    eyes: Eyes, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
+) -> tuple[tuple[Output, ...], tuple[str, ...]]:
+    """The fields of the answer, and the names that were asked for in vain."""
+    if fields:
+        names: Iterable[str] = fields
+    else:
+        names = view if view is not None else [column.name for column in table.columns.values()]
+    found, ignored = {}, []
+    for name in dict.fromkeys(names):
+        output = _output(eyes, table, name)
+        if output is None:
+            ignored.append(name)
+        elif view is None or name in view:
+            found[name] = output
+    if not found and (fields or view is not None):
+        # "the view is not returned"; and never all columns in its place.
+        raise BadRequest("None of the fields asked for is there.", code="no_fields", field="sysparm_fields")
+    return tuple(found.values()), tuple(ignored) if fields else ()
+
+
+def _output(eyes: Eyes, table: Table, name: str) -> Output | None:
+    path = tuple(name.split("."))
+    found = leaf(eyes, table, path)
+    if found is None:
+        return None
+    return Output(name, found, display_leaf(eyes, found.column))
+
+
+def display_leaf(eyes: Eyes, column: Column) -> Leaf | None:
+    """What a record is called that this column refers to, as far as these eyes may read it."""
+    target = eyes.catalogue.tables.get(column.reference or "")
+    shown = target.display_column if target else None
+    if target is None or shown is None or (records := eyes.records(target)) == NEVER:
+        return None
+    seen = eyes.column(target, shown.name)
+    return Leaf((Hop(column, ALWAYS, target, records),), *seen) if seen else None
+
+
+def _refuse_too_many_joins(leaves: list[Leaf], query: Query) -> None:
+    ways = {leaf.way[: length + 1] for leaf in leaves for length in range(len(leaf.hops))}
+    ways |= {path[: length + 1] for path in _asked(query) for length in range(len(path) - 1)}
+    if len(ways) > MOST_JOINS:
+        raise BadRequest(f"The paths lead through more than {MOST_JOINS} references.", code="invalid_query")
+
+
+def _asked(query: Query) -> Iterator[tuple[str, ...]]:
+    """Every path in the conditions, those that stand as values too."""
+    for condition in query.conditions():
+        yield condition.path
+        if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
+            value = value_of(condition)
+            yield value.path if isinstance(value, Distance) else value  # type: ignore[misc]  # by its kind

@@ -1,0 +1,143 @@
+"""Answers reads: from what was asked through plan and statement to the bytes of the answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS
+
+from system import properties
+from system.encoded_query import Moment, Query, QueryError
+
+from . import cursors, load, params, plan, statements, store
+from .access import Sight, record_not_found
+from .answers import Style
+from .catalogue import Catalogue, Table
+from .params import AskedList, Shown
+from .sql import Inputs
+from .statements import Page
+
+RECORD_ID = re.compile(r"[0-9a-z]{1,32}")
+# An estimate counts so far and no further: PostgreSQL's own would tell of records that the caller cannot read.
+COUNTED_UP_TO = 10_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """Who asks, when, and under which address the service is known to them."""
+
+    user_id: str
+    sight: Sight
+    now: datetime
+    link: str
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(Moment(self.now, self.user_id), tuple(sorted(self.sight.role_names)), link=self.link)
+
+
+@dataclass(frozen=True)
+class RecordAnswer:
+    body: str
+    version: int
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListAnswer:
+    bodies: list[str]
+    next_cursor: str = ""
+    ignored: tuple[str, ...] = ()
+    total: int | None = None
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def style(shown: Shown) -> Style:
+    return Style(shown.display, shown.with_links, properties.get(properties.WYSIWYG_COLUMNS))
+
+
+def record(request: Request, table: Table, sys_id: str, shown: Shown) -> RecordAnswer:
+    """One record as this caller sees it."""
+    if not RECORD_ID.fullmatch(sys_id):
+        raise record_not_found()
+    look = style(shown)
+
+    def make() -> tuple[Any, Any]:
+        read = plan.read(request.sight, table, fields=shown.fields, view=shown.view)
+        return read, statements.record(read, look)
+
+    if not request.sight.can_read(table):
+        raise record_not_found()
+    read, statement = request.sight.kept(("record", table.name, shown, look), make)
+    rows = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    ((version, body),) = store.current(rows, request.sight.catalogue)
+    if body is None:
+        raise record_not_found()
+    return RecordAnswer(body, version, read.ignored)
+
+
+def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
+    """A page of a list."""
+    if not request.sight.can_read(table):
+        return _nothing(request, asked)
+    shape = plan.shape(asked.query)
+    look = style(asked.shown)
+    read = request.sight.kept(
+        ("plan", table.name, asked.shown, shape),
+        lambda: _plan(request.sight, table, asked, shape),
+    )
+    bound_to = [table.name, asked.text, ",".join(asked.shown.fields), asked.shown.view, request.user_id]
+    keys = cursors.read(asked.cursor, bound_to) if asked.cursor else None
+    page = Page(asked.limit, 0 if keys else (asked.page - 1) * asked.limit, _pattern(keys))
+    statement = request.sight.kept(
+        ("list", table.name, asked.shown, shape, look, page), lambda: statements.records(read, look, page)
+    )
+    alias = store.REPLICA if asked.replica and store.REPLICA in settings.DATABASES else DEFAULT_DB_ALIAS
+    inputs = replace(request.inputs, conditions=tuple(asked.query.conditions()))
+    given = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
+    found = _run(statement, replace(inputs, given=given), request.sight.catalogue, alias)
+    total = _count(request, read, asked, inputs, alias) if asked.count else None
+    found = [row for row in found if row[0] is not None]
+    bodies = [row[0] for row in found[: asked.limit]]
+    following = cursors.write(list(found[asked.limit - 1][1:]), bound_to) if len(found) > asked.limit else ""
+    return ListAnswer(bodies, following, read.ignored, total)
+
+
+def _nothing(request: Request, asked: AskedList) -> ListAnswer:
+    """No statement runs that would tell of newer rules, so they are asked for."""
+    if load.newest().version != request.sight.catalogue.version:
+        raise store.Stale
+    return ListAnswer([], total=0 if asked.count else None)
+
+
+def _plan(sight: Sight, table: Table, asked: AskedList, shape: Query) -> plan.Read:
+    try:
+        return plan.read(sight, table, query=shape, fields=asked.shown.fields, view=asked.shown.view)
+    except QueryError as error:
+        raise params.invalid_query(error) from None
+
+
+def _pattern(keys: list[str | None] | None) -> tuple[bool, ...] | None:
+    return tuple(key is not None for key in keys) if keys is not None else None
+
+
+def _run(statement: statements.Statement, inputs: Inputs, catalogue: Catalogue, alias: str) -> list[store.Row]:
+    try:
+        return store.current(store.fetch(statement, inputs, alias), catalogue)
+    except QueryError as error:
+        raise params.invalid_query(error) from None
+
+
+def _count(request: Request, read: plan.Read, asked: AskedList, inputs: Inputs, alias: str) -> int:
+    most = COUNTED_UP_TO if asked.count == "estimated" else None
+    key = ("count", read.table.name, asked.shown, plan.shape(asked.query), most)
+    statement = request.sight.kept(key, lambda: statements.counted(read, most))
+    ((found,),) = store.fetch(statement, inputs, alias)
+    return int(found)

@@ -1,0 +1,215 @@
+"""Writes the statements of reads: the page is found and ordered first, its records joined and shown after. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import answers, conditions
+from .answers import Style
+from .expressions import Decision, Expression, Hop, Leaf
+from .operators import key
+from .plan import Output, Read, Sort
+from .sql import Anchor, Inputs, Parameter, Text, literal, quoted
+from .values_of_queries import SQL_TYPES, family
+
+LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer aliases
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL text with numbered parameters, each with how its value is found when it runs."""
+
+    sql: str
+    parameters: Sequence[Parameter]
+
+    def values(self, inputs: Inputs) -> list[Any]:
+        return [value(inputs) for value in self.parameters]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: `after` says of each key of the cursor whether it has a value."""
+
+    limit: int
+    offset: int = 0
+    after: tuple[bool, ...] | None = None
+
+
+class Scope:
+    """The FROM clause of a caller's query: a path's references join as far as the caller may follow them."""
+
+    def __init__(self, text: Text, read: Read) -> None:
+        self.text = text
+        self.anchor = Anchor(text, read.table)
+        self._joins: dict[tuple[str, ...], tuple[Anchor, str]] = {}
+
+    def value(self, leaf: Leaf) -> str:
+        anchor = self.reach(leaf.hops)
+        return conditions.guarded(self.text, leaf.guard, anchor, anchor.column(leaf.column))
+
+    def reach(self, hops: tuple[Hop, ...]) -> Anchor:
+        """The records at the end of these references."""
+        anchor = self.anchor
+        way: tuple[str, ...] = ()
+        for hop in hops:
+            way = (*way, hop.column.name)
+            if way not in self._joins:
+                self._joins[way] = self._join(anchor, hop)
+            anchor = self._joins[way][0]
+        return anchor
+
+    def _join(self, anchor: Anchor, hop: Hop) -> tuple[Anchor, str]:
+        reference = conditions.guarded(self.text, hop.guard, anchor, anchor.column(hop.column))
+        target = Anchor(self.text, hop.target)
+        readable = conditions.decision(self.text, hop.records, target)
+        condition = f" AND {readable}" if readable else ""
+        return target, f"{target.sys_id()} = {reference}{condition}"
+
+    def condition(self, found: Expression | None) -> list[str]:
+        return [conditions.expression(self.text, found, self.anchor, self.value)] if found else []
+
+    def readable(self, found: Decision) -> list[str]:
+        condition = conditions.decision(self.text, found, self.anchor)
+        return [condition] if condition else []
+
+    def from_clause(self) -> str:
+        return self.anchor.joined() + self.joins()
+
+    def joins(self) -> str:
+        return "".join(f" LEFT JOIN {target.enclosed()} ON {on}" for target, on in self._joins.values())
+
+
+def record(read: Read, style: Style) -> Statement:
+    """One record by its id: catalogue version, record version, JSON."""
+    text = Text()
+    scope = Scope(text, read)
+    wanted = f"{scope.anchor.sys_id()} = {text.given('sys_id', 'varchar')}"
+    where = [wanted, *scope.readable(read.records)]
+    shown = _json(text, style, read.fields, scope)
+    version = scope.anchor.column(read.table.columns["sys_version"])
+    found = f"SELECT {version} AS version, {shown} AS body FROM {scope.from_clause()} WHERE {' AND '.join(where)}"
+    sql = f"SELECT s.version, r.version, r.body FROM public.tableapi_state s LEFT JOIN ({found}) r ON TRUE"
+    return Statement(sql, text.parameters)
+
+
+def records(read: Read, style: Style, page: Page) -> Statement:
+    """A page of records and one more: catalogue version, JSON, and the keys that a cursor is made of."""
+    text = Text()
+    keys = [f"k{number}" for number in range(len(read.order) + 1)]
+    ids = _page(text, read, page, keys)
+    outer = Scope(text, read)
+    shown = _json(text, style, read.fields, outer)
+    order = ", ".join(f"p.{name} {way}" for name, way in zip(keys, _ways(read), strict=True))
+    own_key = f"p.{keys[-1]} = {outer.anchor.sys_id()}"
+    kept = ", ".join(f"p.{name}::text AS {name}" for name in keys)
+    source = f"({ids}) p JOIN {outer.anchor.enclosed()} ON {own_key}{outer.joins()}"
+    body = f"SELECT {shown} AS body, {kept} FROM {source} ORDER BY {order}"
+    names = ", ".join(f"r.{name}" for name in keys)
+    sql = f"SELECT s.version, r.body, {names} FROM public.tableapi_state s LEFT JOIN ({body}) r ON TRUE"
+    return Statement(sql, text.parameters)
+
+
+def counted(read: Read, most: int | None = None) -> Statement:
+    """How many records there are for this caller; with `most`, counted no further."""
+    text = Text()
+    scope = Scope(text, read)
+    where = _where(scope, read)
+    limit = f" LIMIT {most}" if most is not None else ""
+    sql = f"SELECT count(*) FROM (SELECT FROM {scope.from_clause()}{where}{limit}) c"
+    return Statement(sql, text.parameters)
+
+
+def _where(scope: Scope, read: Read) -> str:
+    parts = [*scope.readable(read.records), *scope.condition(read.where)]
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _sort_key(scope: Scope, sort: Sort) -> str:
+    return key(family(sort.leaf.column), scope.value(sort.leaf))
+
+
+def is_downwards(read: Read) -> bool:
+    """Whether sys_id, always the last key, goes down: with the key before it, so that one index serves both."""
+    return bool(read.order) and read.order[-1].descending
+
+
+def _ways(read: Read) -> list[str]:
+    down = [*(sort.descending for sort in read.order), is_downwards(read)]
+    # "empty last ascending and first descending": PostgreSQL's own order.
+    return ["DESC" if each else "ASC" for each in down]
+
+
+def _page(text: Text, read: Read, page: Page, names: list[str]) -> str:
+    scope = Scope(text, read)
+    keys = [*(_sort_key(scope, sort) for sort in read.order), scope.anchor.sys_id()]
+    parts = [*scope.readable(read.records), *scope.condition(read.where)]
+    selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
+    order = ", ".join(f"{sql} {way}" for sql, way in zip(keys, _ways(read), strict=True))
+    offset = f" OFFSET {page.offset}" if page.offset else ""
+    tail = f" ORDER BY {order} LIMIT {page.limit + 1}{offset}"
+    if page.after is None:
+        where = f" WHERE {' AND '.join(parts)}" if parts else ""
+        return f"SELECT {selected} FROM {scope.from_clause()}{where}{tail}"
+    branches = _behind(text, read, keys, page.after)
+    source = scope.from_clause()
+    if not _leads_an_index(read):
+        where = " AND ".join([*parts, f"({' OR '.join(branches)})"])
+        return f"SELECT {selected} FROM {source} WHERE {where}{tail}"
+    # Each branch is a range of the index, and they follow one another: none reads more than the page.
+    selects = [f"(SELECT {selected} FROM {source} WHERE {' AND '.join([*parts, each])}{tail})" for each in branches]
+    ways = ", ".join(f"{name} {way}" for name, way in zip(names, _ways(read), strict=True))
+    return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {ways} LIMIT {page.limit + 1}"
+
+
+def _leads_an_index(read: Read) -> bool:
+    first = read.order[0].leaf if read.order else None
+    if first is None:
+        return True
+    column = first.column
+    is_indexed = column.is_indexed or column.is_display or column.is_unique or column.type == "reference"
+    return not first.hops and (is_indexed or column.is_sys)
+
+
+def _behind(text: Text, read: Read, keys: list[str], after: tuple[bool, ...]) -> list[str]:
+    """What comes after the cursor, as conditions that exclude one another."""
+    down = [*(sort.descending for sort in read.order), is_downwards(read)]
+    types = [*(SQL_TYPES[family(sort.leaf.column)] for sort in read.order), "varchar"]
+    branches: list[str] = []
+    equal: list[str] = []
+    for number, (sql, descending, has_value) in enumerate(zip(keys, down, after, strict=True)):
+        value = text.given(f"after{number}", types[number]) if has_value else ""
+        further = []
+        if has_value:
+            further.append(f"{sql} {'<' if descending else '>'} {value}")
+            if not descending and number < len(keys) - 1:
+                further.append(f"{sql} IS NULL")
+        elif descending:
+            further.append(f"{sql} IS NOT NULL")
+        branches += [" AND ".join([*equal, each]) for each in further]
+        equal.append(f"{sql} = {value}" if has_value else f"{sql} IS NULL")
+    return branches
+
+
+def _json(text: Text, style: Style, fields: tuple[Output, ...], scope: Scope) -> str:
+    """The record as JSON text. A row is the quickest way; names too long for a row's columns are added behind."""
+    short, long = [], []
+    for output in fields:
+        sql = answers.field(text, style, output, scope.reach(output.leaf.hops))
+        if len(output.key.encode()) <= LONGEST_NAME:
+            short.append(f"{sql} AS {quoted(output.key)}")
+        else:
+            long += [literal(output.key), sql]
+    if not fields:
+        return "'{}'"
+    # In upper case: a column of the record may be called x, and would be meant in its place.
+    row = f'(SELECT row_to_json("X")::text FROM (SELECT {", ".join(short)}) "X")'
+    if not long:
+        return row
+    # A function takes no more than a hundred arguments.
+    pieces = [f"json_build_object({', '.join(long[at : at + 80])})::text" for at in range(0, len(long), 80)]
+    inner = " || ',' || ".join(
+        f"substr({piece}, 2, length({piece}) - 2)" for piece in ([row] if short else []) + pieces
+    )
+    return f"'{{' || {inner} || '}}'"

@@ -1,0 +1,94 @@
+"""Runs statements: the only room that reads records from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    DataError,
+    NotSupportedError,
+    ProgrammingError,
+    connections,
+    transaction,
+)
+
+from system.errors import ServiceError, Unavailable
+
+from . import load
+from .catalogue import Catalogue
+from .sql import Inputs
+from .statements import Statement
+
+Answer = TypeVar("Answer")
+Row = tuple[Any, ...]
+
+REPLICA = "replica"
+TRIES = 3
+
+
+class Stale(Exception):
+    """The catalogue was changed after this process read it: what was worked out may be wrong, and is thrown away."""
+
+
+@contextmanager
+def cursor(
+    alias: str = DEFAULT_DB_ALIAS, kind: type[psycopg.Cursor[Row]] = psycopg.Cursor
+) -> Iterator[psycopg.Cursor[Row]]:
+    """A cursor that binds on the server, so that statements are prepared; Django's own writes values into the text."""
+    connection = connections[alias]
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    with connection.wrap_database_errors, kind(connection.connection) as found:
+        yield found
+
+
+def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
+    values = statement.values(inputs)
+    # Raw: the driver reads longer statements anew for placeholders each time; ours have PostgreSQL's own.
+    with cursor(alias, psycopg.RawCursor) as found:
+        found.execute(statement.sql, values)
+        return found.fetchall()
+
+
+def current(rows: list[Row], catalogue: Catalogue) -> list[Row]:
+    """The rows of a statement whose first column is the catalogue's version, without it."""
+    if rows[0][0] != catalogue.version:
+        raise Stale
+    return [row[1:] for row in rows]
+
+
+def on_newest(work: Callable[[Catalogue], Answer], *, writes: bool = False) -> Answer:
+    """Work on one frozen catalogue; again, when it turns out that it was changed before the request came.
+
+    A statement tells the version it ran under. Where none ran to its end, the version is asked: a column that is
+    unknown here may be there by now.
+    """
+    catalogue = load.current()
+    for _ in range(TRIES):
+        try:
+            if not writes:
+                return work(catalogue)
+            with transaction.atomic():
+                return work(catalogue)
+        except Stale:
+            catalogue = load.newest()
+        except (ServiceError, ProgrammingError, NotSupportedError, DatabaseError) as error:
+            if not _may_be_stale(error):
+                raise
+            newest = load.newest()
+            if newest.version == catalogue.version:
+                raise
+            catalogue = newest
+    raise Unavailable
+
+
+def _may_be_stale(error: Exception) -> bool:
+    if isinstance(error, ServiceError):
+        return error.status < 500
+    # A table or column is gone or of another type, or the plan of a prepared statement is.
+    return isinstance(error, ProgrammingError | NotSupportedError | DataError)

@@ -1,0 +1,167 @@
+"""Writes records of the product's own tables through their models, so that the models' rules hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection
+from django.db.models import Field, ProtectedError, RestrictedError, UniqueConstraint
+from psycopg import errors
+
+from accounts.last_admin import keeping_an_admin
+from system.errors import Conflict, Invalid
+from system.record import Record
+
+from .access import record_not_found
+from .catalogue import Column, Table
+from .designed import Duplicate
+
+# After a change of one of these there might be nobody left who can administer.
+PEOPLE = frozenset({"user", "sys_role", "sys_user_role"})
+UNIQUE_CODES = frozenset({"unique", "unique_together"})
+# Of a password that nobody sent.
+KEPT = object()
+
+
+@cache
+def model_of(name: str) -> type[Record]:
+    return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
+
+
+def insert(table: Table, given: Mapping[Column, Any]) -> str:
+    record = model_of(table.name)()
+    _save(table, record, given)
+    return str(record.pk)
+
+
+def update(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
+    record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
+    if record is None:
+        raise record_not_found()
+    _save(table, record, given)
+
+
+def delete(table: Table, sys_id: str) -> None:
+    record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
+    if record is None:
+        raise record_not_found()
+    with _keeping_an_admin(table), _as_service_errors(record, {}):
+        try:
+            record.delete()
+            _check_references()
+        except (ProtectedError, RestrictedError):
+            raise _referenced() from None
+        except IntegrityError as error:
+            if isinstance(error.__cause__, errors.ForeignKeyViolation):
+                raise _referenced() from None  # by a record that somebody made meanwhile
+            raise
+
+
+def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
+    columns = {column.physical: column for column in given}
+    names = {
+        field.name: columns[field.column].name for field in record._meta.concrete_fields if field.column in columns
+    }
+    with _keeping_an_admin(table), _as_service_errors(record, names):
+        password = None if record.is_new else KEPT
+        for field in record._meta.concrete_fields:
+            column = columns.get(str(field.column))
+            if column is None:
+                continue
+            value = given[column]
+            if column.type == "password":
+                password = value
+            else:
+                setattr(record, field.attname, _empty(field) if value is None else value)
+        record.full_clean(exclude={"sys_id", "password"})
+        if password is not KEPT and isinstance(record, AbstractBaseUser):
+            _set_password(record, password)
+        record.save()
+        if password is not KEPT:
+            getattr(record, "end_sessions", lambda: None)()
+        _check_references()
+
+
+def _empty(field: Field[Any, Any]) -> Any:
+    """What a field of this kind holds for nothing."""
+    if field.null:
+        return None
+    if isinstance(field, ArrayField):
+        return []
+    return "" if field.empty_strings_allowed else None
+
+
+def _check_references() -> None:
+    """Now, not at the end of the transaction, where nobody could say any more what is wrong."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+
+
+def _set_password(record: AbstractBaseUser, password: Any) -> None:
+    if password is None:
+        record.set_unusable_password()
+        return
+    if not isinstance(password, str):
+        raise Invalid("A text is expected.", field="password")
+    try:
+        validate_password(password, record)  # type: ignore[arg-type]  # our user model
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages), field="password") from None
+    record.set_password(password)
+
+
+def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
+    return keeping_an_admin() if table.name in PEOPLE else nullcontext()
+
+
+def _referenced() -> Conflict:
+    return Conflict("Other records need this one.", code="referenced")
+
+
+@contextmanager
+def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        raise _refusal(error, record, names) from None
+    except IntegrityError as error:
+        # The model's checks found nothing: somebody else wrote at the same time.
+        if isinstance(error.__cause__, errors.UniqueViolation):
+            raise Duplicate(None) from None
+        if isinstance(error.__cause__, errors.ForeignKeyViolation):
+            raise Invalid("The record referred to is not there.") from None
+        raise
+
+
+def _refusal(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
+    """The first complaint of a model, with the column it is about if that one was sent."""
+    if hasattr(error, "error_dict"):
+        field, (first, *_) = next(iter(error.error_dict.items()))
+    else:
+        field, first = "", error.error_list[0]
+    name = names.get(field)
+    if first.code in UNIQUE_CODES:
+        return Duplicate(name)
+    message = " ".join(first.messages)
+    taken = _taken(record, message)
+    if taken is not None:
+        return Duplicate(names.get(taken[0]) if len(taken) == 1 else None)
+    if first.code in ("null", "blank", "required"):
+        return Invalid("A value is needed.", code="mandatory", field=name or field or None)
+    return Invalid(message, field=name)
+
+
+def _taken(record: Record, message: str) -> tuple[str, ...] | None:
+    """The fields that must differ, where the model says it in words of its own: these come without a code."""
+    for constraint in record._meta.constraints:
+        if isinstance(constraint, UniqueConstraint) and constraint.violation_error_message == message:
+            return tuple(constraint.fields)
+    return None

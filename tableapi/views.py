@@ -1,0 +1,183 @@
+"""The REST endpoints of the Table API."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse, JsonResponse
+from rest_framework.request import Request as HttpRequest
+from rest_framework.viewsets import ViewSet
+
+from system.body import InvalidJson
+from system.http import own_url
+
+from . import idempotency, params, reading, store, writing
+from .access import sight
+from .catalogue import Catalogue
+from .params import Shown
+from .reading import ListAnswer, RecordAnswer, Request
+from .writing import Change, Written
+
+BASE = "/rest/v1/table/"
+
+
+class TableViewSet(ViewSet):
+    """Records of any table, behind its access rules."""
+
+    http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+
+    def list(self, request: HttpRequest, table: str) -> HttpResponse:
+        asked = params.parse_list(request.query_params)
+
+        def work(catalogue: Catalogue) -> ListAnswer:
+            opened = self._request(request, catalogue)
+            return reading.records(opened, opened.sight.open_table(table), asked)
+
+        return list_response(request, store.on_newest(work))
+
+    def retrieve(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        shown = params.parse_shown(request.query_params)
+
+        def work(catalogue: Catalogue) -> RecordAnswer:
+            opened = self._request(request, catalogue)
+            return reading.record(opened, opened.sight.open_table(table), sys_id, shown)
+
+        return record_response(request, store.on_newest(work))
+
+    def create(self, request: HttpRequest, table: str) -> HttpResponse:
+        change = self._change(request)
+
+        def work(catalogue: Catalogue) -> HttpResponse:
+            written = writing.create(change(catalogue, table))
+            response = written_response(request, written, status=201)
+            response["Location"] = own_url(request._request, f"{BASE}{table}/{written.sys_id}")
+            return response
+
+        return self._once(request, work)
+
+    def update(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        return self._changed(request, table, sys_id, replaces=True)
+
+    def partial_update(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        return self._changed(request, table, sys_id, replaces=False)
+
+    def destroy(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        def work(catalogue: Catalogue) -> HttpResponse:
+            opened = self._request(request, catalogue)
+            seen = opened.sight.open_table(table)
+            writing.delete(Change(opened, seen, {}, Shown(), is_current=current_tag(request)), sys_id)
+            description = f"The record {sys_id} of {table} was deleted."
+            return JsonResponse({"status": "OK", "data": {"description": description}})
+
+        return self._once(request, work)
+
+    def _changed(self, request: HttpRequest, table: str, sys_id: str, *, replaces: bool) -> HttpResponse:
+        change = self._change(request)
+
+        def work(catalogue: Catalogue) -> HttpResponse:
+            written = writing.change_record(change(catalogue, table), sys_id, replaces=replaces)
+            return written_response(request, written)
+
+        return self._once(request, work)
+
+    def _once(self, request: HttpRequest, work: Callable[[Catalogue], HttpResponse]) -> HttpResponse:
+        return idempotency.once(request, str(request.user.pk), lambda: store.on_newest(work, writes=True))
+
+    def _change(self, request: HttpRequest) -> Callable[[Catalogue, str], Change]:
+        """What a write is asked to do; all that can be wrong with the request itself is said before any database."""
+        body = one_object(request)
+        shown = params.parse_shown(request.query_params)
+        by_display = params.parse_input_display(request.query_params)
+
+        def change(catalogue: Catalogue, table: str) -> Change:
+            opened = self._request(request, catalogue)
+            seen = opened.sight.open_table(table)
+            return Change(opened, seen, body, shown, by_display, current_tag(request))
+
+        return change
+
+    def _request(self, request: HttpRequest, catalogue: Catalogue) -> Request:
+        user: Any = request.user
+        seen = sight(catalogue, frozenset(user.role_names))
+        return Request(user.pk, seen, reading.now(), link_base(request))
+
+
+def link_base(request: HttpRequest) -> str:
+    """Where links begin, as it stands inside JSON."""
+    return json.dumps(own_url(request._request, BASE))[1:-1]
+
+
+def one_object(request: HttpRequest) -> dict[str, Any]:
+    """ "Exactly one JSON object": DRF alone would take an empty body for one."""
+    if not request._request.body:
+        raise InvalidJson("The body is one JSON object of column names and values.")
+    body = request.data
+    if not isinstance(body, dict):
+        raise InvalidJson("The body is one JSON object of column names and values; several records are not supported.")
+    return body
+
+
+def current_tag(request: HttpRequest) -> Callable[[int], bool] | None:
+    """Whether If-Match names this version of the record; None without the header."""
+    if "If-Match" not in request.headers:
+        return None
+    return lambda version: matches(request, "If-Match", lambda tag: tag.startswith(f'"{version}-'))
+
+
+def written_response(request: HttpRequest, written: Written, status: int = 200) -> HttpResponse:
+    if written.answer is None:
+        return envelope(["{}"], status)
+    return record_response(request, written.answer, status)
+
+
+def envelope(bodies: Sequence[str], status: int = 200) -> HttpResponse:
+    body = f'{{"status":"OK","data":[{",".join(bodies)}]}}'
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+def list_response(request: HttpRequest, found: ListAnswer) -> HttpResponse:
+    response = envelope(found.bodies)
+    note_ignored(response, found.ignored)
+    if found.total is not None:
+        response["X-Total-Count"] = str(found.total)
+    if found.next_cursor:
+        kept = [(name, value) for name, value in request.query_params.items()
+                if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
+        query = urlencode([*kept, ("sysparm_cursor", found.next_cursor)])
+        response["Link"] = f'<{own_url(request._request, request.path)}?{query}>; rel="next"'
+    return response
+
+
+def record_response(request: HttpRequest, found: RecordAnswer, status: int = 200) -> HttpResponse:
+    """One record with its ETag; 304 where the caller has it already."""
+    response = envelope([found.body], status)
+    tag = etag(found)
+    if (
+        status == 200
+        and request.method in ("GET", "HEAD")
+        and matches(request, "If-None-Match", lambda each: each == tag)
+    ):
+        response = HttpResponse(status=304)
+    response["ETag"] = tag
+    note_ignored(response, found.ignored)
+    return response
+
+
+def note_ignored(response: HttpResponse, names: Sequence[str]) -> None:
+    shown = params.ignored_header(names)
+    if shown:
+        response["X-Ignored-Fields"] = shown
+
+
+def etag(found: RecordAnswer) -> str:
+    return f'"{found.version}-{hashlib.sha256(found.body.encode()).hexdigest()[:16]}"'
+
+
+def matches(request: HttpRequest, header: str, is_it: Callable[[str], bool]) -> bool:
+    """Whether a list of tags in a header has one that is meant."""
+    given = request.headers.get(header, "")
+    return any(each == "*" or is_it(each) for each in (word.strip().removeprefix("W/") for word in given.split(",")))

@@ -1,0 +1,202 @@
+"""Every request in docs/table-api.md is made, in its order, on the demo records; the answer must be the printed one.
+
+A block of a request is followed by a block of its answer. In an answer `…` stands for any text and a time for any time;
+an id stands for itself: whatever record it is at first, it must be from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from accounts import demo as demo_people
+from config.env import ROOT
+from system import errors
+from tableapi import deferred, demo, params
+from tableapi.models import Table
+from tests.conftest import PASSWORD, make_user
+from tests.tableapi.designs import ask
+
+PAGE = (ROOT / "docs/table-api.md").read_text()
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.compile(
+    r"```http\n(?P<asked>[A-Z]+ /.*?)```\n+```http\n(?P<answered>\d{3} .*?)```|(?P<worker><!-- the worker -->)", re.S
+)
+ID = re.compile(r"\d{18}")
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+HOST = "127.0.0.1:8000"
+
+
+@dataclass
+class Reader:
+    """Somebody who types the page off, from its beginning to its end."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+    cursor: str = ""
+
+    def ask(self, text: str) -> Any:
+        head, _, body = text.strip().partition("\n\n")
+        line, *lines = head.splitlines()
+        method, target = line.split(" ", 1)
+        headers = dict(each.split(": ", 1) for each in lines)
+        who = headers.pop("Authorization", "Basic demo.agent").removeprefix("Basic ")
+        pair = b64encode(f"{who}:{PASSWORD}".encode()).decode()
+        path, _, query = self.known(target).partition("?")
+        query = query.replace("sysparm_cursor=…", f"sysparm_cursor={self.cursor}")
+        answer = Client().generic(
+            method,
+            f"{path}?{urlencode([each.partition('=')[::2] for each in query.split('&')])}" if query else path,
+            self.known(body),
+            content_type="application/json",
+            headers={"Host": HOST, **({"Authorization": f"Basic {pair}"} if who != "nobody" else {}), **headers},
+        )
+        if "Link" in answer:
+            self.cursor = re.search(r"sysparm_cursor=([^&>]+)", answer["Link"])[1]  # type: ignore[index]
+        return answer
+
+    def known(self, text: str) -> str:
+        return ID.sub(lambda found: self.ids[found[0]], text)
+
+    def check(self, printed: str, answer: Any) -> None:
+        head, _, body = printed.strip().partition("\n\n")
+        line, *lines = head.splitlines()
+        assert int(line[:3]) == answer.status_code, answer.content
+        for name, value in (each.split(": ", 1) for each in lines):
+            assert self.is_like(value, answer.headers.get(name, "")), f"{name}: {answer.headers.get(name)}"
+        if body:
+            shown = json.loads(body)
+            got = json.loads(answer.content)
+            assert self.is_same(shown, got), json.dumps(got, ensure_ascii=False)
+
+    def is_same(self, shown: Any, got: Any) -> bool:
+        if isinstance(shown, dict) and isinstance(got, dict):
+            return list(shown) == list(got) and all(self.is_same(shown[key], got[key]) for key in shown)
+        if isinstance(shown, list) and isinstance(got, list):
+            return len(shown) == len(got) and all(map(self.is_same, shown, got))
+        if isinstance(shown, str) and isinstance(got, str):
+            return self.is_like(shown, got)
+        return type(shown) is type(got) and bool(shown == got)
+
+    def is_like(self, shown: str, got: str) -> bool:
+        """The same text, but for ids, times and `…`."""
+        for printed, real in zip(ID.findall(shown), ID.findall(got), strict=False):
+            if self.ids.setdefault(printed, real) != real:
+                return False
+        pattern = re.escape(TIME.sub("TIME", ID.sub("ID", shown))).replace("…", ".*")
+        return re.fullmatch(pattern, TIME.sub("TIME", ID.sub("ID", got)), re.S) is not None
+
+
+@pytest.fixture
+def demo_records(db: Any) -> None:
+    """As after the first start; numbers of other tests' tasks do not count."""
+    make_user("admin", "admin")
+    task = Table.objects.get(name="task")
+    ask(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+
+
+def steps() -> Iterator[re.Match[str]]:
+    yield from BLOCKS.finditer(PAGE)
+
+
+def test_every_request_of_the_page_is_answered_as_printed(demo_records: None):
+    reader = Reader()
+    for step in steps():
+        if step["worker"]:
+            deferred.create_due()
+            continue
+        try:
+            reader.check(step["answered"], reader.ask(step["asked"]))
+        except (AssertionError, KeyError) as wrong:
+            raise AssertionError(f"{step['asked']}\n\nprinted:\n{step['answered']}\nwrong: {wrong}") from None
+
+
+def test_every_request_has_its_answer():
+    asked = re.findall(r"```http\n[A-Z]+ /", PAGE)
+
+    assert len(asked) == len([step for step in steps() if step["asked"]]) > 30
+    assert len(re.findall(r"```http\n\d{3} ", PAGE)) == len(asked)
+
+
+def curl(command: str) -> Any:
+    """What curl would send."""
+    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
+    method, url, data, headers = "POST", "", [], {}
+    for word in words:
+        match word:
+            case "-G":
+                method = "GET"
+            case "-u":
+                login, _, password = next(words).partition(":")
+                assert password == "$(cat var/secrets/demo-password)"
+                headers["Authorization"] = f"Basic {b64encode(f'{login}:{PASSWORD}'.encode()).decode()}"
+            case "-d" | "--data-urlencode":
+                data.append(next(words))
+            case "-H":
+                name, _, value = next(words).partition(": ")
+                headers[name] = value
+            case _:
+                assert word.startswith(f"http://{HOST}/")
+                url = word.removeprefix(f"http://{HOST}")
+    if method == "GET":
+        return Client().get(url, dict(each.split("=", 1) for each in data), headers=headers)
+    content_type = headers.pop("Content-Type")
+    return Client().post(url, data[0], content_type=content_type, headers=headers)
+
+
+@pytest.mark.parametrize("page", [README, PAGE], ids=["README", "table-api"])
+def test_the_curl_lines_work_as_printed(demo_records: None, page: str):
+    found = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
+    assert len(found) >= 1
+
+    for command, printed in found:
+        answer = curl(command)
+        assert Reader().is_same(json.loads(printed), json.loads(answer.content)), answer.content
+
+
+def test_every_query_of_the_examples_is_answered(demo_records: None):
+    rows = re.findall(
+        r"^\| `([^`|]+)` \| [^|]+ \|$", PAGE.partition("## Queries by example")[2].partition("\n## ")[0], re.M
+    )
+    assert len(rows) > 8
+
+    for query in rows[1:]:
+        answer = Reader().ask(f"GET /rest/v1/table/task?sysparm_query={query}")
+        assert answer.status_code == 200 and answer.json()["data"], query
+
+
+def test_every_parameter_is_in_the_table():
+    source = (ROOT / "tableapi/params.py").read_text()
+
+    assert set(re.findall(r'"(sysparm_\w+)"', source)) == set(re.findall(r"^\| `(sysparm_\w+)` \|", PAGE, re.M))
+
+
+def test_every_code_is_in_the_table_of_errors_with_its_status():
+    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)
+    sources = "".join(path.read_text() for room in ("tableapi", "system/body.py") for path in files(room))
+
+    codes = set(re.findall(r'code = "(\w+)"|code="(\w+)"', sources))
+    named = {one or other for one, other in codes} - {"bad_request"}
+    assert named - {code for _, code in rows} == set()
+    known = {each.code: each.status for each in errors.ServiceError.__subclasses__() if each.code != "bad_request"}
+    assert {code: int(status) for status, code in rows if code in known}.items() <= known.items()
+
+
+def files(room: str) -> Iterator[Any]:
+    place = ROOT / room
+    yield from [place] if place.is_file() else sorted(place.glob("*.py"))
+
+
+def test_the_limits_are_those_in_force():
+    for number in (params.DEFAULT_LIMIT, params.MOST_RECORDS, params.DEEPEST_RECORD, params.MOST_FIELDS):
+        assert f"{number:,}" in PAGE

@@ -1,0 +1,40 @@
+"""What the tests of the Table API share; `world.py` says what can be done with it."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tableapi import access, load
+from tests.tableapi import world as made
+
+
+@pytest.fixture(autouse=True)
+def no_catalogue_kept() -> Iterator[None]:
+    """Each test reads the catalogue like a fresh process."""
+    load.forget()
+    access.sight.cache_clear()
+    yield
+    load.forget()
+    access.sight.cache_clear()
+
+
+@pytest.fixture
+def world(db: Any) -> ModuleType:
+    return made
+
+
+@pytest.fixture
+def api(db: Any) -> Callable[..., made.Api]:
+    return made.api
+
+
+@pytest.fixture
+def notes(db: Any) -> list[str]:
+    """Twenty-five records with name and rank that anybody may change; a third has no rank."""
+    made.table("note")
+    made.field("note", "name")
+    made.field("note", "rank", "integer")
+    made.open_table("note")
+    return [made.record("note", name=f"n{number:02}", rank=number % 3 or None) for number in range(25)]

@@ -1,0 +1,50 @@
+"""Short ways to design tables in tests, and to look at what the database then has."""
+
+from typing import Any
+
+from django.db import connection
+
+from tableapi.models import Column, Table
+
+
+def make_table(name: str, parent: Table | None = None, **about: Any) -> Table:
+    table = Table(name=name, label=name.capitalize(), parent=parent, **about)
+    table.save()
+    return table
+
+
+def make_column(table: Table, name: str, type_name: str = "string", **about: Any) -> Column:
+    column = Column(table=table, name=name, type=type_name, **{"label": name.capitalize()} | about)
+    column.save()
+    return column
+
+
+def ask(query: str, *values: Any) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def types_of(table: str) -> dict[str, str]:
+    """Every column of a designed table with the type that PostgreSQL gives it."""
+    return dict(
+        ask(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+            f'records."{table}"',
+        )
+    )
+
+
+def indexes_of(table: str) -> dict[str, str]:
+    """Names of indexes with what they hold."""
+    rows = ask("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'records' AND tablename = %s", table)
+    return {name: text.partition(" USING ")[2] for name, text in rows}
+
+
+def insert(table: str, **values: Any) -> str:
+    """A record as another writer would make it."""
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join("%s" for _ in values)
+    what = f"({names}) VALUES ({marks})" if values else "DEFAULT VALUES"
+    return str(ask(f'INSERT INTO records."{table}" {what} RETURNING sys_id', *values.values())[0][0])

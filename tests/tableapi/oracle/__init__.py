@@ -1,0 +1,19 @@
+"""What the Table API may answer, computed naively in plain Python: the measure that the SQL is held against.
+
+    answers    who sees which records, fields, answers to a query        select, visible, field, matches, can
+      access       access rules; what a caller's eyes and a rule's eyes can see
+      conditions   a parsed query as a test of one record
+      operators    what each operator means, for one value
+      literals     texts of a query as Python values; what two values are compared by
+      world        catalogue and records; the caller
+
+Obviously right rather than quick: no SQL, no index, no cache, and nothing of the code that is tested. It shares with
+it only the catalogue's dataclasses and the language, `system.encoded_query`, which has tests of its own.
+"""
+
+from __future__ import annotations
+
+from .answers import can, field, matches, select, visible
+from .world import Caller, Refused, Row, World, plain_text
+
+__all__ = ["Caller", "Refused", "Row", "World", "can", "field", "matches", "plain_text", "select", "visible"]

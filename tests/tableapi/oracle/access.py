@@ -1,0 +1,159 @@
+"""Who may do what: the levels of access rules, and the two ways of seeing a record that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from system.encoded_query import Path, QueryError, parse
+from tableapi.catalogue import READ, Column, Rule, Table
+
+from .conditions import RowTest, understood
+from .world import Question, Refused, Row
+
+
+def levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
+    """(table, column) of each level in turn: "table.c, parent.c, any.c, table.*, parent.*, any.*"."""
+    tables: list[str | None] = list(table.lineage)
+    if not table.is_system:
+        tables.append(None)
+    columns = [""] if column is None else [column, "*"]
+    return [(each_table, each_column) for each_column in columns for each_table in tables]
+
+
+def deciding_rules(question: Question, operation: str, table: Table, column: str | None) -> list[Rule]:
+    """The rules of the first level that has one. Broken ones count here, they only never hold."""
+    for level in levels(table, column):
+        found = [
+            rule
+            for rule in question.world.catalogue.rules
+            if rule.operation == operation and (rule.table, rule.column) == level
+        ]
+        if found:
+            return found
+    return []
+
+
+def is_allowed(
+    question: Question, operation: str, own: Table, column: str | None, condition_holds: Callable[[Rule], bool]
+) -> bool:
+    """Whether the rules for records of `own` let the caller through, given which conditions hold."""
+    caller = question.caller
+    if caller.is_admin and own.is_system:
+        return True
+    rules = deciding_rules(question, operation, own, column)
+    if not rules:
+        # "Record without any rule: denied. Column without any rule: allowed where the record is."
+        return caller.is_admin or column is not None
+    if caller.is_admin and any(rule.admin_overrides for rule in rules):
+        return True
+    return any(
+        not rule.is_broken and (not rule.roles or rule.roles & caller.role_names) and condition_holds(rule)
+        for rule in rules
+    )
+
+
+def can(question: Question, operation: str, table: Table, row: Row, column: str | None = None) -> bool:
+    """Whether the caller may do this with the record; with `column`, what the column's rules alone say."""
+    own = question.world.own_table(table, row)
+
+    def condition_holds(rule: Rule) -> bool:
+        test = condition_of(question, rule, own)
+        return test is not None and test(row)
+
+    return is_allowed(question, operation, own, column, condition_holds)
+
+
+def could_ever(question: Question, operation: str, own: Table, column: str | None = None) -> bool:
+    """The same without a record: whether there might be one of this very table that passes."""
+    return is_allowed(question, operation, own, column, lambda rule: condition_of(question, rule, own) is not None)
+
+
+def condition_of(question: Question, rule: Rule, own: Table) -> RowTest | None:
+    """The condition of a rule as a test, or None when it cannot be understood.
+
+    Its names are those of the rule's table; a rule for any table is read anew for each table it is applied to.
+    """
+    table = question.world.catalogue.tables.get(rule.table) if rule.table else own
+    if table is None:
+        return None
+    try:
+        query = parse(rule.condition)
+        # Chosen: a condition that sorts was meant to be something else.
+        return None if query.order else understood(RawEyes(question), table, query)
+    except (Refused, QueryError):
+        return None
+
+
+@dataclass(frozen=True)
+class RawEyes:
+    """How the condition of a rule sees a record: everything, but write-only columns."""
+
+    question: Question
+
+    def column(self, table: Table, path: Path) -> Column:
+        name, *rest = path
+        column = table.columns.get(name)
+        if column is None or not column.is_readable:
+            raise Refused
+        return self.column(target_of(self.question, column), tuple(rest)) if rest else column
+
+    def value(self, table: Table, row: Row, path: Path) -> Any:
+        name, *rest = path
+        value = row[name]
+        if not rest:
+            return value
+        target = target_of(self.question, table.columns[name])
+        found = self.question.world.find(target, value)
+        return None if found is None else self.value(target, found, tuple(rest))
+
+    def knows_table(self, name: str) -> bool:
+        return name in self.question.world.catalogue.tables
+
+
+@dataclass(frozen=True)
+class CallerEyes:
+    """How the caller sees a record: "an unreadable column behaves as one that does not exist"."""
+
+    question: Question
+
+    def column(self, table: Table, path: Path) -> Column:
+        name, *rest = path
+        column = table.columns.get(name)
+        if column is None or not column.is_readable or not self.ever_reads(table, column.name):
+            raise Refused
+        return self.column(target_of(self.question, column), tuple(rest)) if rest else column
+
+    def value(self, table: Table, row: Row, path: Path) -> Any:
+        name, *rest = path
+        if not can(self.question, READ, table, row, name):
+            return None
+        value = row[name]
+        if not rest:
+            return value
+        target = target_of(self.question, table.columns[name])
+        found = self.question.world.find(target, value)
+        if found is None or not can(self.question, READ, target, found):
+            return None
+        return self.value(target, found, tuple(rest))
+
+    def knows_table(self, name: str) -> bool:
+        tables = self.question.world.catalogue.tables
+        return name in tables and self.ever_reads(tables[name], None)
+
+    def ever_reads(self, table: Table, column: str | None) -> bool:
+        """Whether any record of the family, of some own table, might show it."""
+        family = [self.question.world.catalogue.tables[name] for name in table.family]
+        return any(
+            could_ever(self.question, READ, own) and (column is None or could_ever(self.question, READ, own, column))
+            for own in family
+        )
+
+
+def target_of(question: Question, column: Column) -> Table:
+    """The table behind a reference; Refused when there is none to walk to."""
+    target = question.world.catalogue.tables.get(column.reference or "")
+    if column.type != "reference" or target is None:
+        raise Refused
+    return target

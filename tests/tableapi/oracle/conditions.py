@@ -1,0 +1,128 @@
+"""A parsed query as a test of one record, seen through somebody's eyes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Query, SubQuery, ValueKind, read
+from system.encoded_query.dialect import read_whole_path
+from tableapi.catalogue import TEXT_TYPES, Column, Table
+
+from .literals import stored
+from .operators import Use, test_of
+from .world import Question, Refused, Row
+
+RowTest = Callable[[Row], bool]
+
+
+class Eyes(Protocol):
+    """How names are resolved and values seen: raw for the condition of a rule, guarded for a caller."""
+
+    @property
+    def question(self) -> Question: ...
+
+    def column(self, table: Table, path: Path) -> Column:
+        """The column at the end of the path, or Refused."""
+
+    def value(self, table: Table, row: Row, path: Path) -> Any:
+        """What is seen there in this record; None when it is missing or hidden."""
+
+    def knows_table(self, name: str) -> bool:
+        """Whether INSTANCEOF may name it."""
+
+
+def understood(eyes: Eyes, table: Table, query: Query) -> RowTest:
+    """The query as a test; Refused or QueryError when any condition is bad, whatever the records are."""
+    if not query.groups:
+        return lambda row: True
+    return any_of(group_test(eyes, table, group) for group in query.groups)
+
+
+def group_test(eyes: Eyes, table: Table, group: Group) -> RowTest:
+    return all_of(any_of(factor_test(eyes, table, factor) for factor in term.factors) for term in group.terms)
+
+
+def factor_test(eyes: Eyes, table: Table, factor: Condition | SubQuery) -> RowTest:
+    if isinstance(factor, SubQuery):
+        return any_of(group_test(eyes, table, group) for group in factor.groups)
+    if factor.operator == "ARE":
+        return has_words(eyes, table, factor)
+    if factor.operator == "INSTANCEOF":
+        return is_instance(eyes, table, factor)
+    return condition_test(eyes, table, factor)
+
+
+def any_of(tests: Iterable[RowTest]) -> RowTest:
+    tests = list(tests)
+    return lambda row: any(test(row) for test in tests)
+
+
+def all_of(tests: Iterable[RowTest]) -> RowTest:
+    tests = list(tests)
+    return lambda row: all(test(row) for test in tests)
+
+
+def condition_test(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
+    column = eyes.column(table, condition.path)
+    other_path = named_path(condition)
+    if other_path is None:
+        test = test_of(Use(eyes.question, condition, column))
+        return lambda row: test(eyes.value(table, row, condition.path), None)
+    test = test_of(Use(eyes.question, condition, column, eyes.column(table, other_path)))
+    return lambda row: test(eyes.value(table, row, condition.path), eyes.value(table, row, other_path))
+
+
+def named_path(condition: Condition) -> Path | None:
+    """The other column that the condition names."""
+    if condition.row.kind is ValueKind.PATH:
+        return read_whole_path(condition.value, RECORDS)
+    value = read(condition)
+    return value.path if isinstance(value, Distance) else None
+
+
+def has_words(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
+    """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
+    eyes.column(table, ("sys_id",))
+    columns = [each for each in table.columns.values() if is_searchable(each) and is_seen(eyes, table, each)]
+    if not columns:
+        raise Refused
+    words = read(condition)
+    assert isinstance(words, tuple)
+
+    def test(row: Row) -> bool:
+        found = set()
+        for column in columns:
+            text = stored(eyes.value(table, row, (column.name,)), column) or ""
+            found.update(re.findall("[a-z0-9]+", text))
+        is_there = eyes.value(table, row, ("sys_id",)) is not None
+        return is_there and all(str(word).lower() in found for word in words)
+
+    return test
+
+
+def is_searchable(column: Column) -> bool:
+    return column.type in TEXT_TYPES and column.is_indexed and column.name != "sys_id"
+
+
+def is_seen(eyes: Eyes, table: Table, column: Column) -> bool:
+    try:
+        eyes.column(table, (column.name,))
+    except Refused:
+        return False
+    return True
+
+
+def is_instance(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
+    eyes.column(table, ("sys_id",))
+    world = eyes.question.world
+    if not eyes.knows_table(condition.value):
+        raise Refused
+    family = world.catalogue.tables[condition.value].family
+
+    def test(row: Row) -> bool:
+        is_there = eyes.value(table, row, ("sys_id",)) is not None
+        return is_there and world.own_table(table, row).name in family
+
+    return test

@@ -1,0 +1,172 @@
+"""Hypothesis makes queries about a given schema: by construction good ones, with now and then one mistake."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from system.encoded_query import (
+    COLUMN_TYPES,
+    OPERATORS,
+    Condition,
+    Group,
+    Operator,
+    OrderBy,
+    Path,
+    Query,
+    SubQuery,
+    Term,
+    Unit,
+    ValueKind,
+)
+from tableapi.catalogue import Column, Table
+
+from .alphabets import STRANGE, TIMES, WORDS, happens, written_values
+from .literals import family
+from .world import World
+
+# (operator, column type) of each pair that fits; ARE and INSTANCEOF stand on the record as a whole.
+PAIRS = [
+    (row.name, column_type)
+    for row in OPERATORS.values()
+    for column_type in (sorted(COLUMN_TYPES) if row.only_path is None else ["string"])
+    if row.only_path or column_type in row.types
+]
+SORTABLE = sorted(COLUMN_TYPES - {"list", "json", "password", "secret"})
+# Hops of the deepest path → conditions, so that no query needs more joins than are allowed.
+MOST_CONDITIONS = {0: 6, 1: 4, 2: 3, 3: 2}
+
+
+@st.composite
+def paths(draw: DrawFn, world: World, table: Table, hops: int) -> tuple[Path, Column]:
+    """A path from the table through at most so many references, and the column at its end."""
+    names: list[str] = []
+    while True:
+        columns = list(table.columns.values())
+        walkable = [each for each in columns if each.type == "reference" and each.reference in world.catalogue.tables]
+        if len(names) == hops or not walkable or happens(draw, 4):
+            break
+        reference = draw(st.sampled_from(walkable))
+        names.append(reference.name)
+        table = world.catalogue.tables[reference.reference or ""]
+    # What an administrator designed is of more types than what every table has.
+    is_sys = happens(draw, 5)
+    column = draw(st.sampled_from([each for each in columns if each.is_sys is is_sys]))
+    return (*names, column.name), column
+
+
+@st.composite
+def conditions(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
+    """A condition that fits the type of its column, with a value that fits it too."""
+    usable = paths(world, table, hops).filter(lambda found: found[1].is_readable)
+    path, column = draw(usable)
+    row = draw(st.sampled_from([each for each in OPERATORS.values() if each.fits(column_type=column.type, path=path)]))
+    # Without this choice one condition in two would be of a kind that tells little.
+    if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
+        row = OPERATORS["!="] if column.type != "json" else row
+    return Condition(path, row.name, draw(values(world, table, column, row)))
+
+
+def conditions_of(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
+    """Conditions of one operator on the table's own columns of one type."""
+    row, fitting = OPERATORS[pair[0]], [each for each in table.columns.values() if each.type == pair[1]]
+    if row.only_path:
+        fitting = [table.columns["sys_id"]]
+    return st.sampled_from(fitting).flatmap(
+        lambda column: st.builds(
+            Condition, st.just((column.name,)), st.just(row.name), values(world, table, column, row)
+        )
+    )
+
+
+def values(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+    """Texts for the kind of value that the operator takes."""
+    one = written_values(world, column)
+    counts = st.sampled_from(["0", "1", "2", "12", "30"])
+    units = st.sampled_from(list(Unit))
+    times = st.sampled_from(TIMES)
+    # Whole ranges would hit what is stored too seldom.
+    numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
+    parts = [number for number in numbers if number in row.allowed]
+    match row.kind:
+        case ValueKind.NONE:
+            return st.just("")
+        case ValueKind.TEXT if column.type == "list":
+            return st.lists(one, min_size=1, max_size=2).map(",".join)
+        case ValueKind.TEXT:
+            return one
+        case ValueKind.LIST:
+            return st.lists(one, min_size=1, max_size=3).map(",".join)
+        case ValueKind.RANGE:
+            return st.tuples(one, one).map("@".join)
+        case ValueKind.PATH:
+            return other_paths(world, table, column, row)
+        case ValueKind.DAY:
+            return times | st.tuples(st.just("label"), times, times).map("@".join)
+        case ValueKind.DATE_PART:
+            return st.sampled_from(parts).map(str)
+        case ValueKind.RELATIVE:
+            return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), counts).map("@".join)
+        case ValueKind.DISTANCE:
+            other = other_paths(world, table, column, row)
+            return st.tuples(other, units, st.sampled_from(["before", "after"]), counts).map("@".join)
+        case ValueKind.NAMED:
+            return st.sampled_from(["me", "my_groups", "my_roles"])
+        case ValueKind.WORDS:
+            return st.lists(st.sampled_from([*WORDS, "nosuch"]), min_size=1, max_size=2).map(" ".join)
+        case ValueKind.TABLE:
+            return st.sampled_from(list(world.catalogue.tables))
+
+
+def other_paths(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+    """Columns that this one can be compared with, of the record itself or one hop away."""
+    found: list[tuple[Path, Column]] = [((each.name,), each) for each in table.columns.values()]
+    for (name,), reference in list(found):
+        target = world.catalogue.tables.get(reference.reference or "")
+        if reference.type == "reference" and target:
+            found += [((name, each.name), each) for each in target.columns.values()]
+    return st.sampled_from([".".join(path) for path, each in found if family(each) == family(column)])
+
+
+@st.composite
+def queries(draw: DrawFn, world: World, table: Table) -> Query:
+    """Up to six conditions in any structure and up to two sort keys; one in twelve has a mistake."""
+    hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
+    least = 0 if happens(draw, 10) else 1
+    factors = draw(st.lists(conditions(world, table, hops), min_size=least, max_size=MOST_CONDITIONS[hops]))
+    if happens(draw, 12):
+        factors.append(draw(mistakes(world, table)))
+    keys = paths(world, table, hops).filter(lambda found: found[1].type in SORTABLE)
+    order = draw(st.lists(st.builds(OrderBy, keys.map(lambda found: found[0]), st.booleans()), max_size=1 + (not hops)))
+    return Query(draw(groups(factors)), tuple(order))
+
+
+@st.composite
+def groups(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
+    """The conditions in their order, joined in any way."""
+    found: list[list[list[Condition | SubQuery]]] = []
+    rest = list(factors)
+    while rest:
+        size = draw(st.integers(2, 3)) if may_nest and len(rest) > 2 and draw(st.booleans()) else 1
+        taken, rest = rest[:size], rest[size:]
+        factor = taken[0] if size == 1 else SubQuery(draw(groups(taken, may_nest=False)))
+        joined = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if found else "^NQ"
+        if joined == "^NQ":
+            found.append([[factor]])
+        elif joined == "^":
+            found[-1].append([factor])
+        else:
+            found[-1][-1].append(factor)
+    return tuple(Group(tuple(Term(tuple(term)) for term in group)) for group in found)
+
+
+@st.composite
+def mistakes(draw: DrawFn, world: World, table: Table) -> Condition:
+    """A condition that must be refused, whoever asks."""
+    column = draw(st.sampled_from(list(table.columns.values())))
+    fitting = [row.name for row in OPERATORS.values() if row.fits(column_type=column.type, path=(column.name,))]
+    found = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
+    if "LIKE" not in fitting:
+        found.append(Condition((column.name,), "LIKE", "a"))
+    found += [Condition((column.name,), "=", text) for text in STRANGE.get(column.type, ())]
+    return draw(st.sampled_from(found))

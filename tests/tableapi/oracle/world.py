@@ -1,0 +1,84 @@
+"""The data that questions are asked of: a catalogue, its records, and whoever asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from system.encoded_query import Moment
+from tableapi.catalogue import OWN_TABLE, Catalogue, Column, Table
+
+# Column name → Python value: str, int, Decimal, bool, datetime in UTC, date, list[str], what JSON gives, None.
+# All columns of the record's own table are there.
+Row = dict[str, Any]
+
+
+class Refused(Exception):
+    """The query is a bad one, a 400: the oracle does not tell why, and neither may the answer tell too much."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Each record once, under its own table; through a parent it is seen, not stored."""
+
+    catalogue: Catalogue
+    rows: Mapping[str, Mapping[str, Row]]
+
+    def records(self, table: Table) -> Iterator[Row]:
+        """The records of a table and of all that extend it."""
+        for name in table.family:
+            yield from self.rows.get(name, {}).values()
+
+    def find(self, table: Table, sys_id: Any) -> Row | None:
+        """The record that a reference to this table points to."""
+        return next((row for row in self.records(table) if row["sys_id"] == sys_id), None)
+
+    def own_table(self, table: Table, row: Row) -> Table:
+        """The table that a record met in `table` is of; system tables have no children."""
+        return table if table.is_system else self.catalogue.tables_by_id[row[OWN_TABLE]]
+
+
+@dataclass(frozen=True)
+class Caller:
+    id: str
+    role_names: frozenset[str] = frozenset()
+    groups: tuple[str, ...] = ()
+    role_ids: tuple[str, ...] = ()
+
+    @property
+    def is_admin(self) -> bool:
+        return "admin" in self.role_names
+
+    def named(self, name: str) -> tuple[str, ...]:
+        """The ids that `me`, `my_groups`, `my_roles` stand for."""
+        return {"me": (self.id,), "my_groups": self.groups, "my_roles": self.role_ids}[name]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One caller asks one world at one moment."""
+
+    world: World
+    caller: Caller
+    moment: Moment
+
+
+def is_empty(value: Any, column: Column) -> bool:
+    """Of JSON only NULL is empty: `""` and `[]` are what somebody stored."""
+    return value is None or (column.type != "json" and (value == "" or value == []))
+
+
+def plain_text(html: str | None) -> str | None:
+    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators make no others.
+
+    >>> plain_text("<p>a</p>"), plain_text("<p></p>"), plain_text(None)
+    ('a', '', None)
+    """
+    return None if html is None else re.sub("<[^>]*>", "", html)
+
+
+def shown(value: Any, column: Column) -> Any:
+    """The stored value as every operator sees it."""
+    return plain_text(value) if column.type == "wysiwyg" else value

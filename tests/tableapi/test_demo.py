@@ -1,0 +1,118 @@
+"""What a demo installation has to show, and that it is made once."""
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import demo as demo_people
+from tableapi import demo, load
+from tableapi.models import Rule, Table, View
+from tests.conftest import PASSWORD
+from tests.tableapi.designs import ask
+
+pytestmark = pytest.mark.django_db
+
+
+def make() -> None:
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+
+
+def call(login: str, method: str, path: str, body: Any = None, **query: str) -> Any:
+    pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
+    answer = Client().generic(
+        method,
+        f"/rest/v1/table/{path}",
+        json.dumps(body) if body is not None else "",
+        content_type="application/json",
+        query_params=query,
+        headers={"Authorization": f"Basic {pair}"},
+    )
+    return answer
+
+
+def listed(login: str, **query: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = call(login, "GET", "task", sysparm_limit="100", **query).json()["data"]
+    return found
+
+
+def test_the_agent_reads_every_task_and_the_user_only_their_own():
+    make()
+
+    assert len(listed("demo.agent")) == len(demo.TASKS)
+    own = listed("demo.user", sysparm_fields="caller.login")
+    assert len(own) == sum(task.caller == "user" for task in demo.TASKS)
+    assert {task["caller.login"] for task in own} == {"demo.user"}
+
+
+def test_work_notes_are_for_the_agent_only():
+    make()
+
+    assert {task.get("work_notes") for task in listed("demo.agent")} == {None, demo.WORK_NOTES}
+    assert all("work_notes" not in task for task in listed("demo.user"))
+
+
+def test_the_user_makes_tasks_for_themselves_only_and_changes_none():
+    make()
+    ids = {user["login"]: user["sys_id"] for user in call("demo.user", "GET", "user").json()["data"]}
+
+    mine = call("demo.user", "POST", "task", {"short_description": "Lamp", "caller": ids["demo.user"]})
+    assert mine.status_code == 201
+    place = f"task/{mine.json()['data'][0]['sys_id']}"
+    assert call("demo.user", "POST", "task", {"caller": ids["demo.agent"]}).status_code == 403
+    assert call("demo.user", "PATCH", place, {"state": "2"}).status_code == 403
+    assert call("demo.agent", "PATCH", place, {"state": "2"}).status_code == 200
+
+
+def test_nobody_but_an_administrator_deletes(alice: Any):
+    make()
+    place = f"task/{listed('demo.agent')[0]['sys_id']}"
+
+    assert call("demo.agent", "DELETE", place).status_code == 403
+    assert call("alice", "DELETE", place).status_code == 200
+
+
+def test_the_view_shows_who_called_and_who_works_on_it():
+    make()
+
+    first = listed("demo.user", sysparm_view=demo.VIEW)[0]
+    assert tuple(first) == demo.VIEW_PATHS
+    assert first["number"].startswith("TSK") and first["assigned_user.login"] == "demo.agent"
+
+
+def test_a_second_start_adds_nothing():
+    make()
+    make()
+
+    assert len(listed("demo.agent")) == len(demo.TASKS)
+    assert View.objects.filter(table__name="task").count() == 1
+
+
+def test_what_an_administrator_removed_stays_away():
+    make()
+    for rule in Rule.objects.filter(table__name="task"):
+        rule.delete()
+    ask("DELETE FROM records.task")
+    View.objects.filter(name=demo.VIEW).delete()
+    load.forget()
+    make()
+
+    assert not Rule.objects.filter(table__name="task").exists() and not View.objects.filter(name=demo.VIEW).exists()
+    assert ask("SELECT count(*) FROM records.task") == [(0,)]
+
+
+def test_rules_of_an_administrator_are_not_added_to():
+    demo_people.make(lambda: PASSWORD)
+    Rule(table=Table.objects.get(name="task"), operation="read", description="Ours").save()
+    demo.make()
+
+    assert [rule.description for rule in Rule.objects.filter(table__name="task")] == ["Ours"]
+
+
+def test_without_the_demo_people_there_is_nothing():
+    demo.make()
+
+    assert not Rule.objects.filter(table__name="task").exists()

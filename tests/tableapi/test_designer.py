@@ -1,0 +1,592 @@
+"""Designing tables and columns: what is saved in the catalogue is there in the database, whoever saves it."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection, connections, transaction
+
+from accounts.models import Company, Role
+from system.errors import Unavailable
+from system.models import DeletionLogEntry
+from tableapi import designer
+from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn
+from tests.conftest import make_user
+from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table, types_of
+
+pytestmark = pytest.mark.django_db
+
+SYS = {
+    "sys_id": "character varying(32)",
+    "sys_created_at": "timestamp with time zone",
+    "sys_created_by": "character varying(32)",
+    "sys_updated_at": "timestamp with time zone",
+    "sys_updated_by": "character varying(32)",
+    "sys_version": "integer",
+    "sys_db_table_id": "character varying(32)",
+}
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    return make_table("device")
+
+
+def refusal(act: Callable[[], Any]) -> str:
+    with pytest.raises(ValidationError) as raised, transaction.atomic():
+        act()
+    return " ".join(raised.value.messages)
+
+
+def version() -> int:
+    return State.objects.get().version
+
+
+def change(record: Any, **values: Any) -> Any:
+    for name, value in values.items():
+        setattr(record, name, value)
+    record.save()
+    return record
+
+
+class TestTables:
+    def test_a_table_has_what_every_record_has(self, device: Table):
+        assert types_of("device") == SYS
+        sys_id = insert("device")
+        assert ask("SELECT sys_version, sys_db_table_id, sys_created_by FROM records.device") == [(0, device.pk, None)]
+        assert len(sys_id) == 18
+        assert indexes_of("device").keys() == {"device_pkey", f"C{device.pk}", f"D{device.pk}"}
+
+    @pytest.mark.parametrize("sys_id", ["A", "", "a b", "é"])
+    def test_an_id_is_small_letters_and_digits(self, device: Table, sys_id: str):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            insert("device", sys_id=sys_id)
+
+    def test_a_child_shares_the_id_of_its_parent(self, device: Table):
+        make_table("laptop", parent=device)
+        make_table("tablet", parent=Table.objects.get(name="laptop"))
+
+        assert types_of("laptop") == types_of("tablet") == {"sys_id": "character varying(32)"}
+        sys_id = insert("device")
+        insert("laptop", sys_id=sys_id)
+        insert("tablet", sys_id=sys_id)
+        ask("DELETE FROM records.device")
+        assert ask("SELECT 1 FROM records.tablet") == []
+        assert indexes_of("device")[f"I{device.pk}"] == "btree (sys_db_table_id, sys_id)"
+
+    def test_a_record_of_a_child_needs_one_of_its_parent(self, device: Table):
+        make_table("laptop", parent=device)
+        with pytest.raises(IntegrityError), transaction.atomic():
+            insert("laptop", sys_id="1")
+
+    @pytest.mark.parametrize(
+        "name",
+        ["", "Device", "1st", "_x", "a-b", "a b", 'a"b', "a;--", "a.b", "é", "a\n", "x" * 64, "a\x00", "pg_catalog.x"],
+    )
+    def test_a_name_is_small_letters_digits_and_low_lines(self, name: str):  # B37
+        before = Table.objects.count()
+        refusal(lambda: make_table(name))
+        assert Table.objects.count() == before
+
+    @pytest.mark.parametrize("name", ["order", "select", "table", "user_", "x" * 63])
+    def test_words_of_sql_are_names_like_others(self, name: str):  # B38
+        column = make_column(make_table(name), name, is_unique=True, is_indexed=True)
+
+        assert types_of(name)[name] == "text"
+        column.delete()
+        Table.objects.get(name=name).delete()
+        assert types_of(name) == {}
+
+    @pytest.mark.parametrize("name", ["sys_own", "svc_own"])
+    def test_names_of_the_product_are_refused(self, name: str, device: Table):
+        assert "product's own" in refusal(lambda: make_table(name))
+        assert "product's own" in refusal(lambda: make_column(device, name))
+
+    def test_no_two_tables_have_one_name(self, device: Table):
+        assert "already exists" in refusal(lambda: make_table("device"))
+        assert "already exists" in refusal(lambda: make_table("user")), "one of the product's own"
+
+    def test_what_never_changes(self, device: Table):
+        laptop = make_table("laptop", parent=device)
+
+        for record, values in (
+            (device, {"name": "gadget"}),
+            (device, {"parent": laptop}),  # a cycle
+            (laptop, {"parent": None}),
+        ):
+            assert "cannot be changed" in refusal(partial(change, record, **values))
+            record.refresh_from_db()
+        assert types_of("device") and not types_of("gadget")
+
+    def test_the_product_s_own_cannot_be_extended_or_changed_but_for_its_label(self):
+        user = Table.objects.get(name="user")
+
+        assert "cannot be extended" in refusal(lambda: make_table("person", parent=user))
+        assert "product's own" in refusal(lambda: change(user, number_prefix="USR"))
+        assert "product's own" in refusal(user.delete)
+        assert "product's own" in refusal(lambda: Table.objects.filter(name="sys_property").delete())
+        assert "product's own" in refusal(lambda: make_table("fake", is_system=True))
+        assert "product's own" in refusal(lambda: make_column(user, "shoe_size"))
+        assert change(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
+
+    def test_columns_of_the_product_s_own_cannot_be_changed_but_for_their_label(self):
+        column = Column.objects.get(table__name="user", name="email")
+
+        for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
+            said = refusal(partial(change, column, **values))
+            assert ("cannot be changed" if "name" in values else "product's own") in said
+            column.refresh_from_db()
+        assert "product's own" in refusal(column.delete)
+        assert "product's own" in refusal(lambda: Column.objects.filter(pk=column.pk).delete())
+        assert change(column, label="Mail").refreshed().label == "Mail"
+        source = Choice.objects.filter(column__table__name="sys_user_role").first()
+        assert source is not None
+        assert "product's own" in refusal(source.delete)
+        assert "product's own" in refusal(lambda: change(source, label="x"))
+
+    def test_a_prefix_brings_numbers(self):
+        desk = make_table("ticket", number_prefix="TCK")
+        number = desk.columns.get()
+
+        assert (number.name, number.read_only, number.is_unique, number.is_display) == ("number", True, True, True)
+        assert ask(f"SELECT nextval('records.\"N{desk.pk}\"')") == [(1,)]
+        assert "numbered" in refusal(number.delete)
+        # A child is numbered in its parent's column.
+        make_table("complaint", parent=desk, number_prefix="CMP")
+        assert not Column.objects.filter(table__name="complaint").exists()
+        Table.objects.get(name="complaint").delete()
+        desk.delete()
+        assert ask("SELECT 1 FROM pg_class WHERE relname = %s", f"N{desk.pk}") == []
+
+    def test_a_prefix_may_come_later(self, device: Table):
+        change(device, number_prefix="DEV")
+        change(device, label="Thing")
+
+        assert types_of("device")["number"] == "text"
+        assert ask(f"SELECT nextval('records.\"N{device.pk}\"')") == [(1,)]
+
+    @pytest.mark.parametrize("prefix", ["tck", "T1", "ABCDEFGHIJK", "T'", "Ä"])
+    def test_a_prefix_is_capital_letters(self, prefix: str):
+        refusal(lambda: make_table("ticket", number_prefix=prefix))
+
+    def test_a_table_with_records_children_or_references_stays(self, device: Table):
+        laptop = make_table("laptop", parent=device)
+        assert "extended" in refusal(device.delete)
+        make_column(make_table("desk"), "stands_on_it", "reference", reference_table=laptop)
+        assert "desk.stands_on_it refers" in refusal(laptop.delete)
+        insert("desk")
+        desk = Table.objects.get(name="desk")
+        assert "has records" in refusal(desk.delete)
+        assert "has records" in refusal(lambda: Table.objects.filter(name="desk").delete())
+        assert types_of("desk") and Table.objects.filter(name="desk").exists()
+
+    def test_a_table_that_refers_to_itself_can_go(self, device: Table):
+        make_column(device, "part_of", "reference", reference_table=device)
+        device.delete()
+
+        assert types_of("device") == {} and not Column.objects.filter(name="part_of").exists()
+        logged = set(DeletionLogEntry.objects.values_list("table", "display_value"))
+        assert {("sys_db_table", "device"), ("sys_db_column", "device.part_of")} <= logged
+
+    def test_deleting_in_bulk_drops_too(self, device: Table):
+        make_column(device, "colour")
+        make_table("desk")
+        Column.objects.filter(name="colour").delete()
+        assert types_of("device") == SYS
+        Table.objects.filter(name__in=["device", "desk"]).delete()
+        assert types_of("device") == types_of("desk") == {}
+
+
+TYPES = {
+    "string": "text",
+    "text": "text",
+    "wysiwyg": "text",
+    "integer": "bigint",
+    "decimal": "numeric",
+    "boolean": "boolean",
+    "datetime": "timestamp with time zone",
+    "date": "date",
+    "choice": "text",
+    "reference": "character varying(32)",
+    "list": "character varying(32)[]",
+    "json": "jsonb",
+    "password": "text",
+    "secret": "text",
+}
+
+
+def target_of(type_name: str) -> dict[str, Any]:
+    return {"reference_table": Table.objects.get(name="user")} if type_name in ("reference", "list") else {}
+
+
+class TestColumns:
+    @pytest.mark.parametrize("type_name", Column.Type.values)
+    def test_each_type_is_a_real_one(self, device: Table, type_name: str):
+        column = make_column(device, "it", type_name, **target_of(type_name))
+
+        plain = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
+        assert types_of("device") == SYS | {"it": TYPES[type_name]} | plain
+        column.delete()
+        assert types_of("device") == SYS
+
+    @pytest.mark.parametrize(
+        ("type_name", "wanted"),
+        [
+            ("string", {"I": "btree (NULLIF(lower((it COLLATE pg_c_utf8)), ''::text), sys_id)",
+                        "W": "gin (to_tsvector('simple'::regconfig, it))"}),
+            ("text", {"W": "gin (to_tsvector('simple'::regconfig, it))"}),
+            ("wysiwyg", {"W": "gin (to_tsvector('simple'::regconfig, \"P{id}\"))"}),
+            ("integer", {"I": "btree (it, sys_id)"}),
+            ("choice", {"I": "btree (it, sys_id)"}),
+            ("datetime", {"I": "btree (it, sys_id)"}),
+            ("reference", {"I": "btree (it, sys_id)"}),
+            ("list", {"I": "gin (it)"}),
+        ],
+    )  # fmt: skip
+    def test_an_empty_table_has_its_indexes_at_once(self, device: Table, type_name: str, wanted: dict[str, str]):
+        column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
+
+        found = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
+        assert found == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in wanted.items()}
+
+    def test_a_reference_is_indexed_and_emptied_when_its_target_goes(self, device: Table, bob: Any):
+        column = make_column(device, "owner", "reference", **target_of("reference"))
+        assert f"I{column.pk}" in indexes_of("device")
+        insert("device", owner=bob.pk)
+        with pytest.raises(IntegrityError), transaction.atomic():
+            insert("device", owner="nobody")
+        bob.delete()
+
+        assert ask("SELECT owner FROM records.device") == [(None,)]
+
+    def test_a_reference_can_go_in_the_transaction_that_wrote_its_target(self, device: Table):
+        column = make_column(device, "owner", "reference", **target_of("reference"))
+        make_user("dora", company=Company.objects.create(name="One"))  # its company is checked at the end
+        column.delete()
+
+        assert types_of("device") == SYS
+
+    def test_unique_is_without_regard_to_case_and_leaves_empty_ones(self, device: Table):
+        make_column(device, "serial", is_unique=True)
+        for value in ("Ä1", "", "", None, None):
+            insert("device", serial=value)
+
+        with pytest.raises(IntegrityError), transaction.atomic():
+            insert("device", serial="ä1")
+
+    def test_what_is_there_twice_cannot_become_unique(self, device: Table):
+        column = make_column(device, "serial")
+        insert("device", serial="a")
+        insert("device", serial="A")
+
+        assert "same value" in refusal(lambda: change(column, is_unique=True))
+        assert not column.refreshed().is_unique
+        ask("DELETE FROM records.device")
+        assert f"U{change(column, is_unique=True).pk}" in indexes_of("device")
+        assert f"U{change(column, is_unique=False).pk}" not in indexes_of("device")
+
+    @pytest.mark.parametrize(
+        "name",
+        ["sys_id", "sys_db_table_id", "xmin", "ctid", "tableoid", "A", "a-b", 'a"', "a;--", "é", "x" * 64, "a\x00", ""],
+    )
+    def test_names_that_cannot_be(self, device: Table, name: str):  # B38
+        refusal(lambda: make_column(device, name))
+        with designer.by_product():
+            refusal(lambda: make_column(device, name))
+        assert types_of("device") == SYS
+
+    def test_a_family_shares_its_names(self, device: Table):
+        laptop = make_table("laptop", parent=device)
+        tablet = make_table("tablet", parent=laptop)
+        phone = make_table("phone", parent=device)
+        make_column(laptop, "colour")
+
+        for relative in (device, laptop, tablet):
+            refusal(partial(make_column, relative, "colour"))
+        make_column(phone, "colour")  # a sibling's is another one
+
+    @pytest.mark.parametrize(
+        ("type_name", "about"),
+        [
+            ("reference", {}),
+            ("list", {}),
+            ("string", {"reference_table": "user"}),
+            ("nonsense", {}),
+            *((name, {"is_unique": True}) for name in ("wysiwyg", "text", "json", "boolean", "password", "secret")),
+            *((name, {"is_indexed": True}) for name in ("json", "password", "secret")),
+            *((name, {"is_display": True}) for name in ("json", "wysiwyg", "text", "password")),
+            ("integer", {"max_length": 5}),
+            ("string", {"max_length": 0}),
+            ("string", {"max_length": 601, "is_indexed": True}),
+            ("string", {"converted_from_text": True}),
+            ("string", {"label": "\x00"}),
+            ("integer", {"default_value": "12.5"}),
+            ("integer", {"default_value": "9223372036854775808"}),
+            ("decimal", {"default_value": "NaN"}),
+            ("decimal", {"default_value": "x"}),
+            ("boolean", {"default_value": "yes"}),
+            ("datetime", {"default_value": "2030-13-01 00:00:00"}),
+            ("date", {"default_value": "tomorrow"}),
+            ("json", {"default_value": "{"}),
+            ("json", {"default_value": "NaN"}),
+            ("json", {"default_value": "[" * 100_000}),
+            ("password", {"default_value": "x"}),
+            ("string", {"max_length": 3, "default_value": "four"}),
+        ],
+    )
+    def test_what_a_column_cannot_be(self, device: Table, type_name: str, about: dict[str, Any]):
+        if "reference_table" in about:
+            about = about | {"reference_table": Table.objects.get(name="user")}
+        refusal(lambda: make_column(device, "it", type_name, **about))
+        assert types_of("device") == SYS
+
+    @pytest.mark.parametrize(
+        ("type_name", "value"),
+        [
+            ("integer", "-5"),
+            ("decimal", "1.50"),
+            ("boolean", "false"),
+            ("datetime", "2030-12-31 23:59:59"),
+            ("date", "2030-12-31"),
+            ("json", '{"a": 1}'),
+            ("string", "x"),
+        ],
+    )
+    def test_a_default_of_its_type(self, device: Table, type_name: str, value: str):
+        assert make_column(device, "it", type_name, default_value=value).refreshed().default_value == value
+
+    def test_the_default_of_a_choice_is_one_of_its_choices(self, device: Table):
+        column = make_column(device, "colour", "choice")
+        Choice(column=column, value="r", label="Red").save()
+
+        assert "none of the choices" in refusal(lambda: change(column, default_value="b"))
+        assert change(column, default_value="r").refreshed().default_value == "r"
+        other = make_column(device, "weight", "integer")
+        assert "has choices" in refusal(lambda: Choice(column=other, value="1", label="One").save())
+
+    def test_one_column_of_a_table_is_what_people_call_it_by(self, device: Table):
+        first = make_column(device, "title", is_display=True)
+        make_column(device, "colour", is_display=True)
+
+        assert not first.refreshed().is_display
+
+    def test_what_never_changes(self, device: Table):
+        column = make_column(device, "owner", "reference", **target_of("reference"))
+
+        for values in (
+            {"name": "holder"},
+            {"table": make_table("desk")},
+            {"reference_table": Table.objects.get(name="company")},
+        ):
+            assert "cannot be changed" in refusal(partial(change, column, **values))
+            column.refresh_from_db()
+
+    def test_text_may_become_formatted_text(self, device: Table):
+        column = make_column(device, "about", is_indexed=True)
+        insert("device", about="x")
+        change(column, type="text", max_length=None)
+        insert("device", about="y" * 5000)
+        change(column, type="wysiwyg")
+
+        assert column.refreshed().converted_from_text
+        assert types_of("device")[f"P{column.pk}"] == "text"
+        assert ask(f'SELECT about, "P{column.pk}" FROM records.device ORDER BY about LIMIT 1') == [("x", None)]
+        assert [name for name in indexes_of("device") if name.endswith(column.pk)] == [], "they would hold the HTML"
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [("string", "integer"), ("integer", "decimal"), ("choice", "string"), ("string", "choice"),
+         ("wysiwyg", "text"), ("date", "datetime"), ("string", "password"), ("password", "string")],
+    )  # fmt: skip
+    def test_another_type_is_refused_with_advice(self, device: Table, before: str, after: str):
+        column = make_column(device, "it", before)
+
+        assert "new column" in refusal(lambda: change(column, type=after))
+        assert types_of("device")["it"] == TYPES[before]
+
+    def test_the_column_that_is_stored_goes_not_the_one_in_memory(self, device: Table):
+        make_column(device, "colour")
+        column = make_column(device, "weight")
+        column.name = "colour"
+        column.delete()
+
+        assert types_of("device").keys() - SYS.keys() == {"colour"}
+
+    def test_more_columns_than_the_database_can_hold_are_a_sentence(self, device: Table):
+        many = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
+        ask(f"ALTER TABLE records.device {many}")
+        assert "too many columns" in refusal(lambda: make_column(device, "one_more"))
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        "about",
+        [
+            {"operation": "look"},
+            {"column_name": "nonsense"},
+            {"roles": ["nobody"]},
+            {"condition": "loginISNT1"},
+            {"condition": "nonsense=1"},
+        ],
+    )
+    def test_a_rule_that_cannot_hold_is_refused(self, about: dict[str, Any]):  # B74
+        user = Table.objects.get(name="user")
+        refusal(lambda: Rule(**{"operation": "read", "table": user} | about).save())
+
+    def test_rules_of_the_product_s_tables_and_new_ones(self, device: Table):
+        make_column(device, "colour")
+        laptop = make_table("laptop", parent=device)
+        role = Role.objects.get(name="itil").pk
+        Rule(
+            operation="read", table=Table.objects.get(name="user"), column_name="email", condition="active=true"
+        ).save()
+        for column in ("colour", "sys_created_by", "sys_db_table_id", "*", ""):
+            Rule(operation="read", table=laptop, column_name=column, roles=[role, role], condition="colour=red").save()
+
+        assert Rule.objects.filter(roles=[role]).count() == 5
+
+    def test_a_table_takes_its_rules_and_views_along(self, device: Table):
+        Rule(operation="read", table=device).save()
+        view = View(table=device, name="small")
+        view.save()
+        ViewColumn(view=view, path="sys_id").save()
+        device.delete()
+
+        assert not View.objects.exists() and not ViewColumn.objects.exists()
+        assert not Rule.objects.filter(table__isnull=True).exists()
+
+
+class TestVersion:
+    def test_every_change_raises_it(self, device: Table):
+        column = make_column(device, "colour", "choice")
+        choice = Choice(column=column, value="r", label="Red")
+        view = View(table=device, name="small")
+        rule = Rule(operation="read", table=device)
+        role = Role(name="desk")
+        path = ViewColumn(path="colour")
+        for record in (column, choice, view, path, rule, role, device):
+            path.view = view
+            seen = version()
+            record.save()
+            assert version() > seen, record
+        for record in (role, rule, path, view, choice, column, device):
+            seen = version()
+            record.delete()
+            assert version() > seen, record
+
+    def test_a_number_that_was_undone_never_comes_again(self, device: Table):
+        seen = set()
+        for _ in range(3):
+            with transaction.atomic():
+                make_column(device, "colour")
+                seen.add(version())
+                transaction.set_rollback(True)
+        assert len(seen) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtOnce:
+    def test_what_is_undone_leaves_nothing(self):
+        before = version()
+        with transaction.atomic():
+            make_column(make_table("device", number_prefix="DEV"), "colour")
+            transaction.set_rollback(True)
+
+        assert types_of("device") == {} and not Table.objects.filter(name="device").exists()
+        assert (
+            ask("SELECT 1 FROM pg_sequences WHERE schemaname = 'records' AND sequencename <> %s", task_sequence()) == []
+        )
+        assert version() == before
+
+    def test_a_column_that_cannot_be_made_leaves_no_row(self, monkeypatch: Any):
+        device = make_table("device")
+        monkeypatch.setattr(designer, "_send", lambda: None)
+        insert("device")
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE records.device ADD COLUMN taken text")
+        with pytest.raises(Exception, match="already exists"):
+            make_column(device, "taken")
+
+        assert not Column.objects.filter(name="taken").exists()
+
+    def test_two_designers_work_one_after_the_other(self):
+        device = make_table("device")
+        failures: list[Exception] = []
+
+        def design(number: int) -> None:
+            try:
+                make_column(device, "shared" if number % 2 else f"own_{number}", is_indexed=True)
+            except ValidationError as error:
+                failures.append(error)
+            finally:
+                connections.close_all()
+
+        threads = [threading.Thread(target=design, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert len(failures) == 2 and "column of this name" in str(failures)
+        assert types_of("device").keys() - SYS.keys() == {"own_0", "own_2", "own_4", "shared"}
+
+    def test_a_table_in_use_is_tried_again_then_given_up(self, monkeypatch: Any):
+        device = make_table("device")
+        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 50)
+        pauses: list[float] = []
+        monkeypatch.setattr(time, "sleep", pauses.append)
+        with other() as reader:
+            reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
+            with pytest.raises(Unavailable):
+                make_column(device, "colour")
+            assert pauses == sorted(pauses) and len(pauses) == designer.TRIES - 1
+            assert not Column.objects.filter(name="colour").exists() and "colour" not in types_of("device")
+
+            monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
+            make_column(device, "colour")
+        assert types_of("device")["colour"] == "text"
+        assert ask("SHOW lock_timeout") == [("0",)], "the former one is in force again"
+
+    def test_a_record_written_meanwhile_keeps_its_table(self, monkeypatch: Any):
+        device = make_table("device")
+        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 50)
+        with other() as writer:
+            writer.execute("INSERT INTO records.device DEFAULT VALUES")
+            monkeypatch.setattr(time, "sleep", lambda _: writer.commit())
+            assert "has records" in refusal(device.delete)
+        assert types_of("device") and Table.objects.filter(name="device").exists()
+
+    def test_readers_go_on_while_a_designer_waits(self, monkeypatch: Any):  # B55
+        device = make_table("device")
+        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 100)
+        waited: list[float] = []
+
+        def read_meanwhile(_: float) -> None:
+            with other() as reader:
+                started = time.monotonic()
+                reader.execute("SELECT FROM records.device")
+                waited.append(time.monotonic() - started)
+
+        monkeypatch.setattr(time, "sleep", read_meanwhile)
+        with other() as writer:
+            writer.execute("INSERT INTO records.device DEFAULT VALUES")
+            with pytest.raises(Unavailable):
+                make_column(device, "colour")
+        assert len(waited) == designer.TRIES - 1
+
+
+def other() -> Any:
+    """A connection that no designer knows of."""
+    parameters = connection.get_connection_params()
+    for name in ("cursor_factory", "context"):
+        parameters.pop(name, None)
+    return psycopg.connect(**parameters)
+
+
+def task_sequence() -> str:
+    return f"N{Table.objects.get(name='task').pk}"

@@ -1,0 +1,138 @@
+"""The product's own tables in the catalogue: what their models say, and no more."""
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+from accounts.models import Company, Role, User
+from system.models import Property
+from system.record import Record
+from tableapi import mirror
+from tableapi.models import Choice, Column, State, Table
+from tests.tableapi.designs import ask
+
+pytestmark = pytest.mark.django_db
+
+
+def described(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
+    rows = Column.objects.filter(table__name=table).values_list("name", *names)
+    return {name: tuple(rest) for name, *rest in rows}
+
+
+def version() -> int:
+    return State.objects.get().version
+
+
+def test_every_table_with_columns_to_show_is_there():
+    shown = {model._meta.db_table for model in apps.get_models() if issubclass(model, Record) and model.table_columns}
+
+    assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= shown
+    assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == shown
+
+
+def test_the_columns_are_those_of_the_list_and_are_there_in_the_database():
+    for table in Table.objects.filter(is_system=True):
+        model: Any = next(each for each in apps.get_models() if each._meta.db_table == table.name)
+        columns = table.columns.all()
+        assert {column.name for column in columns} == set(model.table_columns)
+        with connection.cursor() as cursor:
+            there = {each.name for each in connection.introspection.get_table_description(cursor, table.name)}
+        assert {column.physical for column in columns} <= there
+
+
+def test_types_and_marks_are_those_of_the_model():
+    assert described("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
+        "login": ("string", True, True, True, "login"),
+        "email": ("string", False, False, False, "email"),
+        "password": ("password", False, False, False, "password"),
+        "first_name": ("string", False, False, False, "first_name"),
+        "last_name": ("string", False, False, False, "last_name"),
+        "phone": ("string", False, False, False, "phone"),
+        "company": ("reference", False, False, False, "company_id"),
+        "active": ("boolean", False, False, False, "active"),
+        "last_login": ("datetime", False, False, False, "last_login"),
+    }
+    assert described("sys_role", "type", "reference_table__name")["contains"] == ("list", "sys_role")
+    assert described("sys_acl", "type", "reference_table__name")["roles"] == ("list", "sys_role")
+    assert described("sys_deletion_log", "type", "read_only")["payload"] == ("json", True)
+    assert described("sys_deletion_log", "reference_table__name")["deleted_by"] == ("user",)
+    assert described("sys_property", "type", "read_only", "max_length")["name"] == ("string", True, 255)
+    assert described("user", "default_value", "max_length")["active"] == ("true", None)
+
+
+def test_choices_come_along():
+    found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
+
+    assert list(found) == [("manual", "given here"), ("provider", "from the identity provider")]
+
+
+def test_nothing_secret_becomes_a_column():
+    names = set(Column.objects.filter(table__is_system=True).values_list("table__name", "name", "type"))
+
+    assert ("user", "password", "password") in names
+    assert {table for table, _, _ in names} & {"accounts_session", "sys_session", "sys_access_key"} == set()
+    words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
+    assert [row for row in names if row[2] != "secret" and any(word in row[1] for word in words)] == []
+
+
+def test_a_second_time_writes_nothing():
+    before = version()
+    stored = sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
+    mirror.make()
+
+    assert version() == before
+    assert sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == stored
+
+
+def test_what_the_model_gains_changes_and_loses_follows(monkeypatch: Any):
+    ids = dict(Column.objects.filter(table__name="company").values_list("name", "sys_id"))
+    before = version()
+    monkeypatch.setattr(Company, "table_columns", ("name",))
+    monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
+    monkeypatch.setattr(User, "table_columns", User.table_columns[:-1])
+    monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
+    mirror.make()
+
+    assert described("company", "max_length") == {"name": (100,)}
+    assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
+    assert version() > before
+    monkeypatch.undo()
+    mirror.make()
+    assert described("company", "max_length") == {"name": (200,), "active": (None,)}
+
+
+def test_a_table_that_is_shown_no_more_goes(monkeypatch: Any):
+    monkeypatch.setattr(Property, "table_columns", ())
+    mirror.make()
+
+    assert not Table.objects.filter(name="sys_property").exists()
+    assert ask("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
+
+
+def test_choices_follow_the_model(monkeypatch: Any):
+    field = apps.get_model("accounts", "UserRole")._meta.get_field("source")
+    monkeypatch.setattr(field, "choices", [("manual", "by hand")])
+    mirror.make()
+
+    found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
+    assert list(found) == [("manual", "by hand")]
+
+
+def test_a_label_belongs_to_the_administrator():
+    table = Table.objects.get(name="user")
+    table.label = "Person"
+    table.save()
+    column = Column.objects.get(table=table, name="email")
+    column.label = "Mail"
+    column.save()
+    mirror.make()
+
+    assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")
+
+
+def test_a_kind_that_no_type_shows_is_told_to_the_programmer(monkeypatch: Any):
+    monkeypatch.setattr(Role, "references", {})
+    with pytest.raises(TypeError, match=r"Role\.contains"):
+        mirror.make()

@@ -1,0 +1,240 @@
+"""The description of the interface: valid, and of the tables only what the caller may see."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.test import Client
+from drf_spectacular.validation import validate_schema
+
+from accounts import demo as demo_people
+from accounts.models import Role, User, UserRole
+from system import errors
+from tableapi import demo
+from tableapi.models import Choice, Column, Rule, Table
+from tests.conftest import PASSWORD
+from tests.tableapi.designs import make_column, make_table
+
+pytestmark = pytest.mark.django_db
+GENERIC = {"/rest/v1/table/{tableName}", "/rest/v1/table/{tableName}/{sys_id}"}
+METHODS = {"get", "put", "post", "patch", "delete"}
+
+
+def described(login: str = "", client: Client | None = None) -> dict[str, Any]:
+    pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
+    headers = {"Authorization": f"Basic {pair}"} if login else {}
+    answer = (client or Client()).get("/api/schema", headers=headers)
+    assert answer.status_code == 200
+    found: dict[str, Any] = json.loads(answer.content)
+    return found
+
+
+def tables_in(schema: dict[str, Any]) -> set[str]:
+    paths = {path for path in schema["paths"] if path.startswith("/rest/v1/table/")} - GENERIC
+    return {path.split("/")[4] for path in paths}
+
+
+def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, found in schema["paths"].items():
+        for method, operation in found.items():
+            yield path, method, operation
+
+
+def record(schema: dict[str, Any], table: str) -> dict[str, Any]:
+    found: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
+    return found
+
+
+def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = schema["components"]["schemas"][f"table.{table}.{kind}"]
+    return found
+
+
+def allow(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
+    ids = [Role.objects.get(name=name).pk for name in roles]
+    Rule(table=table, operation=operation, column_name=column, roles=ids, condition=condition).save()
+
+
+@pytest.fixture
+def vault() -> Table:
+    """A table that everybody reads, with a column for `itil` only and one that nobody reads."""
+    table = make_table("vault")
+    make_column(table, "title", mandatory=True, max_length=40)
+    make_column(table, "code")
+    make_column(table, "opened_on", "date")
+    make_column(table, "shut_at", "datetime")
+    make_column(table, "pin", "password")
+    make_column(table, "counter", "integer", read_only=True)
+    kind = make_column(table, "kind", "choice")
+    for value in ("a", "b"):
+        Choice(column=kind, value=value, label=value.upper()).save()
+    for operation in ("read", "create", "write"):
+        allow(table, operation)
+    allow(table, "read", "code", "itil")
+    return table
+
+
+@pytest.mark.parametrize("login", ["", "bob", "alice"])
+def test_the_document_is_valid_for_everybody(login: str, alice: User, bob: User, vault: Table):
+    schema = described(login)
+
+    assert schema["openapi"].startswith("3.1")
+    validate_schema(schema)
+    ids = [operation["operationId"] for _, _, operation in operations(schema)]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("login", ["", "alice"])
+def test_every_reference_leads_somewhere(login: str, alice: User):
+    schema = described(login)
+
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                yield node["$ref"]
+            for each in node.values():
+                yield from references(each)
+        elif isinstance(node, list):
+            for each in node:
+                yield from references(each)
+
+    found = set(references(schema))
+    assert len(found) > 20
+    for each in found:
+        target: Any = schema
+        for step in each.removeprefix("#/").split("/"):
+            target = target[step]
+
+
+def test_anybody_gets_the_general_part_and_no_table(vault: Table):
+    schema = described()
+
+    assert set(schema["paths"]) >= GENERIC and tables_in(schema) == set()
+    assert "vault" not in json.dumps(schema) and "short_description" not in json.dumps(schema)
+
+
+def test_every_error_is_described_on_every_operation_that_can_have_it():
+    schema = described()
+    found = {(path, method): set(each["responses"]) for path, method, each in operations(schema)}
+    one, many = sorted(GENERIC, key=len, reverse=True)
+
+    everywhere = {"400", "401", "404", "414", "429", "503"}
+    writing = everywhere | {"403", "409"}
+    bodies = writing | {"408", "411", "413", "415", "422"}
+    assert found[many, "get"] == everywhere | {"200"}
+    assert found[one, "get"] == everywhere | {"200", "304"}
+    assert found[many, "post"] == bodies | {"201"}
+    assert found[one, "put"] == found[one, "patch"] == bodies | {"412", "200"}
+    assert found[one, "delete"] == writing | {"412", "200"}
+    assert {"400", "401", "422", "429", "503"} <= found["/rest/v1/auth/login", "post"]
+    assert {"401", "503"} <= found["/api/me", "get"]
+
+
+def test_the_described_errors_are_those_of_the_tree():
+    described_ones = described()["components"]["responses"]
+
+    assert described_ones.pop("AnyError")
+    for name, answer in described_ones.items():
+        example = answer["content"]["application/json"]["example"]
+        assert example["errors"][0]["code"] == getattr(errors, name).code
+
+
+def test_a_table_is_described_to_who_may_see_it_only(alice: User, bob: User, vault: Table):  # B68
+    hidden = make_table("hidden")
+    make_column(hidden, "deep")
+
+    assert tables_in(described("bob")) == {"vault", "user", "sys_group", "company", "service"}
+    assert {"vault", "hidden", "task", "sys_acl"} <= tables_in(described("alice"))
+    assert "hidden" not in json.dumps(described("bob"))
+
+
+def test_the_name_of_a_hidden_table_does_not_show_in_a_reference_to_it(bob: User, vault: Table):  # B68
+    hidden = make_table("hidden")
+    make_column(vault, "about", "reference", reference_table=hidden)
+
+    text = json.dumps(described("bob"))
+    assert '"about"' in text and "hidden" not in text.lower()
+
+
+def test_a_column_is_described_to_who_may_read_it_only(alice: User, bob: User, vault: Table):  # B68
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
+    assert "code" in record(described("bob"), "vault")
+
+    UserRole.objects.filter(user=bob).delete()
+    schema = described("bob")
+    assert "title" in record(schema, "vault")
+    for found in (record(schema, "vault"), *(body(schema, "vault", kind)["properties"] for kind in BODIES)):
+        assert "code" not in found
+
+
+BODIES = ("create", "replace", "write")
+
+
+def test_a_password_stands_in_bodies_only(alice: User, vault: Table):
+    schema = described("alice")
+
+    assert "pin" not in record(schema, "vault")
+    for kind in BODIES:
+        assert body(schema, "vault", kind)["properties"]["pin"]["writeOnly"] is True
+
+
+def test_a_column_says_what_its_values_are(bob: User, vault: Table):
+    schema = described("bob")
+    columns, sent = record(schema, "vault"), body(schema, "vault", "create")
+
+    assert columns["kind"]["enum"] == ["a", "b", None]
+    assert columns["opened_on"]["format"] == "date"
+    assert columns["sys_id"]["readOnly"] is columns["counter"]["readOnly"] is True
+    assert sent["required"] == ["title"] and sent["properties"]["title"]["maxLength"] == 40
+    assert not {"sys_id", "sys_version", "counter"} & set(sent["properties"])
+    assert body(schema, "vault", "replace")["properties"]["sys_version"]["readOnly"] is True
+    assert "required" not in body(schema, "vault", "write")
+
+
+def test_only_what_the_caller_may_do_is_offered(bob: User, vault: Table):
+    paths = described("bob")["paths"]
+
+    assert set(paths["/rest/v1/table/vault"]) == {"get", "post"}
+    assert set(paths["/rest/v1/table/vault/{sys_id}"]) == {"get", "put", "patch"}
+    assert set(paths["/rest/v1/table/company"]) == {"get"}
+
+
+def test_who_may_only_create_finds_no_way_to_read(bob: User):
+    box = make_table("box")
+    make_column(box, "wish")
+    allow(box, "create")
+
+    schema = described("bob")
+    assert set(schema["paths"]["/rest/v1/table/box"]) == {"post"}
+    assert "/rest/v1/table/box/{sys_id}" not in schema["paths"]
+    assert "wish" in body(schema, "box", "create")["properties"] and "table.box" not in schema["components"]["schemas"]
+
+
+def test_a_new_column_is_in_the_document_at_once(bob: User, vault: Table):
+    described("bob")
+    make_column(vault, "fresh")
+
+    assert "fresh" in record(described("bob"), "vault")
+    Column.objects.get(table=vault, name="fresh").delete()
+    assert "fresh" not in record(described("bob"), "vault")
+
+
+def test_a_signed_in_browser_gets_its_tables(as_bob: Client, vault: Table):
+    assert "vault" in tables_in(described(client=as_bob))
+
+
+def test_wrong_credentials_are_refused_and_not_taken_for_none(bob: User):
+    pair = b64encode(b"bob:wrong").decode()
+
+    assert Client().get("/api/schema", headers={"Authorization": f"Basic {pair}"}).status_code == 401
+
+
+def test_schemathesis_understands_every_operation():
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+
+    found = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
+    assert len(found) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in found)

@@ -1,0 +1,203 @@
+"""Changes of the catalogue and of rules: in force with the next request of every process, and never an error of ours.
+
+Another process is one that still keeps the catalogue from before the change.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tableapi import load
+from tableapi.models import Choice, Column, Rule, Table, View
+from tests.tableapi.world import Api, api, column, data, failed, field, record, rule, table, view
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def lamp(transactional_db: Any) -> str:
+    table("device")
+    field("device", "name", is_display=True)
+    field("device", "price", "integer")
+    rule("read", "device")
+    return record("device", name="Lamp", price=5)
+
+
+@pytest.fixture
+def elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
+    """Do a change as another process would: this one has answered before, and keeps what it knew."""
+    caller = api(bob)
+
+    def changed(change: Callable[[], Any], *paths: str) -> Api:
+        for path in ("device", f"device/{lamp}", *paths):
+            caller.get(path)
+        known = load.current()
+        change()
+        load._kept.catalogue = known
+        return caller
+
+    return changed
+
+
+def drop(table: str, name: str) -> None:
+    Column.objects.get(table__name=table, name=name).delete()
+
+
+def test_a_new_column_is_there(elsewhere: Any, lamp: str):  # B55
+    asked = f"device/{lamp}?sysparm_fields=colour"
+    caller = elsewhere(lambda: field("device", "colour"), asked)
+    assert data(caller.get(asked)) == [{"colour": None}]
+    caller = elsewhere(lambda: field("device", "weight", "integer"))
+    assert "weight" in data(caller.get("device"))[0]
+    caller = elsewhere(lambda: field("device", "height", "integer"))
+    assert data(caller.get("device", query="heightISEMPTY^ORDERBYheight", fields="height")) == [{"height": None}]
+
+
+GONE: dict[str, Any] = {
+    "device?sysparm_fields=name,price": [{"name": "Lamp"}],
+    "device?sysparm_fields=name&sysparm_query=name=Lamp": [{"name": "Lamp"}],
+    "device?sysparm_query=price=5": (400, "unknown_field", "price"),
+    "device?sysparm_query=ORDERBYprice": (400, "unknown_field", "price"),
+    "device?sysparm_fields=price": (400, "no_fields", "sysparm_fields"),
+    "device?sysparm_count=exact&sysparm_fields=name": [{"name": "Lamp"}],
+}
+
+
+def test_a_dropped_column_is_gone(elsewhere: Any):  # B55
+    for asked, expected in GONE.items():
+        found = elsewhere(lambda: drop("device", "price"), *GONE).get(asked)
+        assert (failed(found) if isinstance(expected, tuple) else data(found)) == expected, asked
+        field("device", "price", "integer")
+
+
+def again(table: str, name: str, kind: str) -> Callable[[], None]:
+    def change() -> None:
+        drop(table, name)
+        field(table, name, kind, **({"to": "user"} if kind == "list" else {}))
+
+    return change
+
+
+def test_a_column_that_came_again_as_another_type(elsewhere: Any, lamp: str, bob: User):  # B55
+    asked = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
+             "device?sysparm_query=priceIN5,6", f"device/{lamp}"]  # fmt: skip
+    for kind in ("decimal", "datetime", "list", "json", "boolean", "integer"):
+        for path in asked:
+            again("device", "price", "integer")()
+            found = elsewhere(again("device", "price", kind), *asked).get(path)
+            load.forget()
+            fresh = api(bob).get(path)
+            assert fresh.status_code in (200, 400)
+            assert (found.status_code, found.content) == (fresh.status_code, fresh.content), (path, kind)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "datetime", "integer", "list"])
+def test_a_text_that_came_again_as_another_type(elsewhere: Any, lamp: str, kind: str):  # B55
+    for asked in ("device", f"device/{lamp}"):
+        again("device", "name", "string")()
+        assert data(elsewhere(again("device", "name", kind), asked).get(asked))[0]["name"] is None
+
+
+def test_a_new_table_and_one_that_is_gone(elsewhere: Any):  # B55
+    def make() -> None:
+        table("desk")
+        field("desk", "name")
+        rule("read", "desk")
+
+    caller = elsewhere(make, "desk")
+    assert data(caller.get("desk")) == []
+    caller = elsewhere(lambda: Table.objects.get(name="desk").delete(), "desk")
+    assert failed(caller.get("desk")) == (404, "table_not_found", None)
+
+
+def test_a_column_that_is_referred_to_is_dropped_on_the_way(elsewhere: Any, lamp: str):  # B55
+    table("holder")
+    field("holder", "at", to="device")
+    rule("read", "holder")
+    record("holder", at=lamp)
+    asked = "holder?sysparm_fields=at,at.name&sysparm_display_value=1&sysparm_exclude_reference_link=1"
+    assert data(elsewhere(lambda: None, asked).get(asked)) == [{"at": "Lamp", "at.name": "Lamp"}]
+    assert data(elsewhere(lambda: drop("device", "name"), asked).get(asked)) == [{"at": None}]
+
+
+def test_a_changed_rule_is_in_force(elsewhere: Any, lamp: str):  # B56
+    first = Rule.objects.get(table__name="device")
+
+    def change(**values: Any) -> Callable[[], None]:
+        def change() -> None:
+            for name, value in values.items():
+                setattr(first, name, value)
+            first.save()
+
+        return change
+
+    assert data(elsewhere(change(condition="price>5")).get("device")) == []
+    assert failed(elsewhere(change(condition="price>5")).get(f"device/{lamp}"))[:2] == (404, "record_not_found")
+    assert len(data(elsewhere(change(condition=""), f"device/{lamp}").get("device"))) == 1
+    assert failed(elsewhere(change(active=False)).get("device")) == (404, "table_not_found", None)
+    assert len(data(elsewhere(change(active=True)).get(f"device/{lamp}"))) == 1
+    assert failed(elsewhere(lambda: first.delete()).get(f"device/{lamp}"))[:2] == (404, "table_not_found")
+
+
+def test_a_rule_that_opens_what_was_there_but_closed_is_in_force(elsewhere: Any, lamp: str):  # B56
+    Rule.objects.all().filter(table__name="device").delete()
+    rule("create", "device")
+    caller = elsewhere(lambda: rule("read", "device"))
+    assert column(caller.get("device"), "name") == ["Lamp"]
+
+
+def test_a_column_s_rule_is_in_force(elsewhere: Any, lamp: str):  # B56
+    caller = elsewhere(lambda: rule("read", "device", "price", roles=["other"]), "device?sysparm_query=price=5")
+    assert failed(caller.get("device", query="price=5")) == (400, "unknown_field", "price")
+    caller = elsewhere(lambda: Rule.objects.filter(column_name="price").delete(), "device?sysparm_query=price=5")
+    assert column(caller.get("device", query="price=5"), "price") == [5]
+
+
+def test_a_rule_whose_column_is_dropped_holds_no_more(elsewhere: Any, lamp: str):  # B74
+    field("device", "is_open", "boolean")
+    Rule.objects.filter(table__name="device").delete()
+    rule("read", "device", condition="is_open=true^ORnameANYTHING")
+    assert column(elsewhere(lambda: None).get("device"), "name") == ["Lamp"]
+    caller = elsewhere(lambda: drop("device", "is_open"))
+    assert failed(caller.get("device")) == (404, "table_not_found", None)
+
+
+def test_a_cursor_outlives_a_change(elsewhere: Any, lamp: str):  # B55
+    for price in (6, 7):
+        record("device", name="More", price=price)
+    caller = elsewhere(lambda: None)
+    path = f"device?{caller.get('device', query='ORDERBYprice', limit=1)['Link'].partition('?')[2].partition('>')[0]}"
+    assert column(elsewhere(lambda: field("device", "colour")).get(path), "price") == [6]
+
+    def retype() -> None:
+        drop("device", "price")
+        field("device", "price", "datetime")
+
+    assert elsewhere(retype).get(path).status_code in (200, 400)
+    assert elsewhere(lambda: drop("device", "price")).get(path).status_code == 400
+
+
+def test_views_and_choices_are_in_force(elsewhere: Any, lamp: str):
+    caller = elsewhere(lambda: view("device", "short", "name"), "device?sysparm_view=short")
+    assert data(caller.get("device", view="short")) == [{"name": "Lamp"}]
+    caller = elsewhere(lambda: View.objects.get(name="short").delete())
+    assert failed(caller.get("device", view="short")) == (400, "invalid_parameter", "sysparm_view")
+
+    state = field("device", "state", choices={"1": "New"})
+    made = record("device", state="1")
+    caller = elsewhere(lambda: Choice.objects.get(column=state).delete(), f"device/{made}?sysparm_display_value=1")
+    assert data(caller.get(f"device/{made}", fields="state", display_value=1)) == [{"state": "1"}]
+
+
+def test_what_was_rolled_back_is_not_in_force(elsewhere: Any, lamp: str):
+    from django.db import transaction
+
+    def change() -> None:
+        with transaction.atomic():
+            rule("read", "device", "price", roles=["other"])
+            drop("device", "name")
+            transaction.set_rollback(True)
+
+    assert data(elsewhere(change).get("device", fields="name,price")) == [{"name": "Lamp", "price": 5}]

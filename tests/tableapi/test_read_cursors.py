@@ -1,0 +1,139 @@
+"""Cursors: the pages put together are the list, and a cursor serves nothing else."""
+
+import base64
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from accounts.models import User
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, followed, next_of, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+# Values in their order, each twice or more; None where there is none.
+SORTED: dict[str, list[Any]] = {
+    "string": ["", None, "a", "A", "b", "B", "ä", "Ä", "z%"],
+    "text": ["", None, "a", "A", "b", "it's"],
+    "wysiwyg": [None, "<p>b</p>", "<b>B</b>", "<p>a</p>"],
+    "integer": [-5, -5, 0, 3, 3, 2**63 - 1, None, None],
+    "decimal": ["-0.5", "-0.50", "1e-20", "3", "12345678901234567890.1", None, None],
+    "boolean": [True, False, True, False, None, None],
+    "datetime": [
+        "2024-05-19 00:00:00.1+00",
+        "2024-05-19 00:00:00.2+00",
+        "2024-05-19 00:00:00.1+00",
+        "1999-01-01 00:00:00+00",
+        None,
+        None,
+    ],
+    "date": ["2024-05-19", "2024-05-19", "0001-01-01", "9999-12-31", None, None],
+    "choice": ["b", "B", "a", "a", None, None],
+    "reference": ["1", "1", "2", None, None],
+}
+
+
+@pytest.mark.parametrize("kind", SORTED)
+def test_pages_by_cursor_put_together_are_the_whole_list(kind: str, alice: User, bob: User):
+    """Up and down, with ties and empty values, by one key, by two, and through a reference."""
+    table("thing")
+    about: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
+    field("thing", "it", kind, **about, **({"to": "user"} if kind == "reference" else {}))
+    field("thing", "rank", "integer", is_indexed=True)
+    field("thing", "parent", to="thing")
+    open_table("thing")
+    parent = None
+    users = {"1": alice.pk, "2": bob.pk} if kind == "reference" else {}
+    for number, value in enumerate(SORTED[kind]):
+        value = users.get(value, value)
+        parent = record("thing", it=value, rank=number % 2 or None, parent=parent)
+    caller = api(bob, by="key")
+    everything = set(column(caller.get("thing", fields="sys_id"), "sys_id"))
+    assert len(everything) == len(SORTED[kind])
+
+    for query in (
+        "ORDERBYit",
+        "ORDERBYDESCit",
+        "ORDERBYrank^ORDERBYDESCit",
+        "ORDERBYDESCrank^ORDERBYit",
+        "ORDERBYparent.it",
+        "rankISNOTEMPTY^ORrankISEMPTY^ORDERBYDESCparent.it",
+    ):
+        whole = column(caller.get("thing", query=query, fields="sys_id", limit=100), "sys_id")
+        assert set(whole) == everything, query
+        assert list(followed(caller, "thing", "sys_id", query=query, fields="sys_id", limit=1)) == whole, query
+    up = column(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
+    assert column(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == up[::-1]
+    # "empty last ascending"
+    shown = [each["it"] for each in data(caller.get("thing", query="ORDERBYit", fields="it"))]
+    count = sum(value not in (None, "") for value in SORTED[kind])
+    assert all(value is not None for value in shown[:count]) and shown[count:] == [None] * (len(shown) - count)
+
+
+class TestCursors:
+    def test_by_id_alone(self, notes: list[str], bob: User):
+        assert list(followed(api(bob), "note", "sys_id", limit=4)) == notes
+        assert list(followed(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
+
+    def test_what_comes_and_goes_meanwhile_moves_nothing(self, notes: list[str], bob: User):
+        first = api(bob).get("note", limit=10)
+        ask("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
+        record("note", sys_id="0", name="early")
+        assert column(api(bob).get(next_of(first).removeprefix("http://testserver")), "sys_id") == notes[10:20]
+
+    def test_the_size_of_the_page_and_its_looks_may_change(self, notes: list[str], bob: User):
+        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
+        answer = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
+        assert column(answer, "sys_id") == notes[10:13]
+
+    def test_a_cursor_belongs_to_its_list_and_its_caller(self, notes: list[str], bob: User, alice: User):
+        table("other")
+        field("other", "name")
+        rule("read", "other")
+        asked = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
+        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", **asked))).query)["sysparm_cursor"][0]
+
+        assert len(data(api(bob).get("note", **asked, cursor=cursor))) == 5
+        refused = [
+            api(alice).get("note", **asked, cursor=cursor),
+            api(bob).get("other", **asked, cursor=cursor),
+            api(bob).get("note", **{**asked, "query": "ORDERBYDESCname"}, cursor=cursor),
+            api(bob).get("note", **{**asked, "query": "name!=x^ORDERBYname"}, cursor=cursor),
+            api(bob).get("note", **{**asked, "fields": "name"}, cursor=cursor),
+            api(bob).get("note", cursor=cursor),
+        ]
+        for given in (
+            cursor[:-1],
+            cursor[1:],
+            cursor + "A",
+            cursor.swapcase(),
+            "A" * 40,
+            "x",
+            "=",
+            "é",
+            "A" * 5000,
+            " ",
+            "{}",
+            f"{cursor[:-4]}AAAA",
+        ):
+            refused.append(api(bob).get("note", **asked, cursor=given))
+        assert {failed(answer) for answer in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
+        assert len({answer.content for answer in refused}) == 1
+
+    def test_a_cursor_says_nothing_to_who_holds_it(self, notes: list[str], bob: User):
+        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", query="ORDERBYname", limit=5))).query)[
+            "sysparm_cursor"
+        ][0]
+        assert b"n04" not in base64.urlsafe_b64decode(cursor + "==")
+        assert next_of(api(bob).get("note", limit=5)) == next_of(api(bob).get("note", limit=5))
+
+    def test_a_cursor_and_a_page_are_not_sent_together(self, notes: list[str], bob: User):
+        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=5))).query)["sysparm_cursor"][0]
+        assert failed(api(bob).get("note", limit=5, cursor=cursor, page=2)) == (
+            400,
+            "invalid_parameter",
+            "sysparm_cursor",
+        )
+        assert len(data(api(bob).get("note", limit=5, cursor=cursor, page=1))) == 5

@@ -1,0 +1,181 @@
+"""Which fields an answer has: sysparm_fields, sysparm_view, and where the two meet."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table, view
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lamp(db: Any) -> str:
+    """A lamp of a maker of a country; the price is only for buyers."""
+    table("country")
+    field("country", "name")
+    table("maker")
+    field("maker", "name", is_display=True)
+    field("maker", "country", to="country")
+    table("device")
+    field("device", "name", is_display=True)
+    field("device", "price", "integer")
+    field("device", "maker", to="maker")
+    for name in ("country", "maker", "device"):
+        open_table(name)
+    rule("read", "device", "price", roles=["buyer"])
+    home = record("country", name="Finland")
+    return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=home))
+
+
+def one(caller: User, lamp: str, **asked: Any) -> Any:
+    """The same for the record alone and in its list."""
+    single, many = (api(caller).get(path, **asked) for path in (f"device/{lamp}", "device"))
+    assert single.get("X-Ignored-Fields") == many.get("X-Ignored-Fields")
+    assert single.status_code == many.status_code
+    assert single.content == many.content
+    return single
+
+
+class TestFields:
+    def test_only_what_is_asked_for_in_that_order(self, lamp: str, bob: User):
+        answer = one(bob, lamp, fields="name,sys_id, sys_version ,name")
+        assert list(data(answer)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
+        assert "X-Ignored-Fields" not in answer
+
+    def test_a_path_is_followed_and_its_key_is_the_path_as_sent(self, lamp: str, bob: User):
+        answer = one(bob, lamp, fields="maker.country.name,maker.name")
+        assert data(answer) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
+
+    def test_a_path_can_end_at_a_reference(self, lamp: str, bob: User):
+        (found,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
+        assert found == {"maker.country": "Finland"}
+        (found,) = data(one(bob, lamp, fields="maker.country"))
+        shown = found["maker.country"]
+        assert shown["link"] == f"http://testserver/rest/v1/table/country/{shown['value']}"
+
+    def test_an_empty_reference_leads_to_nulls(self, lamp: str, bob: User):
+        other = record("device", name="Stone")
+        answer = api(bob).get(f"device/{other}", fields="maker,maker.name,maker.country,maker.country.name")
+        assert data(answer) == [{"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}]
+
+    def test_a_dangling_reference_shows_its_id_and_leads_to_nulls(self, lamp: str, bob: User):
+        # The columns of the server keep an id when the user goes.
+        from tests.tableapi.designs import ask
+
+        ask("UPDATE records.device SET sys_created_by = '179999999900000001'")
+        answer = api(bob).get(
+            f"device/{lamp}",
+            fields="sys_created_by,sys_created_by.login",
+            display_value="all",
+            exclude_reference_link=1,
+        )
+        assert data(answer) == [
+            {
+                "sys_created_by": {"value": "179999999900000001", "display_value": None},
+                "sys_created_by.login": {"value": None, "display_value": None},
+            }
+        ]
+
+    def test_unknown_and_unreadable_names_are_left_out_alike(self, lamp: str, bob: User):  # B07
+        answer = one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
+        assert data(answer) == [{"name": "Lamp"}]
+        assert answer["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
+        assert "price" not in data(one(bob, lamp))[0]
+
+    def test_a_column_that_may_be_read_is_there(self, lamp: str, alice: User):
+        answer = one(alice, lamp, fields="name,price")
+        assert data(answer) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in answer
+
+    @pytest.mark.parametrize(
+        "fields", ["price", "nothing", "price,nothing", "maker.nothing", "A", "1", "sys_id.x", "é"]
+    )
+    def test_without_any_known_name_there_is_no_answer(self, lamp: str, bob: User, fields: str):  # B08
+        answer = one(bob, lamp, fields=fields)
+        assert failed(answer) == (400, "no_fields", "sysparm_fields")
+        assert answer.content == one(bob, lamp, fields="surely_not").content
+
+    def test_the_header_holds_only_what_can_be_a_name(self, lamp: str, bob: User):
+        answer = one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
+        assert data(answer) == [{"name": "Lamp"}]
+        assert answer["X-Ignored-Fields"] == "good_1.x"
+        assert "Set-Cookie" not in answer
+
+    def test_the_header_names_twenty(self, lamp: str, bob: User):
+        names = [f"x{number}" for number in range(30)]
+        assert one(bob, lamp, fields=",".join(["name", *names]))["X-Ignored-Fields"] == ",".join(names[:20])
+
+    def test_a_path_of_more_than_five_hops_is_not_there(self, lamp: str, bob: User):  # B42
+        field("device", "next", to="device")
+        deep = "next." * 5 + "name"
+        answer = one(bob, lamp, fields=f"name,{deep},next.{deep}")
+        assert data(answer) == [{"name": "Lamp", deep: None}]
+        assert answer["X-Ignored-Fields"] == f"next.{deep}"
+
+    def test_at_most_twelve_references_are_joined(self, lamp: str, bob: User):  # B42
+        for number in range(13):
+            field("device", f"r{number}", to="device")
+        paths = [f"r{number}.name" for number in range(13)]
+        assert len(data(one(bob, lamp, fields=",".join(paths[:12])))[0]) == 12
+        assert failed(one(bob, lamp, fields=",".join(paths)))[:2] == (400, "invalid_query")
+        # Two paths over one reference need one join.
+        assert data(one(bob, lamp, fields=",".join([*paths[:12], "r1.price", "r1.sys_id"])))
+        for query in ("PATHISEMPTY", "nameSAMEASPATH", "nameISEMPTY^ORDERBYPATH"):
+            query = "^".join(query.replace("PATH", path) for path in paths)
+            assert failed(api(bob).get("device", query=query))[:2] == (400, "invalid_query"), query
+        assert len(data(api(bob).get("device", query="^".join(f"{path}ISEMPTY" for path in paths[:12])))) == 1
+
+    def test_a_name_longer_than_the_database_s_is_kept_whole(self, lamp: str, bob: User):
+        name = "n" * 63
+        field("maker", name)
+        field("device", "next", to="device")
+        paths = [f"next.maker.{name}", f"maker.{name}", "name"]
+        (found,) = data(one(bob, lamp, fields=",".join(paths)))
+        assert found == {paths[0]: None, paths[1]: None, "name": "Lamp"}
+
+    def test_five_hundred_fields_are_enough(self, lamp: str, bob: User):
+        names = [f"x{number}" for number in range(500)]
+        assert failed(one(bob, lamp, fields=",".join(["name", *names]))) == (400, "invalid_parameter", "sysparm_fields")
+        assert data(one(bob, lamp, fields=",".join(["name", *names[:499]]))) == [{"name": "Lamp"}]
+
+
+class TestViews:
+    def test_a_view_names_the_fields(self, lamp: str, bob: User):
+        view("device", "short", "maker.name", "name")
+        assert list(data(one(bob, lamp, view="short"))[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
+
+    def test_fields_choose_among_those_of_the_view(self, lamp: str, bob: User):
+        view("device", "short", "name", "maker.name", "sys_id")
+        answer = one(bob, lamp, view="short", fields="maker.name,sys_version,name")
+        assert list(data(answer)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
+
+    def test_fields_that_are_all_absent_from_the_view_get_no_answer(self, lamp: str, bob: User):
+        view("device", "short", "name")
+        assert failed(one(bob, lamp, view="short", fields="sys_id,sys_version")) == (400, "no_fields", "sysparm_fields")
+
+    def test_columns_that_may_not_be_read_are_dropped_from_a_view(self, lamp: str, alice: User, bob: User):  # B09
+        view("device", "prices", "name", "price", "nothing")
+        answer = one(bob, lamp, view="prices")
+        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
+        assert data(one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
+
+    def test_a_view_of_nothing_readable_is_not_all_columns(self, lamp: str, bob: User):  # B09
+        view("device", "prices", "price")
+        view("device", "empty")
+        for name in ("prices", "empty"):
+            assert failed(one(bob, lamp, view=name)) == (400, "no_fields", "sysparm_fields")
+            assert failed(one(bob, lamp, view=name, fields="name")) == (400, "no_fields", "sysparm_fields")
+
+    def test_an_unknown_view_is_refused(self, lamp: str, bob: User):
+        view("maker", "short", "name")
+        for name in ("short", "Short", "'", "é", "a b"):
+            assert failed(one(bob, lamp, view=name)) == (400, "invalid_parameter", "sysparm_view")
+
+    def test_a_child_has_its_parent_s_views_until_it_has_its_own(self, lamp: str, bob: User):
+        table("laptop", parent="device")
+        view("device", "short", "name")
+        own = record("laptop", name="Slim")
+        assert data(api(bob).get(f"laptop/{own}", view="short")) == [{"name": "Slim"}]
+        view("laptop", "short", "sys_id")
+        assert data(api(bob).get(f"laptop/{own}", view="short")) == [{"sys_id": own}]

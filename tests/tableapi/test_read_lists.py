@@ -1,0 +1,118 @@
+"""Lists: pages, links, counts, and what parameters may be."""
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from accounts.models import User
+from tests.tableapi.world import api, column, data, failed, next_of
+
+pytestmark = pytest.mark.django_db
+
+
+class TestPages:
+    def test_twenty_records_unless_asked_otherwise(self, notes: list[str], bob: User):
+        answer = api(bob).get("note")
+        assert column(answer, "sys_id") == notes[:20]
+        assert "X-Total-Count" not in answer
+
+    def test_a_page_is_the_records_from_one_to_the_other(self, notes: list[str], bob: User):
+        for limit, page, expected in (
+            (7, 1, notes[:7]),
+            (7, 3, notes[14:21]),
+            (7, 4, notes[21:]),
+            (7, 5, []),
+            (25, 1, notes),
+        ):
+            answer = api(bob).get("note", limit=limit, page=page)
+            assert column(answer, "sys_id") == expected
+            assert ("Link" in answer) is (limit * page < 25)
+
+    @pytest.mark.parametrize("name", ["limit", "page"])
+    def test_a_number_that_is_none_is_refused(self, notes: list[str], bob: User, name: str):  # B39 B40
+        for given in ("0", "-1", "1e3", "", " ", "1.5", "x", "+1", "1_0", "٣", "0x1", "9" * 400, "1000000000000"):
+            answer = api(bob).get("note", **{name: given})
+            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}"), given
+
+    def test_the_most_there_can_be(self, notes: list[str], bob: User):  # B39 B40
+        assert len(data(api(bob).get("note", limit=10_000))) == 25
+        assert failed(api(bob).get("note", limit=10_001)) == (400, "invalid_parameter", "sysparm_limit")
+        assert data(api(bob).get("note", limit=10_000, page=100)) == []
+        deep = api(bob).get("note", limit=10_000, page=101)
+        assert failed(deep) == (400, "invalid_parameter", "sysparm_page")
+        assert "cursor" in deep.json()["errors"][0]["message"]
+        assert data(api(bob).get("note", limit=1, page=1_000_000)) == []
+        assert failed(api(bob).get("note", limit=1, page=1_000_001))[0] == 400
+
+    def test_the_link_keeps_what_was_asked(self, notes: list[str], bob: User):
+        answer = api(bob).get(
+            "note?lang=de&sysparm_page=2", limit=5, query="name!=x^ORDERBYDESCname", fields="name,sys_id"
+        )
+        query = parse_qs(urlsplit(next_of(answer)).query)
+        assert query.pop("sysparm_cursor")
+        assert query == {"lang": ["de"], "sysparm_limit": ["5"], "sysparm_query": ["name!=x^ORDERBYDESCname"],
+                         "sysparm_fields": ["name,sys_id"]}  # fmt: skip
+        follow = api(bob).get(next_of(answer).removeprefix("http://testserver"))
+        assert column(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
+
+    def test_the_link_begins_with_the_service_s_address(self, notes: list[str], bob: User, settings: Any):
+        settings.BASE_URL = "https://desk.example.com"
+        assert next_of(api(bob).get("note")).startswith("https://desk.example.com/rest/v1/table/note?")
+
+
+class TestCounts:
+    @pytest.mark.parametrize("kind", ["exact", "estimated"])
+    def test_how_many_there_are(self, notes: list[str], bob: User, kind: str):
+        assert api(bob).get("note", count=kind, limit=2)["X-Total-Count"] == "25"
+        assert api(bob).get("note", count=kind, limit=2, page=99)["X-Total-Count"] == "25"
+        assert api(bob).get("note", count=kind, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
+
+    def test_other_ways_to_count_are_refused(self, notes: list[str], bob: User):
+        for given in ("1", "Exact", "all"):
+            assert failed(api(bob).get("note", count=given)) == (400, "invalid_parameter", "sysparm_count")
+
+    def test_the_count_goes_with_a_cursor_too(self, notes: list[str], bob: User):
+        first = api(bob).get("note", count="exact", limit=20)
+        follow = api(bob).get(next_of(first).removeprefix("http://testserver"))
+        assert len(data(follow)) == 5 and follow["X-Total-Count"] == "25"
+
+
+class TestParameters:
+    def test_ones_that_nobody_knows_are_ignored(self, notes: list[str], bob: User):
+        odd = "sysparm_suppress_pagination_header=1&x=1&x=2&sysparm_=&SYSPARM_LIMIT=1&limit=1&%00=1"
+        assert api(bob).get(f"note?{odd}").content == api(bob).get("note").content
+        assert api(bob).get(f"note/{notes[0]}?{odd}").content == api(bob).get(f"note/{notes[0]}").content
+
+    def test_of_lists_mean_nothing_to_one_record(self, notes: list[str], bob: User):
+        asked = {"limit": "x", "page": 0, "query": "nothing=1", "cursor": "x", "count": "x"}
+        assert api(bob).get(f"note/{notes[0]}", **asked).content == api(bob).get(f"note/{notes[0]}").content
+
+    @pytest.mark.parametrize(
+        "name",
+        ["limit", "page", "query", "fields", "view", "cursor", "count", "display_value", "exclude_reference_link"],
+    )
+    def test_one_that_stands_twice_is_refused(self, notes: list[str], bob: User, name: str):
+        answer = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
+        assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+
+    @pytest.mark.parametrize("name", ["display_value", "exclude_reference_link"])
+    def test_a_switch_is_on_or_off(self, notes: list[str], bob: User, name: str):
+        for path in ("note", f"note/{notes[0]}"):
+            on, off = (api(bob).get(path, **{name: given}).content for given in (1, 0))
+            assert on != off
+            assert all(api(bob).get(path, **{name: given}).content == on for given in ("true", "True"))
+            assert all(api(bob).get(path, **{name: given}).content == off for given in ("false", "False", ""))
+            for given in ("2", "yes", "on", "ALL", "1 ", "null"):
+                assert failed(api(bob).get(path, **{name: given})) == (400, "invalid_parameter", f"sysparm_{name}")
+
+    def test_what_no_text_may_hold_is_refused(self, notes: list[str], bob: User):  # B35
+        for name in ("query", "fields", "view", "cursor"):
+            answer = api(bob).get(f"note?sysparm_{name}=name%00")
+            assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
+        assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "not UTF-8: read as �"
+
+    def test_a_read_for_the_replica_is_answered_without_one(self, notes: list[str], bob: User):
+        whole = api(bob).get("note").content
+        for given in ("replica", "primary", "anything", ""):
+            assert api(bob).get("note", query_category=given).content == whole

@@ -1,0 +1,206 @@
+"""GET of one record: what it answers, to whom, and how little it says about what is not there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tests.tableapi.world import Api, api, data, failed, field, grant, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lamp(db: Any) -> str:
+    table("device")
+    field("device", "name", is_display=True)
+    field("device", "price", "integer")
+    rule("read", "device", condition="price<100")
+    return record("device", name="Lamp", price=5)
+
+
+def same_bytes(answers: list[Any]) -> bytes:
+    (found,) = {(answer.status_code, answer.content, answer.get("WWW-Authenticate")) for answer in answers}
+    return found[1]
+
+
+def test_a_record_is_a_list_of_one_with_every_column(lamp: str, bob: User):
+    answer = api(bob).get(f"device/{lamp}")
+
+    assert answer["Content-Type"] == "application/json"
+    (found,) = data(answer)
+    assert list(found) == ["sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by",
+                           "sys_version", "sys_db_table_id", "name", "price"]  # fmt: skip
+    assert (found["sys_id"], found["name"], found["price"], found["sys_version"]) == (lamp, "Lamp", 5, 0)
+
+
+@pytest.mark.parametrize("by", ["password", "key"])
+def test_password_and_key_read_alike(lamp: str, bob: User, by: str):
+    assert data(api(bob, by=by).get(f"device/{lamp}", fields="name")) == [{"name": "Lamp"}]
+
+
+def test_nobody_reads_nothing(lamp: str, bob: User):
+    wrong = Api({"Authorization": "Basic Ym9iOndyb25n"})
+    answers = [caller.get(path) for caller in (api(None), wrong)
+               for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
+
+    assert {failed(answer) for answer in answers} == {(401, "unauthenticated", None)}
+    same_bytes(answers)
+
+
+def test_a_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
+    assert as_alice.get("/api/me").status_code == 200
+    for path in (f"/rest/v1/table/device/{lamp}", "/rest/v1/table/device"):
+        assert failed(as_alice.get(path)) == (401, "unauthenticated", None)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["1" * 18, "1" * 33, "-1", "1_000", "%2012", "+5", "%D9%A3", "%C2%B2", "12%0A", "12%20", "X", "1e5", "%27", "1.0",
+     "0x1", "null", "a" * 5000, "%F0%9F%92%A1"],
+)  # fmt: skip
+def test_any_text_that_is_no_id_of_a_record_gets_the_same_404(lamp: str, bob: User, bad: str):  # B36
+    answers = [api(bob).get(f"device/{path}") for path in (bad, "179999999900000001")]
+
+    assert failed(answers[0]) == (404, "record_not_found", None)
+    same_bytes(answers)
+
+
+def test_a_record_that_may_not_be_read_is_like_a_missing_one(lamp: str, bob: User):  # B21
+    dear = record("device", name="Chandelier", price=100)
+
+    assert data(api(bob).get(f"device/{lamp}"))
+    hidden, missing = api(bob).get(f"device/{dear}"), api(bob).get("device/179999999900000001")
+    assert failed(hidden) == (404, "record_not_found", None)
+    assert same_bytes([hidden, missing])
+    assert hidden.headers.keys() == missing.headers.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nothing", "Device", "DEVICE", 'device"', "device'", "records.device", "public.user", "pg_catalog.pg_user",
+     "pg_user", "device;--", "x" * 64, "x" * 5000, "%D0%B4", "accounts_access_key", "tableapi_state",
+     "tableapi_idempotent_answer", "django_session", "%20device", "device%0A", "sys_id", "*", "__class__"],
+)  # fmt: skip
+def test_any_text_that_is_no_table_gets_the_same_404(lamp: str, alice: User, bob: User, name: str):  # B37
+    for who in (alice, bob):
+        lists, one = api(who).get(name), api(who).get(f"{name}/{lamp}")
+        assert failed(lists) == (404, "table_not_found", None)
+        assert same_bytes([lists, one, api(who).get("surely_not_there")])
+
+
+@pytest.mark.parametrize("path", ["device%00", "device/%00", "%00/1", "device/1%00"])
+def test_a_nul_in_the_path_is_a_404(lamp: str, alice: User, path: str):  # B37
+    assert failed(api(alice).get(path))[0] == 404
+
+
+def test_a_table_without_rules_for_the_caller_is_like_a_missing_one(lamp: str, bob: User):  # B75
+    table("vault")
+    field("vault", "name")
+    inside = record("vault", name="Gold")
+    rule("read", "vault", roles=["keeper"])
+    table("attic")
+
+    hidden = [api(bob).get(path) for path in ("vault", f"vault/{inside}", "attic", "nothing", "nothing/1")]
+    assert failed(hidden[0]) == (404, "table_not_found", None)
+    same_bytes(hidden)
+    grant(bob, "keeper")
+    assert data(api(bob).get(f"vault/{inside}", fields="name")) == [{"name": "Gold"}]
+    assert failed(api(bob).get("attic"))[0] == 404
+
+
+def test_a_table_is_there_for_whoever_may_do_anything_with_it(lamp: str, bob: User):
+    table("inbox")
+    field("inbox", "text")
+    letter = record("inbox", text="Hello")
+    rule("create", "inbox")
+
+    assert data(api(bob).get("inbox", count="exact")) == []
+    assert api(bob).get("inbox", count="exact")["X-Total-Count"] == "0"
+    assert failed(api(bob).get(f"inbox/{letter}")) == (404, "record_not_found", None)
+
+
+def test_a_slash_at_the_end_changes_nothing(lamp: str, bob: User):
+    for path in ("device", f"device/{lamp}", "nothing", "device/1"):
+        plain, slashed = api(bob).get(path), api(bob).get(f"{path}/")
+        assert (plain.status_code, plain.content) == (slashed.status_code, slashed.content)
+
+
+def test_head_says_all_but_the_body(lamp: str, bob: User):  # B66
+    for path in (f"device/{lamp}", "device?sysparm_limit=1&sysparm_count=exact", "device/1", "nothing"):
+        got, head = api(bob).get(path), api(bob).head(path)
+        assert head.content == b""
+        assert head.status_code == got.status_code
+        for name in ("ETag", "Content-Type", "X-Total-Count", "Content-Length", "Link"):
+            assert head.get(name) == got.get(name), (path, name)
+
+
+def test_the_address_of_a_link_is_the_service_s_own(lamp: str, bob: User, settings: Any):
+    shown: Callable[[], str] = lambda: data(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
+    path = f"/rest/v1/table/sys_db_table/{data(api(bob).get(f'device/{lamp}'))[0]['sys_db_table_id']['value']}"
+
+    settings.BASE_URL = ""
+    assert shown() == f"http://testserver{path}"
+    settings.BASE_URL = "https://desk.example.com"
+    assert shown() == f"https://desk.example.com{path}"
+
+
+class TestETag:
+    def test_who_has_the_record_already_gets_no_body(self, lamp: str, bob: User):
+        first = api(bob).get(f"device/{lamp}")
+        tag = first["ETag"]
+
+        assert tag.startswith('"0-')
+        for given in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+            again = api(bob).get(f"device/{lamp}", headers={"If-None-Match": given})
+            assert (again.status_code, again.content, again["ETag"]) == (304, b"", tag)
+        for given in ('"x"', '"0-0"', tag.strip('"'), ""):
+            assert api(bob).get(f"device/{lamp}", headers={"If-None-Match": given}).content == first.content
+
+    def test_another_version_or_another_body_has_another_tag(self, lamp: str, alice: User, bob: User):
+        tags = [
+            api(bob).get(f"device/{lamp}", **asked)["ETag"] for asked in ({}, {"fields": "name"}, {"fields": "price"})
+        ]
+        assert len(set(tags)) == 3
+        data(api(alice).patch(f"device/{lamp}", {"price": 6}))
+        (changed,) = {api(bob).get(f"device/{lamp}", fields="name")["ETag"]}
+        assert changed.startswith('"1-') and changed.partition("-")[2] == tags[1].partition("-")[2]
+        assert data(api(bob).get(f"device/{lamp}", headers={"If-None-Match": tags[0]}))[0]["price"] == 6
+
+    def test_a_record_that_is_not_there_has_none(self, lamp: str, bob: User):
+        answer = api(bob).get("device/1", headers={"If-None-Match": "*"})
+        assert failed(answer)[0] == 404 and "ETag" not in answer
+
+
+class TestMethods:
+    @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "FROBNICATE"])
+    def test_other_methods_are_refused_without_a_word_on_the_table(self, lamp: str, alice: User, method: str):  # B66
+        for path in ("device", f"device/{lamp}"):
+            answer = api(alice).send(method, path)
+            assert failed(answer)[:2] == (405, "method_not_allowed")
+            assert b"name" not in answer.content and b"price" not in answer.content
+            assert "GET" in answer["Allow"]
+
+    @pytest.mark.parametrize("way", ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"])
+    def test_a_method_in_a_header_or_parameter_is_not_one(self, lamp: str, alice: User, way: str):  # B66
+        answer = api(alice).get(f"device/{lamp}?_method=DELETE", headers={way: "DELETE"})
+        assert data(answer)[0]["name"] == "Lamp"
+        assert data(api(alice).get(f"device/{lamp}"))
+
+    def test_a_browser_gets_json_too(self, lamp: str, alice: User):
+        for path in (
+            f"device/{lamp}",
+            "nothing",
+            "device?format=api",
+            "device?format=xml",
+            f"device/{lamp}?format=api",
+        ):
+            answer = api(alice).get(path, headers={"Accept": "text/html,application/xhtml+xml"})
+            assert answer["Content-Type"] == "application/json"
+            assert answer.status_code == (404 if path == "nothing" else 200)
+
+    def test_answers_are_not_stored_on_the_way(self, lamp: str, bob: User):
+        for path in (f"device/{lamp}", "device", "nothing"):
+            assert api(bob).get(path)["Cache-Control"] == "no-store"

@@ -1,0 +1,194 @@
+"""Queries: how conditions join, their order, what a bad one gets, value functions, and the limits of a request."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
+
+pytestmark = pytest.mark.django_db
+
+
+class TestQueries:
+    def names(self, caller: User, query: str) -> Any:
+        return column(api(caller).get("note", query=query, fields="name", limit=50), "name")
+
+    def test_or_binds_its_neighbours_and_new_query_all(self, notes: list[str], bob: User):
+        for query, found in (
+            ("name=n01^name=n02^ORname=n01", ["n01"]),
+            ("name=n01^rank=2^NQname=n03", ["n03"]),
+            ("(name=n01^rank=1)^OR(name=n02^rank=2)", ["n01", "n02"]),
+            ("name=n01^ORname=n02^rank=2", ["n02"]),
+            ("name=n01^EQ", ["n01"]),
+            ("rank=1^ORDERBYDESCname^name<n05", ["n04", "n01"]),
+            ("ORDERBYDESCname^name<n02", ["n01", "n00"]),
+        ):
+            assert self.names(bob, query) == found, query
+
+    def test_an_empty_query_is_every_record(self, notes: list[str], bob: User):
+        assert len(self.names(bob, "")) == len(self.names(bob, "^EQ")) == 25
+
+    def test_a_value_may_hold_anything(self, notes: list[str], bob: User):  # B46
+        for value in (
+            "a^b",
+            "a)b",
+            "it's; DROP TABLE x--",
+            "{x}",
+            "a=b",
+            "%(p0)s",
+            "%s",
+            "\\",
+            '"',
+            "a&b+c#",
+            "\u202e💡",
+        ):
+            made = record("note", name=value)
+            quoted = "{" + value.replace("}", "}}") + "}"
+            for query in (f"name={quoted}", f"nameLIKE{quoted}", f"nameSTARTSWITH{quoted}^ORDERBYname"):
+                assert column(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == made, query
+
+    @pytest.mark.parametrize(
+        ("query", "code", "position"),
+        [
+            ("nameISNT", "invalid_query", 4),
+            ("name", "invalid_query", 4),
+            ("=x", "invalid_query", 0),
+            ("^name=a", "invalid_query", 0),
+            ("name=a^", "invalid_query", 7),
+            ("name=a^^name=b", "invalid_query", 7),
+            ("(name=a", "invalid_query", 0),
+            ("name=a^nothing=1", "unknown_field", 7),
+            ("Name=a", "invalid_query", 0),
+            ("rank=x", "invalid_query", 5),
+            ("name=a^rank>1.5", "invalid_query", 12),
+            ("rankIN1,x", "invalid_query", 6),
+            ("rankBETWEEN1", "invalid_query", 11),
+            ("rank=99999999999999999999", "invalid_query", 5),
+            ("rank=1_0", "invalid_query", 5),
+            ("rank= 1", "invalid_query", 5),
+            ("sys_created_at>yesterday", "invalid_query", 15),
+            ("sys_created_at>2024-02-30", "invalid_query", 15),
+            ("nameVALCHANGES", "invalid_query", 4),
+            ("nameCHANGESTOx", "invalid_query", 4),
+            ("rankLIKE1", "invalid_query", 0),
+            ("nameIN", "invalid_query", 6),
+            ("nameLIKE", "invalid_query", 8),
+            ("name={a", "invalid_query", 5),
+            ("nameMATCHESx", "invalid_query", 4),
+            ("nameREGEXPx", "invalid_query", 4),
+            ("ORDERBYnothing", "unknown_field", 0),
+            ("rank=1^ORDERBYDESCnothing", "unknown_field", 6),
+            ("nameISEMPTYx", "invalid_query", 11),
+            ("name=javascript:alert(1)", "invalid_query", 5),
+            ("name=javascript:gs.eval(1)", "invalid_query", 5),
+            ("rank=javascript:gs.now()", "invalid_query", 5),
+            ("name=a)", None, None),
+            ("nameISEMPTY^(rank=1^ORDERBYname)", "invalid_query", None),
+        ],
+    )
+    def test_a_bad_query_is_refused_with_its_place(
+        self, notes: list[str], bob: User, query: str, code: str | None, position: int | None
+    ):  # B44 B45
+        answer = api(bob).get("note", query=query)
+        if code is None:
+            assert data(answer) == []
+            return
+        assert failed(answer)[:2] == (400, code)
+        (error,) = answer.json()["errors"]
+        assert error["field"] == (
+            query[error["position"] :].removeprefix("^").removeprefix("ORDERBY").removeprefix("DESC").partition("=")[0]
+            if code == "unknown_field"
+            else "sysparm_query"
+        )
+        assert position is None or error["position"] == position
+        for leak in ("SELECT", "records.", "psycopg", "rank", "sys_id"):
+            assert leak not in error["message"].replace(query, "") or leak in query
+
+    def test_lists_and_json_have_no_order(self, notes: list[str], bob: User):
+        field("note", "who", "list", to="user")
+        field("note", "more", "json")
+        for name in ("who", "more"):
+            assert failed(api(bob).get("note", query=f"ORDERBY{name}"))[:2] == (400, "invalid_query")
+
+    def test_empty_values_come_last_and_downwards_first(self, notes: list[str], bob: User):
+        up, down = (
+            column(api(bob).get("note", query=f"rank!=1^ORDERBY{way}rank", fields="rank", limit=50), "rank")
+            for way in ("", "DESC")
+        )
+        assert up == [2] * 8 + [None] * 9 and down == up[::-1]
+
+
+class TestValueFunctions:
+    def test_times_counted_from_now(self, db: Any, bob: User):
+        table("event")
+        field("event", "name")
+        field("event", "at", "datetime")
+        field("event", "day", "date")
+        open_table("event")
+        now = datetime.now(UTC)
+        for name, days in (("last year", -400), ("yesterday", -1), ("now", 0), ("tomorrow", 1)):
+            at = now + timedelta(days=days)
+            record("event", name=name, at=at, day=at.date())
+        for query, found in (
+            ("at>=javascript:gs.beginningOfToday()^at<=javascript:gs.endOfToday()", ["now"]),
+            ("day=javascript:gs.beginningOfToday()", ["now"]),
+            ("at>=javascript:gs.daysAgoStart(1)^at<=javascript:gs.daysAgoEnd(1)", ["yesterday"]),
+            ("at<javascript:gs.beginningOfYesterday()", ["last year"]),
+            ("(at>javascript:gs.now())", ["tomorrow"]),
+            ("at>javascript:gs.nowDateTime()", ["tomorrow"]),
+            ("at>javascript:gs.daysAgo(-2)", []),
+            ("atONx@javascript:gs.beginningOfTomorrow()@javascript:gs.endOfTomorrow()", ["tomorrow"]),
+            ("atBETWEENjavascript:gs.yearsAgo(2)@javascript:gs.monthsAgo(1)", ["last year"]),
+            ("atRELATIVEGT@day@ago@2^atRELATIVELT@hour@ago@1", ["yesterday"]),
+            ("atRELATIVEGE@hour@ahead@1", ["tomorrow"]),
+            ("atRELATIVEEE@day@ahead@1", ["tomorrow"]),
+            ("atRELATIVELE@year@ago@1", ["last year"]),
+            ("dayRELATIVEEE@day@ago@1", ["yesterday"]),
+        ):
+            assert column(api(bob).get("event", query=query, fields="name"), "name") == found, query
+
+    def test_the_caller(self, db: Any, bob: User, alice: User):
+        for caller in (bob, alice):
+            answer = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
+            assert data(answer) == [{"login": caller.login}]
+
+
+class TestLimits:
+    def test_the_query_string(self, notes: list[str], bob: User):  # B41
+        def asked(length: int) -> Any:
+            start = "sysparm_query=name!="
+            return api(bob).get(f"note?{start}{'x' * (length - len(start))}")
+
+        assert len(data(asked(16 * 1024))) == 20
+        assert failed(asked(16 * 1024 + 1)) == (414, "query_too_long", None)
+        assert failed(asked(1_000_000)) == (414, "query_too_long", None)
+
+    def test_conditions(self, notes: list[str], bob: User):  # B41
+        for joint in ("^", "^OR", "^NQ"):
+            assert len(data(api(bob).get("note", query=joint.join(["name!=x"] * 200)))) == 20
+            answer = api(bob).get("note", query=joint.join(["name!=x"] * 201))
+            assert failed(answer) == (400, "invalid_query", "sysparm_query")
+
+    @pytest.mark.parametrize("operator", ["IN", "NOT IN"])
+    def test_values_of_a_list(self, notes: list[str], bob: User, operator: str):  # B41
+        values = [str(number) for number in range(1, 1001)]
+        answer = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
+        assert answer["X-Total-Count"] == ("16" if operator == "IN" else "9")
+        answer = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
+        assert failed(answer) == (400, "invalid_query", "sysparm_query")
+
+    def test_hops(self, notes: list[str], bob: User):  # B42
+        field("note", "parent", to="note")
+        for query in ("PATH=x", "ORDERBYPATH", "nameSAMEASPATH"):
+            five, six = (query.replace("PATH", "parent." * hops + "name") for hops in (5, 6))
+            assert api(bob).get("note", query=five).status_code == 200
+            assert failed(api(bob).get("note", query=six))[:2] == (400, "invalid_query")
+        assert failed(api(bob).get("note", query="parent." * 50 + "name=x"))[:2] == (400, "invalid_query")
+
+    def test_sort_keys_and_parentheses(self, notes: list[str], bob: User):
+        assert data(api(bob).get("note", query="^".join(["ORDERBYname"] * 20)))
+        assert failed(api(bob).get("note", query="^".join(["ORDERBYname"] * 21)))[:2] == (400, "invalid_query")
+        assert data(api(bob).get("note", query="(" * 20 + "name=n01" + ")" * 20))
+        assert failed(api(bob).get("note", query="(" * 21 + "name=n01" + ")" * 21))[:2] == (400, "invalid_query")

@@ -1,0 +1,187 @@
+"""The product's own tables: what the shipped rules let people read, and what nobody ever reads."""
+
+from typing import Any
+
+import pytest
+
+from accounts import keys
+from accounts.models import Company, Group, User
+from tests.tableapi.world import api, column, data, failed, field, grant, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+class TestUsers:
+    def test_everybody_reads_login_and_name(self, alice: User, bob: User):
+        (found,) = data(api(bob).get("user", query="login=alice"))
+        assert found == {"sys_id": alice.pk, "login": "alice", "first_name": None, "last_name": None, "active": True}
+        assert data(api(bob).get(f"user/{alice.pk}")) == [found]
+
+    @pytest.mark.parametrize("name", ["email", "phone", "company", "sys_created_at", "sys_updated_by", "sys_version"])
+    def test_the_rest_is_for_administrators(self, alice: User, bob: User, name: str):  # B01
+        assert failed(api(bob).get("user", query=f"{name}ISNOTEMPTY")) == (400, "unknown_field", name)
+        assert failed(api(bob).get("user", fields=name)) == (400, "no_fields", "sysparm_fields")
+        assert list(data(api(alice).get("user", fields=name))[0]) == [name]
+
+    def test_a_rule_of_the_administrator_opens_more(self, alice: User, bob: User):
+        rule("read", "user", "email", condition="sys_idANYTHING^sys_id=javascript:gs.getUserID()")
+        assert column(api(bob).get("user", fields="login,email", query="ORDERBYlogin"), "email") == [
+            None,
+            "bob@example.com",
+        ]
+        assert column(api(bob).get("user", query="emailSTARTSWITHalice", fields="login"), "login") == []
+
+    @pytest.mark.parametrize("name", ["password", "is_staff", "is_superuser", "is_active", "digest"])
+    def test_secrets_and_what_is_django_s_are_for_nobody(self, alice: User, name: str):  # B28
+        caller = api(alice)
+        (found,) = data(caller.get(f"user/{alice.pk}"))
+        assert name not in found and alice.password not in str(found)
+        for query in (f"{name}=1", f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}STARTSWITHmd5", f"loginSAMEAS{name}",
+                      f"ORDERBY{name}", f"sys_created_by.{name}=1", f"ORDERBYDESCsys_updated_by.{name}"):  # fmt: skip
+            answer = caller.get("user", query=query)
+            assert failed(answer)[:2] == (400, "unknown_field"), query
+            unknown = caller.get("user", query=query.replace(name, "x" * len(name)))
+            assert answer.content.replace(name.encode(), b"x" * len(name)) == unknown.content
+        answer = caller.get("user", fields=f"login,{name},sys_created_by.{name}")
+        assert list(data(answer)[0]) == ["login"]
+
+    def test_no_word_of_a_password_is_found(self, alice: User):  # B28
+        assert failed(api(alice).get("user", query=f"sys_idARE{alice.password[:10]}"))[:2] == (400, "invalid_query")
+
+    def test_a_path_over_the_user_ends_at_the_same_walls(self, alice: User, bob: User):  # B04
+        table("device")
+        field("device", "owner", to="user")
+        open_table("device")
+        record("device", owner=alice.pk)
+        assert data(api(bob).get("device", fields="owner.login,owner.email,owner.password")) == [
+            {"owner.login": "alice"}
+        ]
+        assert failed(api(bob).get("device", query="owner.email=alice@example.com"))[:2] == (400, "unknown_field")
+        assert data(api(alice).get("device", query="owner.email=ALICE@example.com", fields="owner.email")) == [
+            {"owner.email": "alice@example.com"}
+        ]
+        assert failed(api(alice).get("device", query="owner.passwordISNOTEMPTY"))[:2] == (400, "unknown_field")
+        shown = data(api(bob).get("device", fields="owner", display_value=1, exclude_reference_link=1))
+        assert shown == [{"owner": "alice"}]
+
+
+class TestNames:
+    def test_of_groups_companies_and_services(self, bob: User, alice: User):
+        Group.objects.create(name="Helpers")
+        Company.objects.create(name="Acme")
+        record("service", name="Mail")
+        for name, called in (("sys_group", "Helpers"), ("company", "Acme"), ("service", "Mail")):
+            (found,) = data(api(bob).get(name))
+            assert found == {"sys_id": found["sys_id"], "name": called}
+            assert failed(api(bob).get(name, query="sys_created_atISNOTEMPTY"))[:2] == (400, "unknown_field")
+            assert "sys_created_at" in data(api(alice).get(name))[0]
+
+
+CLOSED = (
+    "sys_acl", "sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_ui_view_column", "sys_role",
+    "sys_user_role", "sys_user_group", "sys_property", "sys_deletion_log", "task", "sys_schedule", "sys_indication",
+)  # fmt: skip
+
+
+def test_everything_else_is_for_administrators(alice: User, bob: User):  # B27 B75
+    missing = api(bob).get("nothing")
+    for name in CLOSED:
+        hidden = api(bob).get(name)
+        assert (hidden.status_code, hidden.content) == (missing.status_code, missing.content), name
+        assert api(alice).get(name, limit=1, count="exact").status_code == 200, name
+
+
+def test_other_tables_of_the_database_are_for_nobody(alice: User):  # B37 B62
+    for name in (
+        "accounts_access_key",
+        "access_key",
+        "django_session",
+        "auth_user",
+        "django_admin_log",
+        "tableapi_state",
+        "historicaluser",
+        "accounts_historicaluser",
+        "oidc_setting_secret",
+        "django_migrations",
+    ):
+        assert failed(api(alice).get(name)) == (404, "table_not_found", None), name
+
+
+def test_the_catalogue_is_read_like_any_table(alice: User):
+    found = data(
+        api(alice).get("sys_db_column", query="table.name=user^name=email", fields="name,table.name,type,is_unique")
+    )
+    assert found == [{"name": "email", "table.name": "user", "type": "string", "is_unique": False}]
+    names = column(api(alice).get("sys_db_table", fields="name", limit=100), "name")
+    assert set(CLOSED) | {"user", "company", "service"} <= set(names)
+    (rules,) = data(
+        api(alice).get(
+            "sys_acl", query="table.name=company^column_name=*", fields="operation,roles", exclude_reference_link=1
+        )
+    )
+    assert rules["operation"] == "read" and len(rules["roles"]) == 1
+
+
+class TestDeletionLog:
+    @pytest.fixture
+    def gone(self, alice: User, bob: User) -> None:
+        table("device")
+        field("device", "name", is_display=True)
+        field("device", "token", "secret")
+        open_table("device")
+        made = data(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
+        data(api(alice).delete(f"device/{made}"))
+        for reader in (bob,):
+            grant(reader, "auditor")
+        rule("read", "sys_deletion_log", roles=["auditor"])
+
+    def test_what_was_deleted_is_for_administrators_alone(self, gone: None, alice: User, bob: User):  # B73
+        (found,) = data(api(alice).get("sys_deletion_log", query="table=device"))
+        assert found["payload"]["name"] == "Lamp" and found["deleted_by"]["value"] == alice.pk
+        assert "plaintext-token" not in str(found)
+        (found,) = data(api(bob).get("sys_deletion_log", query="table=device"))
+        assert found["display_value"] == "Lamp" and "payload" not in found
+
+    def test_no_rule_opens_it_for_others(self, gone: None, bob: User):  # B73
+        rule("read", "sys_deletion_log", "payload", roles=["auditor"])
+        rule("read", "sys_deletion_log", "*")
+        caller = api(bob)
+        assert "payload" not in data(caller.get("sys_deletion_log"))[0]
+        assert failed(caller.get("sys_deletion_log", fields="payload")) == (400, "no_fields", "sysparm_fields")
+        hidden, missing = (caller.get("sys_deletion_log", query=f"{name}ISNOTEMPTY") for name in ("payload", "nothing"))
+        assert failed(hidden) == (400, "unknown_field", "payload")
+        assert hidden.content.replace(b"payload", b"") == missing.content.replace(b"nothing", b"")
+
+    def test_a_scoped_key_of_an_administrator_is_none(self, gone: None, alice: User):  # B65
+        scoped = api(alice, scope=["auditor"])
+        assert "payload" not in data(scoped.get("sys_deletion_log"))[0]
+        assert "payload" in data(api(alice, by="key").get("sys_deletion_log"))[0]
+
+
+def test_an_access_key_is_in_no_answer(alice: User):  # B62 B63
+    secret = keys.make(alice, "mine", expires_at=None)
+    for name in ("user", "sys_deletion_log", "sys_property", "sys_user_role"):
+        for display in (0, 1, "all"):
+            assert secret.encode() not in api(alice).get(name, display_value=display, limit=1000).content
+
+
+def test_empty_texts_of_the_product_s_own_tables_are_null(alice: User, bob: User):
+    (found,) = data(api(alice).get(f"user/{bob.pk}", fields="phone,first_name,company,email"))
+    assert found == {"phone": None, "first_name": None, "company": None, "email": "bob@example.com"}
+    assert column(api(alice).get("user", query="first_nameISEMPTY^loginINbob", fields="login"), "login") == ["bob"]
+    assert data(api(alice).get("user", query="first_nameISNOTEMPTY")) == []
+
+
+def test_columns_that_the_administrator_hides_of_a_designed_table_s_users(alice: User, bob: User, db: Any):  # B10
+    table("device")
+    field("device", "owner", to="user")
+    open_table("device")
+    record("device", owner=alice.pk)
+    rule("read", "user", "login", roles=["other"], active=False)
+    asked = {"fields": "owner", "display_value": 1, "exclude_reference_link": 1}
+    assert data(api(bob).get("device", **asked)) == [{"owner": "alice"}]
+    from tableapi.models import Rule
+
+    for each in Rule.objects.filter(table__name="user", column_name="login", active=True):
+        each.delete()
+    assert data(api(bob).get("device", **asked)) == [{"owner": None}]

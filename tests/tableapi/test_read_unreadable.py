@@ -1,0 +1,338 @@
+"""What a caller may not read is in no answer, and nothing can be asked that tells of it."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tests.tableapi.world import api, column, data, failed, field, grant, record, rule, table, view
+
+pytestmark = pytest.mark.django_db
+
+# Every operator, as somebody would try it; NAME is the column.
+PROBES = (
+    "NAMESTARTSWITHa",
+    "NAME=a",
+    "NAME!=a",
+    "NAME>a",
+    "NAME<a",
+    "NAME>=a",
+    "NAME<=a",
+    "NAMEINa,b",
+    "NAMENOT INa,b",
+    "NAMELIKEa",
+    "NAMECONTAINSa",
+    "NAMENOTLIKEa",
+    "NAMEENDSWITHa",
+    "NAMEISEMPTY",
+    "NAMEISNOTEMPTY",
+    "NAME=",
+    "NAME!=",
+    "NAMEEMPTYSTRING",
+    "NAMEANYTHING",
+    "NAMENOTHING",
+    "NAMEBETWEENa@b",
+    "NAMESAMEASname",
+    "NAMENSAMEASname",
+    "nameSAMEASNAME",
+    "nameNSAMEASNAME",
+    "NAMEGT_FIELDname",
+    "sys_created_atGT_FIELDNAME",
+    "NAMEON2024-01-01",
+    "sys_created_atMORETHANNAME@day@after@1",
+    "NAMEDYNAMICme",
+    "NAMEHAS1",
+    "NAME=javascript:gs.now()",
+    "NAME>not a date",
+    "name=a^ORNAME=b",
+    "name=a^NQNAME=b",
+    "(NAME=a)^name=b",
+    "nameANYTHING^ORDERBYNAME",
+    "ORDERBYNAME",
+    "ORDERBYDESCNAME",
+    "ORDERBYname^ORDERBYDESCNAME",
+    "NAME.login=a",
+    "NAME.nothing=a",
+    "ORDERBYNAME.login",
+)
+
+
+@pytest.fixture
+def shop(db: Any) -> dict[str, str]:
+    """Bob reads devices but not their secrets; of makers only the open ones; the vault not at all."""
+    table("vault")
+    field("vault", "name", is_display=True)
+    table("maker")
+    field("maker", "name", is_display=True)
+    field("maker", "rating", "integer")
+    field("maker", "is_open", "boolean")
+    field("maker", "vault", to="vault")
+    table("device")
+    field("device", "name", is_display=True)
+    field("device", "secret_a", max_length=100)
+    field("device", "secret_r", to="maker")
+    field("device", "maker", to="maker")
+    field("device", "vault", to="vault")
+    field("device", "makers", "list", to="maker")
+    rule("read", "vault", roles=["keeper"])
+    rule("read", "maker", condition="is_open=true")
+    rule("read", "maker", "rating", roles=["keeper"])
+    rule("read", "device")
+    for name in ("secret_a", "secret_r"):
+        rule("read", "device", name, roles=["keeper"])
+    made = {"gold": record("vault", name="Gold")}
+    made["lux"] = record("maker", name="Lux", rating=5, is_open=True, vault=made["gold"])
+    made["nox"] = record("maker", name="Nox", rating=1, is_open=False)
+    made["lamp"] = record("device", name="Lamp", secret_a="abc", maker=made["lux"], vault=made["gold"])
+    made["moon"] = record(
+        "device",
+        name="Moon",
+        secret_a="xyz",
+        secret_r=made["lux"],
+        maker=made["nox"],
+        makers=[made["nox"], made["lux"]],
+    )
+    return made
+
+
+def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown: str) -> tuple[int, str, str | None]:
+    """The answer for this name; to the byte that for one that no column has (of the same length, for the positions)."""
+    assert len(name) == len(unknown)
+    hidden = caller.get(path, query=query.replace("NAME", name))
+    missing = caller.get(path, query=query.replace("NAME", unknown))
+    assert hidden.status_code == missing.status_code, query
+    assert hidden.content.replace(name.encode(), b"?") == missing.content.replace(unknown.encode(), b"?"), query
+    assert {**hidden.headers, "X-Request-ID": ""} == {**missing.headers, "X-Request-ID": ""}
+    return failed(hidden)
+
+
+@pytest.mark.parametrize(("name", "unknown"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
+def test_a_column_is_like_an_unknown_one_to_every_operator_and_sort(shop: Any, bob: User, name: str, unknown: str):
+    caller = api(bob, by="key")  # B01 B02 B15 B18 B19
+    for query in PROBES:
+        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        assert (status, code) == (400, "unknown_field"), query
+
+
+def test_a_holder_of_the_role_may_ask(shop: Any, bob: User):
+    grant(bob, "keeper")
+    assert column(api(bob).get("device", query="secret_aSTARTSWITHa", fields="name"), "name") == ["Lamp"]
+    assert column(api(bob).get("device", query="ORDERBYDESCsecret_a", fields="name"), "name") == ["Moon", "Lamp"]
+    assert column(api(bob).get("device", query="ORDERBYDESCmaker.rating", fields="maker.rating"), "maker.rating") == [
+        None,
+        5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("maker.rating", "maker.nothin"),  # B04: an unreadable end
+        ("vault.name", "maker.nono"),  # B05: through a table that is not there
+        ("vault.sys_id", "maker.nonono"),
+        ("maker.vault.name", "maker.nonon.name"),
+        ("secret_r.name", "nothing_.name"),  # B05: through a column that is not there, to a name that is
+        ("secret_r.sys_id", "nothing_.sys_id"),
+        ("makers.name", "nothin.name"),  # a list is no way
+        ("name.sys_id", "nono.sys_id"),
+    ],
+)
+def test_a_path_over_what_is_hidden_is_unknown(shop: Any, bob: User, name: str, unknown: str):
+    caller = api(bob, by="key")
+    for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
+        status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
+        assert (status, code) == (400, "unknown_field"), query
+    answer = caller.get("device", fields=f"name,{name}")
+    assert answer["X-Ignored-Fields"] == name and list(data(answer)[0]) == ["name"]
+
+
+def test_errors_name_what_was_sent_with_its_place(shop: Any, bob: User):
+    for query, name, position in (
+        ("name=a^secret_a=b", "secret_a", 7),
+        ("name=a^ORDERBYsecret_a", "secret_a", 6),
+        ("nameSAMEASsecret_a", "secret_a", 10),
+        ("maker.rating=1", "maker.rating", 0),
+    ):
+        (error,) = api(bob).get("device", query=query).json()["errors"]
+        message = f"There is no column {name}."
+        assert error == {"message": message, "code": "unknown_field", "field": name, "position": position}, query
+
+
+class TestRecordsOfOthers:
+    def test_a_path_to_a_hidden_record_ends_in_null(self, shop: dict[str, str], bob: User):  # B06
+        answer = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
+        lamp, moon = data(answer)
+        assert (lamp["maker.name"], lamp["maker.is_open"]) == ("Lux", True)
+        assert (moon["maker.name"], moon["maker.sys_id"], moon["maker.is_open"]) == (None, None, None)
+        assert moon["maker"]["value"] == shop["nox"], "the id is the device's own value"
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("maker.name=Nox", []), ("maker.name!=Nox", ["Lamp", "Moon"]), ("maker.nameISEMPTY", ["Moon"]),
+            ("maker.name=", ["Moon"]), ("maker.nameISNOTEMPTY", ["Lamp"]), ("maker.nameSTARTSWITHN", []),
+            ("maker.is_open=false", []), ("maker.is_open!=true", ["Moon"]), ("maker.nameINNox,Lux", ["Lamp"]),
+            ("maker.nameNOT INLux", ["Moon"]), ("maker.sys_idISEMPTY", ["Moon"]), ("maker.nameSAMEASname", []),
+            ("ORDERBYmaker.name", ["Lamp", "Moon"]), ("ORDERBYDESCmaker.name", ["Moon", "Lamp"]),
+        ],
+    )  # fmt: skip
+    def test_a_filter_takes_it_for_null(self, shop: Any, bob: User, query: str, found: list[str]):  # B06
+        answer = api(bob).get("device", query=query, fields="name", count="exact")
+        assert column(answer, "name") == found and answer["X-Total-Count"] == str(len(found))
+
+    def test_it_has_no_display_value(self, shop: dict[str, str], bob: User):  # B10
+        lamp, moon = data(api(bob).get("device", display_value="all", fields="maker,makers,vault"))
+        base = "http://testserver/rest/v1/table"
+        assert lamp["maker"] == {"value": shop["lux"], "display_value": "Lux", "link": f"{base}/maker/{shop['lux']}"}
+        hidden = {"value": shop["nox"], "display_value": None, "link": f"{base}/maker/{shop['nox']}"}  # B11
+        assert moon["maker"] == hidden and moon["makers"] == [hidden, lamp["maker"]]
+        assert lamp["vault"] == {
+            "value": shop["gold"], "display_value": None, "link": f"{base}/vault/{shop['gold']}",
+        }  # fmt: skip
+        lamp, moon = data(
+            api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,makers,vault")
+        )
+        assert (lamp["maker"], lamp["vault"], moon["maker"], moon["makers"]) == ("Lux", None, None, [None, "Lux"])
+
+    def test_nor_has_one_whose_display_column_is_hidden(self, shop: dict[str, str], bob: User):  # B10
+        rule("read", "maker", "name", condition="rating=1")
+        lamp, _ = data(api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,maker.name"))
+        assert lamp == {"maker": None, "maker.name": None}
+        rule("read", "maker", "name", condition="rating=5")
+        lamp, _ = data(api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,maker.name"))
+        assert lamp == {"maker": "Lux", "maker.name": "Lux"}
+
+    def test_nor_where_the_reference_itself_depends_on_the_record(self, shop: dict[str, str], bob: User):  # B10
+        rule("read", "device", "vault", condition="name=Lamp")
+        rule("read", "device", "makers", condition="name=Moon")
+        for display in (0, 1, "all"):
+            for bare in (0, 1):
+                lamp, moon = data(api(bob).get("device", display_value=display, exclude_reference_link=bare))
+                assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - bare]))
+                assert (shop["gold"] in str(lamp["vault"])) is not (display == 1 and bare == 1)
+
+    def test_a_column_that_is_hidden_hides_its_reference(self, shop: Any, bob: User, alice: User):  # B10
+        for asked in ({}, {"display_value": "all"}, {"display_value": 1}):
+            assert all("secret_r" not in each for each in data(api(bob).get("device", **asked)))
+        assert "secret_r" in data(api(alice).get("device"))[0]
+
+
+class TestLists:
+    @pytest.fixture
+    def numbers(self, db: Any) -> list[str]:
+        """Thirty records of which Bob reads every third."""
+        table("number")
+        field("number", "value", "integer", is_indexed=True)
+        field("number", "is_open", "boolean")
+        rule("read", "number", condition="is_open=true")
+        made = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
+        return made[::3]
+
+    def test_pages_counts_and_links_know_only_the_caller_s_records(self, numbers: list[str], bob: User):  # B12 B13
+        seen = []
+        for page in range(1, 6):
+            answer = api(bob).get("number", limit=3, page=page, count="exact")
+            seen.append(column(answer, "sys_id"))
+            assert answer["X-Total-Count"] == "10"
+            assert ("Link" in answer) is (page < 4)
+        assert [len(each) for each in seen] == [3, 3, 3, 1, 0]
+        assert [each for page in seen for each in page] == numbers
+        assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
+        assert "Link" not in api(bob).get("number", limit=10)
+
+    def test_hidden_records_move_no_page(self, numbers: list[str], bob: User):  # B13
+        before = [api(bob).get("number", limit=4, page=page).content for page in (1, 2, 3)]
+        for value in range(-5, 30):
+            record("number", sys_id=f"0{value + 5}", value=value, is_open=False)
+        assert [api(bob).get("number", limit=4, page=page).content for page in (1, 2, 3)] == before
+
+    def test_the_order_without_a_wish_is_that_of_the_ids(self, shop: dict[str, str], bob: User):  # B03
+        rule("read", "device", "name", roles=["keeper"])
+        early = record("device", sys_id="1", name="Zebra")
+        late = record("device", sys_id="z", name="Ape")
+        found = column(api(bob).get("device", fields="sys_id"), "sys_id")
+        assert found == [early, shop["lamp"], shop["moon"], late]
+
+    def test_a_view_shows_nothing_more(self, shop: Any, bob: User):  # B09
+        view("device", "all", "name", "secret_a", "vault.name", "maker.rating", "maker.name")
+        assert list(data(api(bob).get("device", view="all"))[0]) == ["name", "maker.name"]
+
+
+class TestColumnsThatDependOnTheRecord:
+    """The price is shown of what is open; elsewhere it is null, whatever is asked."""
+
+    @pytest.fixture
+    def prices(self, db: Any) -> None:
+        table("item")
+        field("item", "name")
+        field("item", "price", "integer", is_indexed=True)
+        field("item", "is_open", "boolean")
+        field("item", "twin", to="item")
+        rule("read", "item")
+        rule("read", "item", "price", condition="is_open=true")
+        for number, (name, price, is_open) in enumerate(
+            [("a", 10, True), ("b", 99, False), ("c", 20, True), ("d", None, True), ("e", 1, False), ("f", 20, True)]
+        ):
+            made = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
+        record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
+        assert made
+
+    def seen(self, caller: Any, **asked: Any) -> str:
+        return "".join(column(caller.get("item", fields="name", **asked), "name"))
+
+    def test_in_the_answer(self, prices: None, bob: User, alice: User):
+        assert column(api(bob).get("item", fields="price"), "price") == [10, None, 20, None, None, 20, 30]
+        assert column(api(alice).get("item", fields="price"), "price") == [10, 99, 20, None, 1, 20, 30]
+        assert data(api(bob).get("item/1", fields="price,name")) == [{"price": None, "name": "b"}]
+        assert data(api(bob).get("item/7", fields="twin.price,twin.name")) == [{"twin.price": None, "twin.name": "b"}]
+
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("price=99", ""),
+            ("price>0", "acfg"),
+            ("price<5", ""),
+            ("price!=99", "abcdefg"),
+            ("priceISEMPTY", "bde"),
+            ("priceISNOTEMPTY", "acfg"),
+            ("priceIN99,1,10", "a"),
+            ("priceNOT IN10", "bcdefg"),
+            ("priceBETWEEN1@100", "acfg"),
+            ("twin.price=99", ""),
+            ("twin.priceISEMPTY^twinISNOTEMPTY", "g"),
+            ("priceSAMEAStwin.price", "bde"),
+            ("priceANYTHING", "abcdefg"),
+            ("priceGT_OR_EQUALS_FIELDsys_version", "acfg"),
+        ],
+    )
+    def test_in_filters_and_counts(self, prices: None, bob: User, query: str, found: str):
+        answer = api(bob).get("item", query=query, fields="name", count="exact")
+        assert "".join(column(answer, "name")) == found
+        assert answer["X-Total-Count"] == str(len(found))
+
+    @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
+    def test_in_the_order_and_the_cursor(self, prices: None, bob: User, query: str, order: str):
+        assert self.seen(api(bob), query=query) == order
+        found, cursor = "", ""
+        while True:
+            answer = api(bob).get("item", query=query, fields="name", limit=1, **({"cursor": cursor} if cursor else {}))
+            found += "".join(column(answer, "name"))
+            if "Link" not in answer:
+                break
+            cursor = answer["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
+        assert found == order
+
+    def test_what_is_hidden_changes_nothing_in_any_answer(self, prices: None, bob: User):
+        from tests.tableapi.designs import ask
+
+        asked: list[dict[str, Any]] = [
+            {"query": "ORDERBYprice", "limit": 3},
+            {"query": "price>5"},
+            {"display_value": "all"},
+            {"count": "exact"},
+        ]
+        before = [(each.content, each.get("Link")) for each in (api(bob).get("item", **asked) for asked in asked)]
+        ask("UPDATE records.item SET price = 15 WHERE NOT is_open")
+        assert [
+            (each.content, each.get("Link")) for each in (api(bob).get("item", **asked) for asked in asked)
+        ] == before

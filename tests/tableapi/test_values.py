@@ -1,0 +1,356 @@
+"""Values of columns: what a body may give for each type, and what is stored for it."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import check_password
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg.types.json import Jsonb
+
+from system import encryption
+from system.encoded_query import COLUMN_TYPES
+from system.errors import Invalid
+from tableapi import values
+from tableapi.catalogue import WRITE_ONLY_TYPES, Column
+
+CHOICES = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
+BIGGEST = 2**63 - 1
+
+
+def column(type: str, **more: Any) -> Column:
+    choices = CHOICES if type == "choice" else ()
+    return Column(**{"name": "it", "type": type, "owner": "task", "physical": "it", "choices": choices, **more})
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+
+
+TAKEN: list[tuple[str, Any, Any]] = [
+    ("string", "Printer", "Printer"),
+    ("string", "", ""),
+    ("string", "\u202eright to left \U0001f5a8", "\u202eright to left \U0001f5a8"),  # B35
+    ("string", 5, "5"),
+    ("string", 1.5, "1.5"),
+    ("text", Decimal("1.50"), "1.50"),
+    ("wysiwyg", "<b onclick=x>a</b>", "<b>a</b>"),
+    ("wysiwyg", "", ""),
+    ("choice", "1", "1"),
+    ("choice", 1, "1"),
+    ("choice", "", None),
+    ("integer", 5, 5),
+    ("integer", "-05", -5),
+    ("integer", "+5", 5),
+    ("integer", 5.0, 5),
+    ("integer", Decimal("5.0"), 5),
+    ("integer", "", None),
+    ("integer", BIGGEST, BIGGEST),  # B71
+    ("integer", str(-BIGGEST - 1), -BIGGEST - 1),
+    ("decimal", 5, Decimal(5)),
+    ("decimal", 0.1, Decimal("0.1")),
+    ("decimal", 1e22, Decimal("1E+22")),
+    ("decimal", "-12.50", Decimal("-12.50")),
+    ("decimal", "1e-3", Decimal("0.001")),
+    ("decimal", "9" * 1000, Decimal("9" * 1000)),
+    ("decimal", "", None),
+    ("boolean", True, True),
+    ("boolean", 0, False),
+    ("boolean", "true", True),
+    ("boolean", "0", False),
+    ("boolean", "", None),
+    ("datetime", "2024-05-19 13:45:01", utc(2024, 5, 19, 13, 45, 1)),
+    ("datetime", "2024-05-19T13:45:01.999999Z", utc(2024, 5, 19, 13, 45, 1)),
+    ("datetime", "2024-05-19T13:45+05:30", utc(2024, 5, 19, 8, 15)),
+    ("datetime", "2024-05-19", utc(2024, 5, 19)),
+    ("datetime", "0001-01-01 00:00:00", utc(1, 1, 1)),  # B71
+    ("datetime", "9999-12-31 23:59:59", utc(9999, 12, 31, 23, 59, 59)),
+    ("datetime", "2024-02-29T23:59:59-23:59", utc(2024, 3, 1, 23, 58, 59)),
+    ("datetime", "", None),
+    ("date", "2024-02-29", date(2024, 2, 29)),
+    ("date", "0001-01-01", date(1, 1, 1)),
+    ("date", "9999-12-31", date(9999, 12, 31)),
+    ("date", "2024-05-19T23:30:00-01:00", date(2024, 5, 20)),
+    ("reference", "171000000000000001", "171000000000000001"),
+    ("reference", 17, "17"),
+    ("reference", {"value": "17", "link": "http://x/17", "display_value": "Bob"}, "17"),
+    ("reference", {"value": None}, None),
+    ("reference", {"value": ""}, None),
+    ("reference", "", None),
+    ("list", ["2", "1", {"value": "2"}, 1], ["2", "1"]),
+    ("list", "2, 1,2", ["2", "1"]),
+    ("list", [], []),
+    ("list", "", None),
+    ("list", [str(number) for number in range(1000)], [str(number) for number in range(1000)]),
+]
+
+
+@pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
+def test_is_taken(type: str, given: Any, stored: Any):
+    found = values.read(column(type), given)
+
+    assert found == stored and found.__class__ is stored.__class__
+
+
+REFUSED_BY_TYPE: dict[str, list[Any]] = {
+    "string": [True, [], {}, ["a"], float("nan"), "a\x00b", "\ud800"],
+    "wysiwyg": [True, {}, "\x00", "<div>" * 1000],
+    "choice": ["3", "New", "DONE", " 1", True, 1.0, ["1"], {"value": "1"}],
+    "integer": [
+        *(True, 1.5, float("inf"), float("nan"), [], {}, BIGGEST + 1, -BIGGEST - 2, 1e19),  # B33, B71
+        *("1_000", " 12", "12\n", "\u0663", "\xb2", "1.0", "1e3", "0x1", "9" * 31, "--1"),  # B36
+    ],
+    "decimal": [
+        *(True, float("nan"), float("-inf"), Decimal("NaN"), Decimal("sNaN"), [], {}, 10**1000),  # B33
+        *("NaN", "inf", "1_0", "\u0663.\u0665", ".5", "5.", "1e1000", "1e999999999", " 1", "1\n", "-"),
+        *("9" * 1001, "1e-1001", "10e999", "0" * 100_000),
+    ],
+    "boolean": ["yes", "TRUE", 2, 1.0, -1, [], {}, " true"],
+    "datetime": [
+        *("0000-01-01", "10000-01-01", "infinity", "2024-06-30 23:59:60", "2023-02-29", "2024-05-19 24:00:00"),  # B71
+        *("0001-01-01T00:00+00:01", "9999-12-31T23:59:59-00:01", "2024-05-19T10:00+24:00"),
+        *(1716000000, True, [], "now", "2024-W01-1", "20240519", "2024-05-19\n"),
+    ],
+    "date": ["0000-01-01", "10000-01-01", "2023-02-29", "19.05.2024", "infinity", 20240519, True],  # B71
+    "reference": [
+        *("A", "1" * 33, "1\n", " 1", "-1", -1, 1.0, True, [], ["1"], "' OR 1=1"),  # B36
+        *({}, {"link": "x"}, {"value": "1", "x": 1}, {"value": {"value": "1"}}, {"value": True}),
+    ],
+    "list": [
+        *(5, {}, {"value": "1"}, [None], [""], [{"value": None}], ["1", "A"], "1,,2", ",", [["1"]], [True]),
+        [str(number) for number in range(1001)],
+    ],
+    "password": ["", 5, True, []],
+    "secret": ["", 5, {}, "\ud800"],
+    "json": [{"a": ["\x00"]}],
+}
+REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given in refused]
+
+
+@pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
+def test_is_refused(type: str, given: Any):
+    with pytest.raises(Invalid) as refused:
+        values.read(column(type), given)
+
+    error = refused.value
+    assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
+    assert error.message[0].isupper() or error.message.startswith("true"), "a sentence"
+
+
+@pytest.mark.parametrize("type", COLUMN_TYPES)
+def test_null_clears(type: str):
+    assert values.read(column(type), None) is None
+
+
+@pytest.mark.parametrize("type", ["string", "text", "wysiwyg", "password", "secret"])
+def test_text_may_be_as_long_as_its_column(type: str):
+    short = column(type, max_length=3)
+    assert values.read(short, "ééé")
+    with pytest.raises(Invalid, match="At most 3 characters"):
+        values.read(short, "éééé")
+
+
+def test_the_length_of_html_is_that_of_its_words():
+    assert values.read(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
+
+
+@pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
+def test_any_json_is_taken(given: Any):
+    found = values.read(column("json"), given)
+    assert isinstance(found, Jsonb) and found.obj == given
+
+
+def test_a_password_is_hashed_and_a_secret_encrypted():  # B28
+    hashed, encrypted = (values.read(column(type), "top secret") for type in ("password", "secret"))
+
+    assert "top secret" not in hashed + encrypted
+    assert check_password("top secret", hashed) and encryption.decrypt(encrypted) == "top secret"
+
+
+TELLING = ["1e5", "2024-05-19", "2024-05-19T10:00:00+14:00", "9" * 40, "1,2", "true", "<b>", "javascript:x"]
+NAMES = st.sampled_from(["value", "link", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.sampled_from(TELLING),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=600, database=None)
+@given(st.sampled_from(sorted(COLUMN_TYPES)), JSON, st.booleans())
+def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is_displayed: bool):
+    it = column(type)
+    try:
+        stored = values.read(it, values.from_display(it, given) if is_displayed else given)
+    except Invalid:
+        return
+    assert values.is_same(it, stored, stored) == (it.type not in WRITE_ONLY_TYPES or stored is None)
+    json.dumps(values.for_log(it, stored))
+
+
+@settings(database=None)
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_an_instant_read_can_be_sent_back(instant: datetime):  # B71
+    it = column("datetime")
+    shown = values.for_log(it, instant)
+
+    assert len(shown) == len("2024-05-19 13:45:00")
+    assert values.is_same(it, instant, values.read(it, shown))
+
+
+@settings(database=None)
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=6) | st.integers() | st.floats(-1e300, 1e300))
+def test_a_number_read_can_be_sent_back(number: Any):
+    it = column("decimal")
+    assert values.read(it, str(values.read(it, number))) == Decimal(str(number))
+
+
+SAME: list[tuple[str, Any, Any, bool]] = [
+    ("string", "a", "a", True),
+    ("string", "a", "A", False),
+    ("string", None, "", False),
+    ("integer", None, None, True),
+    ("integer", 0, None, False),
+    ("decimal", Decimal("1.50"), Decimal("1.5"), True),
+    ("datetime", utc(2024, 5, 19, 1, 2, 3).replace(microsecond=9), utc(2024, 5, 19, 1, 2, 3), True),
+    ("datetime", utc(2024, 5, 19, 1, 2, 3), utc(2024, 5, 19, 1, 2, 4), False),
+    ("list", ["1", "2"], ["1", "2"], True),
+    ("list", ["1", "2"], ["2", "1"], False),
+    ("list", None, [], False),
+    ("json", {"a": 1, "b": [2]}, Jsonb({"b": [2.0], "a": 1}), True),
+    ("json", {"a": 1}, Jsonb({"a": True}), False),
+    ("json", [0], Jsonb([False]), False),
+    ("json", [1], Jsonb([1, 2]), False),
+    ("json", {"a": None}, Jsonb({}), False),
+    ("json", "1", Jsonb(1), False),
+    ("password", None, None, True),
+    ("password", "x", "x", False),
+    ("secret", "x", None, False),
+]
+
+
+@pytest.mark.parametrize(("type", "stored", "new", "same"), SAME)
+def test_whether_it_changes(type: str, stored: Any, new: Any, same: bool):
+    assert values.is_same(column(type), stored, new) is same
+
+
+RFC_7396 = [  # the cases of its appendix A
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    (["a", "b"], ["c", "d"], ["c", "d"]),
+    ({"a": "b"}, ["c"], ["c"]),
+    ({"a": "foo"}, None, None),
+    ({"a": "foo"}, "bar", "bar"),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    (None, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
+]
+
+
+@pytest.mark.parametrize(("stored", "patch", "result"), RFC_7396)
+def test_json_is_merged(stored: Any, patch: Any, result: Any):
+    before = json.dumps(stored)
+    assert values.merged(stored, patch) == result
+    assert json.dumps(stored) == before, "what was read stays as it is"
+
+
+DISPLAYED: list[tuple[str, Any, Any]] = [
+    ("choice", "In progress", "2"),
+    ("choice", "in PROGRESS", "2"),
+    ("choice", "Twice", "same"),
+    ("choice", "twice", "again"),
+    ("choice", None, None),
+    ("choice", "", ""),
+    ("boolean", "Yes", True),
+    ("boolean", "no", False),
+    ("boolean", True, True),
+    ("boolean", "maybe", "maybe"),
+    ("string", "Yes", "Yes"),
+    ("reference", "Bob", "Bob"),
+]
+
+
+@pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
+def test_display_values_are_understood(type: str, given: Any, found: Any):
+    assert values.from_display(column(type), given) == found
+
+
+@pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
+def test_a_choice_is_named_by_one_label(given: Any):
+    with pytest.raises(Invalid) as refused:
+        values.from_display(column("choice"), given)
+    assert refused.value.field == "it"
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "value"),
+    [
+        ("string", "x", "x"),
+        ("integer", "5", 5),
+        ("boolean", "true", True),
+        ("boolean", "false", False),
+        ("choice", "1", "1"),
+        ("choice", "gone", None),
+        ("integer", "five", None),
+        ("date", "2024-05-19", date(2024, 5, 19)),
+        ("list", "1,2", ["1", "2"]),
+        ("json", "{", None),
+        ("password", "x", None),
+        ("string", "", None),
+    ],
+)
+def test_defaults(type: str, text: str, value: Any):
+    assert values.default(column(type, default=text)) == value
+
+
+def test_the_default_of_json_is_json():
+    found = values.default(column("json", default='{"a": [1]}'))
+    assert isinstance(found, Jsonb) and found.obj == {"a": [1]}
+
+
+@pytest.mark.parametrize("empty", [None, "", []])
+def test_a_mandatory_column_wants_a_value(empty: Any):
+    values.check_mandatory(column("string"), empty)
+    with pytest.raises(Invalid) as refused:
+        values.check_mandatory(column("string", mandatory=True), empty)
+    assert (refused.value.status, refused.value.code, refused.value.field) == (422, "mandatory", "it")
+
+
+@pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
+def test_what_is_false_is_a_value(value: Any):
+    values.check_mandatory(column("string", mandatory=True), value)
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "logged"),
+    [
+        ("datetime", utc(1, 2, 3, 4, 5, 6), "0001-02-03 04:05:06"),
+        ("date", date(2024, 5, 19), "2024-05-19"),
+        ("decimal", Decimal("1.50"), "1.50"),
+        ("json", Jsonb({"a": 1}), {"a": 1}),
+        ("list", ["1"], ["1"]),
+        ("boolean", False, False),
+        ("password", "hash", None),
+        ("secret", "token", None),
+        ("string", None, None),
+    ],
+)
+def test_the_deletion_log_takes_plain_json(type: str, value: Any, logged: Any):
+    assert values.for_log(column(type), value) == logged
+    json.dumps(logged)
+
+
+def test_plain_text_stands_beside_html():
+    it = column("wysiwyg")
+    assert values.plain_of(it, "<p>a</p><p>b</p>") == "a\nb"
+    assert values.plain_of(it, None) is None

@@ -1,0 +1,346 @@
+"""Who may write what: rules on the record before and after, rules on columns, and answers that tell nothing else."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tableapi.models import Rule, Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, data, failed, field, grant, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    """A table with two columns, and no rule at all."""
+    made = table("device")
+    field("device", "name")
+    field("device", "state")
+    return made
+
+
+def stored(sys_id: str, *names: str) -> Any:
+    rows = ask(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
+    return rows[0] if rows else None
+
+
+def count() -> int:
+    return int(ask("SELECT count(*) FROM records.device")[0][0])
+
+
+class TestWithoutRules:
+    def test_the_table_is_there_for_admin_alone(self, device: Table, alice: User, bob: User):  # B75
+        made = record("device", name="Lamp")
+        for answer in (
+            api(bob).post("device", {}), api(bob).patch(f"device/{made}", {}),
+            api(bob).put(f"device/{made}", {}), api(bob).delete(f"device/{made}"),
+        ):  # fmt: skip
+            assert failed(answer) == (404, "table_not_found", None)
+        assert api(alice).post("device", {"name": "a"}).status_code == 201
+        assert api(alice).patch(f"device/{made}", {"name": "b"}).status_code == 200
+        assert api(alice).delete(f"device/{made}").status_code == 200
+
+    def test_rules_bind_admin_too_when_they_say_so(self, device: Table, alice: User):
+        for operation in ("create", "write", "delete"):
+            rule(operation, "device", roles=["editor"], admin_overrides=False)
+        made = record("device", name="Lamp")
+        assert failed(api(alice).post("device", {})) == (403, "access_denied", None)
+        assert failed(api(alice).patch(f"device/{made}", {"name": "x"})) == (403, "access_denied", None)
+        assert failed(api(alice).delete(f"device/{made}")) == (403, "access_denied", None)
+
+
+class TestCreating:
+    def test_a_reader_is_told_and_others_find_no_table(self, device: Table, bob: User):
+        rule("create", "device", roles=["editor"])
+        assert failed(api(bob).post("device", {})) == (404, "table_not_found", None)
+        rule("read", "device")
+        assert failed(api(bob).post("device", {})) == (403, "access_denied", None)
+        assert count() == 0
+        assert api(grant(bob, "editor")).post("device", {}).status_code == 201
+
+    def test_the_record_must_be_one_that_they_may_create(self, device: Table, bob: User):  # B25
+        rule("create", "device", condition="state=new")
+        rule("read", "device")
+        assert failed(api(bob).post("device", {"state": "old"})) == (403, "access_denied", None)
+        assert failed(api(bob).post("device", {})) == (403, "access_denied", None)
+        assert count() == 0
+        assert api(bob).post("device", {"state": "new"}).status_code == 201
+
+    def test_a_condition_is_asked_of_defaults_too(self, device: Table, bob: User):
+        field("device", "active", "boolean", default_value="true")
+        rule("create", "device", condition="active=true")
+        rule("read", "device")
+        assert api(bob).post("device", {}).status_code == 201
+        assert failed(api(bob).post("device", {"active": False}))[0] == 403
+
+    def test_columns_that_they_may_not_give_are_named(self, device: Table, bob: User):
+        rule("create", "device")
+        rule("read", "device")
+        rule("create", "device", "state", roles=["editor"])
+        assert failed(api(bob).post("device", {"name": "a", "state": "new"})) == (403, "access_denied", "state")
+        assert count() == 0
+        assert api(bob).post("device", {"name": "a"}).status_code == 201
+
+    def test_columns_may_depend_on_the_record(self, device: Table, bob: User):
+        rule("create", "device")
+        rule("read", "device")
+        rule("create", "device", "name", condition="state=new")
+        answer = api(bob).post("device", {"name": "a", "state": "old"})
+        assert failed(answer) == (403, "access_denied", "name") and b"state" not in answer.content
+        assert api(bob).post("device", {"name": "a", "state": "new"}).status_code == 201
+        assert api(bob).post("device", {"state": "old"}).status_code == 201
+        assert count() == 2
+
+    def test_who_only_creates_reads_nothing(self, device: Table, bob: User):  # B24
+        rule("create", "device")
+        answer = api(bob).post("device", {"name": "a"})
+        assert answer.status_code == 201 and data(answer) == [{}]
+        assert "ETag" not in answer
+        assert failed(api(bob).post("device", {"name": "a"}, fields="name")) == (400, "no_fields", "sysparm_fields")
+        sys_id = answer["Location"].rsplit("/", 1)[1]
+        for other in (
+            api(bob).get(f"device/{sys_id}"), api(bob).patch(f"device/{sys_id}", {"name": "b"}),
+            api(bob).delete(f"device/{sys_id}"),
+        ):  # fmt: skip
+            assert failed(other) == (404, "record_not_found", None)
+        assert failed(api(bob).post("device", {"nothing": 1})) == (400, "unknown_field", "nothing")
+
+    def test_who_creates_what_they_cannot_read_gets_nothing(self, device: Table, bob: User):  # B24
+        rule("create", "device")
+        rule("read", "device", condition="state=open")
+        assert data(api(bob).post("device", {"name": "a", "state": "closed"})) == [{}]
+        assert data(api(bob).post("device", {"name": "a", "state": "open"}))[0]["name"] == "a"
+
+    def test_the_answer_has_readable_columns_alone(self, device: Table, bob: User):  # B24
+        rule("create", "device")
+        rule("read", "device")
+        rule("read", "device", "state", condition="name=a")
+        for name, state in (("a", "x"), ("b", None)):
+            assert data(api(bob).post("device", {"name": name, "state": "x"}))[0]["state"] == state
+        rule("read", "device", "name", roles=["auditor"])
+        assert "name" not in data(api(bob).post("device", {"state": "x"}))[0]
+
+    def test_a_key_for_fewer_roles_does_less(self, device: Table, bob: User):  # B65
+        rule("create", "device", roles=["editor"])
+        rule("read", "device")
+        grant(bob, "editor", "other")
+        assert api(bob, scope=["editor"]).post("device", {}).status_code == 201
+        assert failed(api(bob, scope=["other"]).post("device", {})) == (403, "access_denied", None)
+
+
+class TestChanging:
+    @pytest.fixture
+    def lamp(self, device: Table) -> str:
+        rule("read", "device", condition="state!=hidden")
+        return record("device", name="Lamp", state="new")
+
+    def test_a_reader_may_not_write(self, lamp: str, bob: User):  # B23
+        for send in (api(bob).patch, api(bob).put):
+            answer = send(f"device/{lamp}", {"name": "x"})
+            assert failed(answer) == (403, "access_denied", None)
+        assert failed(api(bob).patch(f"device/{lamp}", {"name": "Lamp"}))[0] == 403, "although nothing would change"
+        assert stored(lamp, "name", "sys_version") == ("Lamp", 0)
+
+    def test_what_cannot_be_read_is_not_there(self, lamp: str, bob: User):  # B21, B23
+        rule("write", "device")
+        rule("delete", "device")
+        hidden = record("device", name="x", state="hidden")
+        for path, body in ((f"device/{hidden}", {"name": "y"}), ("device/1", {"name": "y"})):
+            answers = [api(bob).patch(path, body), api(bob).put(path, body), api(bob).delete(path), api(bob).get(path)]
+            assert len({answer.content for answer in answers}) == 1
+            assert {failed(answer) for answer in answers} == {(404, "record_not_found", None)}
+        assert stored(hidden, "name") == ("x",)
+
+    def test_they_may_write_before(self, lamp: str, bob: User):
+        rule("write", "device", condition="state=open")
+        assert failed(api(bob).patch(f"device/{lamp}", {"state": "open"})) == (403, "access_denied", None)
+        opened = record("device", name="a", state="open")
+        assert api(bob).patch(f"device/{opened}", {"name": "b"}).status_code == 200
+
+    def test_and_after(self, device: Table, lamp: str, bob: User):  # B25
+        rule("write", "device", condition="state=new")
+        for send in (api(bob).patch, api(bob).put):
+            assert failed(send(f"device/{lamp}", {"name": "x", "state": "closed"})) == (403, "access_denied", None)
+        assert failed(api(bob).put(f"device/{lamp}", {"name": "x"}))[0] == 403, "left out it would be empty"
+        assert stored(lamp, "name", "state", "sys_version") == ("Lamp", "new", 0)
+        assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200
+
+    def test_who_owns_it_cannot_give_it_away(self, device: Table, lamp: str, alice: User, bob: User):  # B25
+        field("device", "owner", to="user")
+        rule("write", "device", condition="ownerDYNAMICme")
+        mine, other = record("device", owner=bob.pk), record("device", owner=alice.pk)
+        assert api(bob).patch(f"device/{mine}", {"name": "x"}).status_code == 200
+        assert failed(api(bob).patch(f"device/{mine}", {"owner": alice.pk}))[0] == 403
+        assert failed(api(bob).patch(f"device/{other}", {"owner": bob.pk}))[0] == 403
+        assert stored(other, "owner") == (alice.pk,)
+
+    def test_a_change_may_take_it_out_of_sight(self, lamp: str, bob: User):  # B24
+        rule("write", "device")
+        answer = api(bob).patch(f"device/{lamp}", {"state": "hidden"})
+        assert data(answer) == [{}] and "ETag" not in answer
+        assert stored(lamp, "state") == ("hidden",)
+
+    def test_columns_that_they_may_not_change_are_named(self, lamp: str, bob: User):
+        rule("write", "device")
+        rule("write", "device", "state", roles=["editor"])
+        for send in (api(bob).patch, api(bob).put):
+            answer = send(f"device/{lamp}", {"name": "x", "state": "old"})
+            assert failed(answer) == (403, "access_denied", "state")
+        assert stored(lamp, "name", "sys_version") == ("Lamp", 0)
+        assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "it is what it was"
+        assert data(api(bob).put(f"device/{lamp}", {"name": "y"}))[0]["state"] == "new"
+
+    def test_columns_may_depend_on_the_record_before_and_after(self, device: Table, lamp: str, bob: User):  # B25
+        rule("write", "device")
+        rule("write", "device", "name", condition="state=new")
+        old = record("device", name="a", state="old")
+        assert failed(api(bob).patch(f"device/{old}", {"name": "b"})) == (403, "access_denied", "name")
+        assert failed(api(bob).patch(f"device/{old}", {"name": "b", "state": "new"})) == (403, "access_denied", "name")
+        assert failed(api(bob).patch(f"device/{lamp}", {"name": "b", "state": "old"})) == (403, "access_denied", "name")
+        assert stored(lamp, "name", "state") == ("Lamp", "new")
+        assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
+        assert api(bob).patch(f"device/{old}", {"state": "new"}).status_code == 200
+
+    def test_a_denial_names_sent_columns_alone(self, device: Table, lamp: str, bob: User):
+        """PUT empties a column that is left out; the one that the rule then forbids was never sent."""
+        field("device", "code")
+        rule("write", "device")
+        rule("write", "device", "code", condition="name=Lamp")
+        ask("UPDATE records.device SET code = 'x'")
+        answer = api(bob).put(f"device/{lamp}", {"name": "other", "state": "new"})
+        assert failed(answer) == (403, "access_denied", None)
+        assert b"code" not in answer.content.replace(b'"code": "access_denied"', b"")
+        assert stored(lamp, "name", "code") == ("Lamp", "x")
+
+    def test_an_unknown_column_and_a_hidden_one_alike(self, device: Table, lamp: str, bob: User):  # B29
+        rule("write", "device")
+        field("device", "secret_price", "integer")
+        rule("read", "device", "secret_price", roles=["auditor"])
+        for send in (api(bob).patch, api(bob).put):
+            answers = [send(f"device/{lamp}", {name: 1}) for name in ("secret_price", "nothing_here")]
+            assert failed(answers[0]) == (400, "unknown_field", "secret_price")
+            assert answers[1].content == answers[0].content.replace(b"secret_price", b"nothing_here")
+
+
+class TestNoOracle:
+    """A column that is hidden in this record answers alike whatever is stored in it."""
+
+    @pytest.fixture
+    def lamp(self, device: Table) -> str:
+        rule("read", "device")
+        rule("read", "device", "state", condition="name=open")
+        rule("write", "device")
+        return record("device", name="Lamp", state="stored")
+
+    def test_where_it_may_not_be_written(self, lamp: str, bob: User):
+        rule("write", "device", "state", condition="name=open")
+        for send in (api(bob).patch, api(bob).put):
+            same, other, none = (send(f"device/{lamp}", {"state": value}) for value in ("stored", "guess", None))
+            assert failed(same) == (403, "access_denied", "state")
+            assert same.content == other.content == none.content
+        assert stored(lamp, "state", "sys_version") == ("stored", 0)
+
+    def test_where_it_may_be_written(self, device: Table, lamp: str, bob: User):
+        other = record("device", name="Lamp", state="else")
+        for send in (api(bob).patch, api(bob).put):
+            answers = [data(send(f"device/{each}", {"name": "Lamp", "state": "stored"}))[0] for each in (lamp, other)]
+            assert answers[0]["sys_version"] == answers[1]["sys_version"] > 0
+            assert answers[0]["state"] is answers[1]["state"] is None
+
+    def test_where_it_is_read_only(self, device: Table, bob: User):
+        rule("read", "device")
+        rule("write", "device")
+        field("device", "score", read_only=True)
+        rule("read", "device", "score", condition="name=open")
+        made = record("device", name="Lamp", score="9")
+        same, other = (api(bob).patch(f"device/{made}", {"score": value}) for value in ("9", "8"))
+        assert failed(same) == (400, "read_only", "score") and same.content == other.content
+
+    def test_json_is_merged_with_what_is_hidden_without_showing_it(self, device: Table, lamp: str, bob: User):
+        field("device", "tree", "json")
+        rule("read", "device", "tree", condition="name=open")
+        ask("""UPDATE records.device SET tree = '{"a": 1}'""")
+        assert data(api(bob).patch(f"device/{lamp}", {"tree": {"b": 2}}))[0]["tree"] is None
+
+    def test_a_rule_on_a_hidden_column_tells_one_bit_at_most_in_its_own_words(self, device: Table, bob: User):
+        """Who may write while a hidden column says so sees that much by trying; the message has nothing more."""
+        made = record("device", name="Lamp", state="locked")
+        rule("read", "device")
+        rule("read", "device", "state", roles=["auditor"])
+        rule("write", "device", condition="state!=locked")
+        answer = api(bob).patch(f"device/{made}", {"name": "x"})
+        assert failed(answer) == (403, "access_denied", None)
+        assert b"state" not in answer.content and b"locked" not in answer.content
+
+
+class TestDeleting:
+    def test_a_reader_is_told(self, device: Table, bob: User):  # B22
+        rule("read", "device")
+        made = record("device", name="Lamp")
+        answer = api(bob).delete(f"device/{made}")
+        assert failed(answer) == (403, "access_denied", None)
+        assert answer.json()["errors"][0]["message"] == "You have no access to delete the records."
+        rule("delete", "device", roles=["editor"])
+        assert failed(api(bob).delete(f"device/{made}"))[0] == 403
+        assert count() == 1
+        assert api(grant(bob, "editor")).delete(f"device/{made}").status_code == 200
+
+    def test_a_condition_decides_for_each_record(self, device: Table, bob: User):
+        rule("read", "device")
+        rule("delete", "device", condition="state=old")
+        old, new = record("device", state="old"), record("device", state="new")
+        assert failed(api(bob).delete(f"device/{new}"))[0] == 403
+        assert api(bob).delete(f"device/{old}").status_code == 200
+
+
+class TestRecordsOfOtherTables:
+    """ "The record's own table decides, not the one in the address." """
+
+    def test_a_child_has_rules_of_its_own(self, device: Table, bob: User):
+        table("laptop", parent="device")
+        field("laptop", "ram", "integer")
+        open_table("device")
+        rule("write", "laptop", roles=["editor"])
+        rule("delete", "laptop", roles=["editor"])
+        made, plain = record("laptop", name="X1"), record("device", name="Lamp")
+        for path in ("device", "laptop"):
+            assert failed(api(bob).patch(f"{path}/{made}", {"name": "x"}))[0] == 403
+            assert failed(api(bob).delete(f"{path}/{made}"))[0] == 403
+        assert api(bob).patch(f"device/{plain}", {"name": "x"}).status_code == 200
+        grant(bob, "editor")
+        assert api(bob).patch(f"device/{made}", {"name": "x"}).status_code == 200
+        assert api(bob).delete(f"device/{made}").status_code == 200
+
+    def test_a_rule_on_a_column_of_the_child_holds_at_the_parent_s_address(self, device: Table, bob: User):
+        table("laptop", parent="device")
+        field("laptop", "ram", "integer")
+        rule("read", "device")
+        rule("write", "laptop", condition="ram=8")
+        small, big = record("laptop", ram=8), record("laptop", ram=16)
+        assert api(bob).patch(f"device/{small}", {"name": "x"}).status_code == 200
+        assert failed(api(bob).patch(f"device/{big}", {"name": "x"}))[0] == 403
+
+    def test_a_record_is_not_at_the_address_of_another_table(self, device: Table, bob: User):
+        table("laptop", parent="device")
+        open_table("device")
+        plain = record("device", name="Lamp")
+        for answer in (api(bob).patch(f"laptop/{plain}", {"name": "x"}), api(bob).delete(f"laptop/{plain}")):
+            assert failed(answer) == (404, "record_not_found", None)
+
+
+def test_a_changed_rule_holds_for_the_next_request(device: Table, bob: User):  # B56
+    open_table("device")
+    made = record("device", name="Lamp")
+    assert api(bob).patch(f"device/{made}", {"name": "a"}).status_code == 200
+    for operation in ("write", "create", "delete"):
+        Rule.objects.get(table=device, operation=operation).delete()
+    assert failed(api(bob).post("device", {}))[0] == 403
+    assert failed(api(bob).patch(f"device/{made}", {"name": "b"}))[0] == 403
+    assert failed(api(bob).delete(f"device/{made}"))[0] == 403
+    rule("create", "device")
+    rule("create", "device", "name", roles=["editor"])
+    rule("read", "device", "state", roles=["editor"])
+    assert "state" not in data(api(bob).post("device", {}))[0]
+    assert failed(api(bob).post("device", {"name": "x"}))[0] == 403

@@ -1,0 +1,374 @@
+"""Writes that meet others: two at once, locks that are held, tables that change; with real connections."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import connections, transaction
+
+from accounts.models import Role, User, UserRole
+from tableapi import designed, load
+from tableapi.models import Column, Table
+from tests.conftest import make_user
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def device(transactional_db: Any) -> Table:
+    made = table("device")
+    for name in ("name", "colour", "size"):
+        field("device", name)
+    open_table("device")
+    return made
+
+
+def stored(*names: str) -> Any:
+    return ask(f"SELECT {', '.join(names)} FROM records.device ORDER BY sys_id")
+
+
+def beside(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """Do this in a thread with connections of its own."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, found
+
+
+def settle(running: tuple[threading.Thread, list[Any]]) -> bool:
+    """Wait until it has ended or waits for a lock; whether it waits."""
+    until = time.monotonic() + PATIENCE_S
+    while running[0].is_alive() and time.monotonic() < until:
+        if ask("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def result(running: tuple[threading.Thread, list[Any]]) -> Any:
+    thread, found = running
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive() and found, "it did not end well"
+    return found[0]
+
+
+@contextmanager
+def held(statement: str, *values: Any) -> Iterator[None]:
+    """What this statement locks is locked meanwhile, by another connection."""
+    locked, released = threading.Event(), threading.Event()
+
+    def hold() -> bool:
+        with transaction.atomic():
+            ask(statement, *values)
+            locked.set()
+            assert released.wait(PATIENCE_S)
+        return True
+
+    running = beside(hold)
+    assert locked.wait(PATIENCE_S)
+    try:
+        yield
+    finally:
+        released.set()
+        result(running)
+
+
+@contextmanager
+def impatient(setting: str) -> Iterator[None]:
+    """This connection waits no longer than a moment, instead of the seconds that web processes wait."""
+    ask(f"SET {setting} = 200")
+    try:
+        yield
+    finally:
+        ask(f"RESET {setting}")
+
+
+def stopping(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Event, threading.Event]:
+    """The first call of this function, in another thread, waits before it begins."""
+    original = getattr(module, name)
+    reached, go = threading.Event(), threading.Event()
+
+    def wait(*positional: Any, **named: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread() and not reached.is_set():
+            reached.set()
+            assert go.wait(PATIENCE_S)
+        return original(*positional, **named)
+
+    monkeypatch.setattr(module, name, wait)
+    return reached, go
+
+
+class TestTwoWriters:
+    def test_no_column_is_lost(self, device: Table, bob: User, monkeypatch: Any):  # B51
+        """Two that read the record at the same time and change different columns of it."""
+        lamp = record("device", name="a", colour="red", size="big")
+        reached, go = stopping(monkeypatch, designed, "update")
+        first = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+        assert reached.wait(PATIENCE_S)
+        second = beside(lambda: api(bob).patch(f"device/{lamp}", {"colour": "blue"}))
+        assert settle(second), "it waits for the first, which has the record"
+        go.set()
+        assert result(first).status_code == result(second).status_code == 200
+        assert stored("name", "colour", "size", "sys_version") == [("b", "blue", "big", 2)]
+
+    def test_puts_do_not_mix(self, device: Table, bob: User):
+        lamp = record("device", name="a")
+        bodies = [{"name": str(n), "colour": str(n), "size": str(n)} for n in range(4)]
+        running = [beside(partial(api(bob).put, f"device/{lamp}", body)) for body in bodies]
+        assert [result(each).status_code for each in running] == [200] * 4
+        ((name, colour, size, version),) = stored("name", "colour", "size", "sys_version")
+        assert name == colour == size and version == 4
+
+    def test_of_two_with_one_if_match_one_wins(self, device: Table, bob: User):  # B51
+        lamp = record("device", name="a")
+        tag = {"If-Match": api(bob).get(f"device/{lamp}")["ETag"]}
+        running = [beside(partial(api(bob).patch, f"device/{lamp}", {"name": name}, headers=tag)) for name in "bcde"]
+        assert sorted(result(each).status_code for each in running) == [200, 412, 412, 412]
+        assert stored("sys_version") == [(1,)]
+
+    def test_json_is_merged_one_after_the_other(self, device: Table, bob: User):
+        field("device", "tree", "json")
+        lamp = record("device", tree={})
+        running = [beside(partial(api(bob).patch, f"device/{lamp}", {"tree": {str(n): n}})) for n in range(4)]
+        assert [result(each).status_code for each in running] == [200] * 4
+        assert stored("tree") == [('{"0": 0, "1": 1, "2": 2, "3": 3}',)] or stored("tree") == [
+            ({"0": 0, "1": 1, "2": 2, "3": 3},)
+        ]
+
+    def test_numbers_are_given_once(self, bob: User):
+        table("ticket", number_prefix="TCK")
+        open_table("ticket")
+        running = [beside(lambda: api(bob).post("ticket", {})) for _ in range(6)]
+        numbers = [data(result(each))[0]["number"] for each in running]
+        assert sorted(numbers) == [f"TCK000000{n}" for n in range(1, 7)]
+
+    def test_of_two_with_one_unique_value_one_wins(self, device: Table, bob: User):
+        field("device", "code", is_unique=True)
+        running = [beside(lambda: api(bob).post("device", {"code": "same"})) for _ in range(4)]
+        answers = [result(each) for each in running]
+        assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
+        assert {failed(answer) for answer in answers if answer.status_code == 409} == {(409, "duplicate", "code")}
+
+    def test_of_two_with_one_login_one_wins(self, alice: User, monkeypatch: Any):
+        """Both have found that the login is free before either saves it."""
+        both = threading.Barrier(2, timeout=PATIENCE_S)
+        save = User.save
+
+        def meeting(user: User, *positional: Any, **named: Any) -> None:
+            if user.is_new:
+                both.wait()
+            save(user, *positional, **named)
+
+        caller = api(alice, by="key")
+        monkeypatch.setattr(User, "save", meeting)
+        running = [beside(lambda: caller.post("user", {"login": "dora"})) for _ in range(2)]
+        answers = [result(each) for each in running]
+        assert sorted(answer.status_code for answer in answers) == [201, 409]
+        assert User.objects.filter(login="dora").count() == 1
+
+    def test_a_grant_of_a_role_that_goes_meanwhile_is_refused(self, alice: User, bob: User, monkeypatch: Any):
+        editor = Role.objects.create(name="editor")
+        reached, go = stopping(monkeypatch, UserRole, "save")
+        caller = api(alice, by="key")
+        running = beside(lambda: caller.post("sys_user_role", {"user": bob.pk, "role": editor.pk}))
+        assert reached.wait(PATIENCE_S)
+        Role.objects.filter(pk=editor.pk).delete()
+        go.set()
+        status, code, _ = failed(result(running))
+        assert (status, code) == (422, "invalid_value")
+        assert not UserRole.objects.filter(user=bob).exists()
+
+    def test_one_of_two_administrators_stays(self, alice: User):
+        dora = make_user("dora", "admin")
+        callers = {who: api(who, by="key") for who in (alice, dora)}
+        running = [
+            beside(partial(callers[who].patch, f"user/{other.pk}", {"active": False}))
+            for who, other in ((alice, dora), (dora, alice))
+        ]
+        statuses = sorted(result(each).status_code for each in running)
+        assert statuses[0] == 200 and statuses[1] in (401, 409, 503)
+        assert User.objects.filter(active=True, grants__role__name="admin").count() == 1
+
+
+class TestDeletingMeanwhile:
+    def test_a_change_of_what_goes_is_a_404(self, device: Table, bob: User, monkeypatch: Any):
+        lamp = record("device", name="a")
+        reached, go = stopping(monkeypatch, designed, "delete")
+        deleting = beside(lambda: api(bob).delete(f"device/{lamp}"))
+        assert reached.wait(PATIENCE_S)
+        changing = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+        assert settle(changing), "it waits for the deletion"
+        go.set()
+        assert result(deleting).status_code == 200
+        assert failed(result(changing)) == (404, "record_not_found", None)
+
+    def test_two_deletions_are_one(self, device: Table, bob: User):
+        lamp = record("device", name="a")
+        running = [beside(lambda: api(bob).delete(f"device/{lamp}")) for _ in range(3)]
+        assert sorted(result(each).status_code for each in running) == [200, 404, 404]
+        assert ask("SELECT count(*) FROM sys_deletion_log WHERE record_id = %s", lamp) == [(1,)]
+
+    def test_a_mandatory_reference_that_comes_meanwhile_is_refused(self, device: Table, bob: User, monkeypatch: Any):
+        """After the deletion has looked for references, before it is done: none may come in between."""
+        table("desk")
+        field("desk", "lamp", to="device", mandatory=True)
+        open_table("desk")
+        lamp = record("device", name="a")
+        reached, go = stopping(monkeypatch, designed, "delete")
+        deleting = beside(lambda: api(bob).delete(f"device/{lamp}"))
+        assert reached.wait(PATIENCE_S)
+        referring = beside(lambda: api(bob).post("desk", {"lamp": lamp}))
+        assert settle(referring), "it waits for the deletion"
+        go.set()
+        assert result(deleting).status_code == 200
+        assert failed(result(referring))[:2] == (422, "invalid_value")
+        assert ask("SELECT sys_id FROM records.desk") == []
+
+
+class TestWaiting:
+    def test_a_record_that_another_holds_is_a_503_after_a_while(self, device: Table, bob: User):  # B49
+        lamp = record("device", name="a")
+        with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("lock_timeout"):
+            for answer in (api(bob).patch(f"device/{lamp}", {"name": "b"}), api(bob).delete(f"device/{lamp}")):
+                assert failed(answer) == (503, "unavailable", None)
+                assert int(answer["Retry-After"]) > 0
+            assert column(api(bob).get("device"), "name") == ["a"], "who reads does not wait"
+            assert api(bob).post("device", {"name": "c"}).status_code == 201
+        assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
+
+    def test_a_table_that_another_holds_is_a_503(self, device: Table, bob: User):  # B49
+        lamp = record("device", name="a")
+        with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("lock_timeout"):
+            for answer in (
+                api(bob).get("device"), api(bob).post("device", {}), api(bob).put(f"device/{lamp}", {}),
+                api(bob).delete(f"device/{lamp}"),
+            ):  # fmt: skip
+                assert failed(answer) == (503, "unavailable", None) and "Retry-After" in answer
+        assert len(data(api(bob).get("device"))) == 1
+
+    def test_a_record_of_the_product_that_another_holds_is_a_503(self, alice: User, bob: User):  # B49
+        caller = api(alice, by="key")
+        with held('SELECT FROM "user" WHERE sys_id = %s FOR UPDATE', bob.pk), impatient("lock_timeout"):
+            assert failed(caller.patch(f"user/{bob.pk}", {"first_name": "b"})) == (503, "unavailable", None)
+            assert failed(caller.delete(f"user/{bob.pk}")) == (503, "unavailable", None)
+        assert caller.patch(f"user/{bob.pk}", {"first_name": "b"}).status_code == 200
+
+    def test_a_statement_that_takes_too_long_is_a_503(self, device: Table, bob: User):  # B48
+        lamp = record("device", name="a")
+        with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("statement_timeout"):
+            answer = api(bob).patch(f"device/{lamp}", {"name": "b"})
+        assert failed(answer) == (503, "unavailable", None) and int(answer["Retry-After"]) > 0
+        assert stored("name") == [("a",)]
+
+    def test_with_a_key_it_may_be_tried_again(self, device: Table, bob: User):
+        lamp, key = record("device", name="a"), {"Idempotency-Key": "k"}
+        with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("lock_timeout"):
+            assert failed(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=key))[0] == 503
+        assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=key).status_code == 200
+
+
+class TestDesigningMeanwhile:
+    """Another process designs: this one knows the table as it was."""
+
+    @contextmanager
+    def behind(self, design: Callable[[], Any]) -> Iterator[None]:
+        """This process keeps the catalogue from before."""
+        known = load.newest()
+        design()
+        load._kept.catalogue = known
+        yield
+
+    def test_a_column_that_came_is_known_at_once(self, device: Table, bob: User):  # B55
+        lamp = record("device", name="a")
+        with self.behind(lambda: field("device", "weight", "integer")):
+            assert data(api(bob).patch(f"device/{lamp}", {"weight": 5}))[0]["weight"] == 5
+        with self.behind(lambda: field("device", "height", "integer", default_value="3")):
+            assert column(api(bob).post("device", {"name": "b"}), "height") == [3]
+
+    def test_a_column_that_went_is_unknown_at_once(self, device: Table, bob: User):  # B55
+        lamp = record("device", name="a")
+        sends = {
+            "colour": lambda: api(bob).post("device", {"colour": "red"}),
+            "size": lambda: api(bob).patch(f"device/{lamp}", {"size": "big"}),
+        }
+        for name, send in sends.items():
+            with self.behind(Column.objects.get(table=device, name=name).delete):
+                assert failed(send()) == (400, "unknown_field", name)
+        assert column(api(bob).put(f"device/{lamp}", {"name": "b"}), "name") == ["b"]
+        assert stored("name") == [("b",)]
+
+    def test_a_table_that_went_is_a_404(self, device: Table, bob: User):  # B55
+        with self.behind(device.delete):
+            assert failed(api(bob).post("device", {"name": "a"})) == (404, "table_not_found", None)
+        assert failed(api(bob).delete("device/1")) == (404, "table_not_found", None)
+
+    def test_a_column_of_another_type_under_its_name(self, device: Table, bob: User):  # B55
+        lamp = record("device", name="a", colour="red")
+
+        def retype() -> None:
+            Column.objects.get(table=device, name="colour").delete()
+            field("device", "colour", "integer")
+
+        with self.behind(retype):
+            assert failed(api(bob).patch(f"device/{lamp}", {"colour": "blue"})) == (422, "invalid_value", "colour")
+        assert data(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
+
+    def test_a_column_that_goes_between_looking_and_writing(self, device: Table, bob: User, monkeypatch: Any):  # B55
+        reached, go = stopping(monkeypatch, designed, "insert")
+        running = beside(lambda: api(bob).post("device", {"colour": "red"}))
+        assert reached.wait(PATIENCE_S)
+        Column.objects.get(table=device, name="colour").delete()
+        go.set()
+        assert failed(result(running)) == (400, "unknown_field", "colour")
+        assert stored("name") == []
+
+    def test_columns_come_and_go_while_many_write(self, device: Table, bob: User):  # B55
+        """Never a 500, never a value in the wrong column."""
+        lamp = record("device", name="a")
+        caller, ended = api(bob, by="key"), threading.Event()
+
+        def write() -> list[int]:
+            statuses = []
+            while not ended.is_set():
+                for answer in (
+                    caller.patch(f"device/{lamp}", {"name": "n", "extra": "e"}),
+                    caller.post("device", {"name": "n", "extra": "e"}), caller.put(f"device/{lamp}", {"name": "n"}),
+                    caller.get("device", fields="name,extra"),
+                ):  # fmt: skip
+                    statuses.append(answer.status_code)
+            return statuses
+
+        running = [beside(write) for _ in range(2)]
+        for number in range(6):
+            made = field("device", "extra", "text" if number % 2 else "string")
+            made.delete()
+        ended.set()
+        seen = {status for each in running for status in result(each)}
+        assert seen <= {200, 201, 400, 503} and 200 in seen
+        assert {name for (name,) in stored("name")} <= {"n", "a"}
+
+
+def test_a_rule_that_changes_meanwhile_holds_at_once_in_every_process(device: Table, bob: User):  # B56
+    lamp = record("device", name="a")
+    known = load.newest()
+    device.rules.filter(operation="write").first().delete()  # type: ignore[union-attr]
+    device.rules.filter(operation="create").first().delete()  # type: ignore[union-attr]
+    for send, path in ((api(bob).post, "device"), (api(bob).patch, f"device/{lamp}"), (api(bob).put, f"device/{lamp}")):
+        load._kept.catalogue = known
+        assert failed(send(path, {"name": "x"})) == (403, "access_denied", None)
+    assert stored("name") == [("a",)]

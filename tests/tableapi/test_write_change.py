@@ -1,0 +1,311 @@
+"""`PATCH` changes what is sent, `PUT` replaces the record; what was read can be sent back."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from system import properties
+from system.models import Property
+from tableapi.models import Column, Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    """A table whose records everybody may read and change."""
+    made = table("device")
+    field("device", "name")
+    field("device", "rank", "integer", default_value="7")
+    field("device", "notes", "text")
+    open_table("device")
+    return made
+
+
+@pytest.fixture
+def lamp(device: Table) -> str:
+    return record("device", name="Lamp", rank=1, notes="Old")
+
+
+def stored(sys_id: str, *names: str) -> Any:
+    (row,) = ask(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
+    return row[0] if len(names) == 1 else row
+
+
+def set_property(name: str, value: str) -> None:
+    row = Property.objects.get(name=name)
+    row.value = value
+    row.save()
+    properties.forget()
+
+
+class TestPatch:
+    def test_it_changes_what_is_sent_and_nothing_else(self, lamp: str, bob: User):
+        (before,) = data(api(bob).get(f"device/{lamp}"))
+        (after,) = data(api(bob).patch(f"device/{lamp}", {"name": "Torch"}))
+
+        assert after == before | {
+            "name": "Torch",
+            "sys_version": 1,
+            "sys_updated_at": after["sys_updated_at"],
+            "sys_updated_by": {"value": bob.pk, "link": f"http://testserver/rest/v1/table/user/{bob.pk}"},
+        }
+        assert data(api(bob).get(f"device/{lamp}")) == [after]
+        assert data(api(bob).patch(f"device/{lamp}", {"name": None}))[0]["name"] is None
+
+    @pytest.mark.parametrize(
+        "body", [{}, {"name": "Lamp"}, {"rank": "1"}, {"name": "Lamp", "notes": "Old", "rank": 1.0}]
+    )
+    def test_where_nothing_changes_the_version_stays(self, lamp: str, bob: User, body: Any):
+        (before,) = data(api(bob).get(f"device/{lamp}"))
+        for answer in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", before)):
+            assert data(answer) == [before]
+        assert stored(lamp, "sys_version", "sys_updated_by") == (0, None)
+
+    def test_versions_count_changes(self, lamp: str, bob: User):
+        for name, version in (("a", 1), ("b", 2), ("b", 2), ("c", 3)):
+            assert data(api(bob).patch(f"device/{lamp}", {"name": name}))[0]["sys_version"] == version
+
+    def test_empty_text_is_a_value_of_a_text_and_clears_the_rest(self, lamp: str, bob: User):
+        data(api(bob).patch(f"device/{lamp}", {"name": "", "rank": ""}))
+        assert stored(lamp, "name", "rank") == ("", None)
+
+    def test_json_is_merged(self, lamp: str, bob: User):  # RFC 7396
+        field("device", "tree", "json")
+        steps = [
+            ({"a": 1, "b": {"c": 2, "d": [1, 2]}}, {"a": 1, "b": {"c": 2, "d": [1, 2]}}),
+            ({"a": None, "b": {"d": [3]}, "e": "x"}, {"b": {"c": 2, "d": [3]}, "e": "x"}),
+            ({"b": 5}, {"b": 5, "e": "x"}),
+            ({"b": {"n": None, "m": 1}}, {"b": {"m": 1}, "e": "x"}),
+            ([1, None], [1, None]),
+            ({"z": {"y": None}}, {"z": {}}),
+            ("text", "text"),
+            (None, None),
+        ]
+        for sent, expected in steps:
+            assert data(api(bob).patch(f"device/{lamp}", {"tree": sent}))[0]["tree"] == expected
+        assert data(api(bob).put(f"device/{lamp}", {"tree": {"a": None}}))[0]["tree"] == {"a": None}
+        assert data(api(bob).put(f"device/{lamp}", {"tree": {"b": 1}}))[0]["tree"] == {"b": 1}
+
+    def test_a_record_of_a_child_changes_in_both_tables(self, device: Table, bob: User):
+        table("laptop", parent="device")
+        field("laptop", "ram", "integer")
+        made = record("laptop", name="X1", ram=8)
+        for path in ("laptop", "device"):
+            (after,) = data(api(bob).patch(f"{path}/{made}", {"name": path}))
+            assert after["name"] == path
+        (after,) = data(api(bob).patch(f"laptop/{made}", {"ram": 16}))
+        assert (after["ram"], after["sys_version"]) == (16, 3)
+        assert failed(api(bob).patch(f"device/{made}", {"ram": 4})) == (400, "unknown_field", "ram")
+
+    def test_what_is_mandatory_stays(self, lamp: str, bob: User):
+        field("device", "code", mandatory=True)
+        assert failed(api(bob).patch(f"device/{lamp}", {"code": ""})) == (422, "mandatory", "code")
+        assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200, "it was empty before"
+        for body in ({"name": "y"}, {"name": "y", "code": None}):
+            assert failed(api(bob).put(f"device/{lamp}", body)) == (422, "mandatory", "code")
+        data(api(bob).patch(f"device/{lamp}", {"code": "x"}))
+        assert failed(api(bob).patch(f"device/{lamp}", {"code": None})) == (422, "mandatory", "code")
+        assert failed(api(bob).put(f"device/{lamp}", {"name": "x"})) == (422, "mandatory", "code")
+        assert stored(lamp, "code") == "x"
+
+    def test_a_wrong_value_changes_nothing(self, lamp: str, bob: User):
+        for send in (api(bob).patch, api(bob).put):
+            assert failed(send(f"device/{lamp}", {"name": "x", "rank": "many"})) == (422, "invalid_value", "rank")
+            assert failed(send(f"device/{lamp}", {"name": "x", "none": 1})) == (400, "unknown_field", "none")
+        assert stored(lamp, "name", "rank", "sys_version") == ("Lamp", 1, 0)
+
+    @pytest.mark.parametrize("sys_id", ["1", "A", "a-b", "x" * 33, "%20", "%00", "é", "1'--"])
+    def test_a_record_that_is_not_there(self, device: Table, bob: User, sys_id: str):
+        for answer in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
+            assert answer.status_code == 404
+            assert sys_id == "%00" or failed(answer) == (404, "record_not_found", None)
+
+
+class TestPut:
+    def test_what_is_left_out_gets_its_default_or_null(self, lamp: str, bob: User):
+        field("device", "active", "boolean", default_value="true")
+        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
+        assert [after[name] for name in ("name", "rank", "notes", "active", "sys_version")] == [
+            "Torch",
+            7,
+            None,
+            True,
+            1,
+        ]
+        (after,) = data(api(bob).put(f"device/{lamp}", {"rank": None}))
+        assert [after[name] for name in ("name", "rank", "active")] == [None, None, True]
+
+    def test_read_only_columns_numbers_and_the_servers_stay(self, bob: User):
+        table("ticket", number_prefix="TCK")
+        field("ticket", "name")
+        field("ticket", "score", "integer", read_only=True, default_value="3")
+        open_table("ticket")
+        (made,) = data(api(bob).post("ticket", {"name": "a"}))
+        ask("UPDATE records.ticket SET score = 9")
+
+        (after,) = data(api(bob).put(f"ticket/{made['sys_id']}", {"name": "b"}))
+        assert (after["number"], after["score"], after["sys_created_at"]) == (made["number"], 9, made["sys_created_at"])
+
+    def test_hidden_columns_are_never_cleared(self, lamp: str, bob: User):  # B52
+        rule("read", "device", "notes", roles=["auditor"])
+        rule("read", "device", "rank", condition="name=Torch")
+
+        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
+        assert after["name"] == "Lamp 2" and after["rank"] is None and "notes" not in after
+        assert stored(lamp, "rank", "notes") == (1, "Old")
+
+    def test_columns_that_the_caller_may_not_write_stay(self, lamp: str, bob: User):
+        rule("write", "device", "notes", roles=["editor"])
+        rule("write", "device", "rank", condition="name=Torch")
+
+        (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
+        assert (after["name"], after["rank"], after["notes"]) == ("Lamp 2", 1, "Old")
+
+    def test_columns_that_are_never_read_stay(self, lamp: str, bob: User):
+        field("device", "pass", "password")
+        field("device", "token", "secret")
+        data(api(bob).patch(f"device/{lamp}", {"pass": "one two three", "token": "t"}))
+        kept = stored(lamp, "pass", "token")
+        assert all(kept)
+
+        data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
+        assert stored(lamp, "pass", "token") == kept
+
+
+class TestSendingBackWhatWasRead:
+    @pytest.fixture
+    def full(self, device: Table, alice: User, bob: User) -> str:
+        """A record with a value in every type, and with every kind of nothing."""
+        for name, kind in {
+            "html": "wysiwyg", "exact": "decimal", "yes": "boolean", "at": "datetime", "on_day": "date", "tree": "json",
+            "none": "string", "no_html": "wysiwyg", "no_tree": "json",
+        }.items():  # fmt: skip
+            field("device", name, kind)
+        field("device", "owner", to="user")
+        field("device", "users", "list", to="user")
+        field("device", "nobody", "list", to="user")
+        field("device", "state", choices={"1": "New", "2": "Old"})
+        for name in ("fixed_text", "fixed_none"):
+            field("device", name, read_only=True)
+        field("device", "fixed_at", "datetime", read_only=True)
+        field("device", "fixed_tree", "json", read_only=True)
+        field("device", "fixed_users", "list", to="user", read_only=True)
+        field("device", "fixed_owner", to="user", read_only=True)
+        return record(
+            "device", name="Lamp", rank=1, html="<p>Hi &amp; <b>you</b> &lt;3</p>", exact="0.1000", yes=False,
+            at="2030-01-02T03:04:05.678+01:00", on_day="2030-01-02", tree={"a": [1.5, None], "b": {"c": True}},
+            owner=bob.pk, users=[bob.pk, alice.pk], state="2", fixed_text="x", fixed_none="",
+            fixed_at="2030-01-02T03:04:05.678Z", fixed_tree={"a": 1}, fixed_users=[alice.pk], fixed_owner=alice.pk,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("links", [0, 1])
+    def test_changes_nothing(self, full: str, bob: User, links: int):
+        (read,) = data(api(bob).get(f"device/{full}", exclude_reference_link=links))
+        for send in (api(bob).put, api(bob).patch):
+            assert data(send(f"device/{full}", read, exclude_reference_link=links)) == [read]
+        assert stored(full, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
+
+    def test_with_one_change_changes_one_thing(self, full: str, bob: User):
+        (read,) = data(api(bob).get(f"device/{full}"))
+        (after,) = data(api(bob).put(f"device/{full}", read | {"rank": 2}))
+        changed = {name for name in read if read[name] != after[name]}
+        assert {"rank", "sys_version"} <= changed <= {"rank", "sys_version", "sys_updated_at", "sys_updated_by"}
+        assert stored(full, "name", "html") == ("Lamp", "<p>Hi &amp; <b>you</b> &lt;3</p>")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("sys_version", 5), ("sys_created_at", "2020-01-01 00:00:00"), ("sys_id", "1"), ("sys_updated_by", None),
+            ("sys_db_table_id", "1"), ("fixed_text", "y"), ("fixed_text", None), ("fixed_none", "x"),
+            ("fixed_at", None), ("fixed_at", "2030-01-02 03:04:06"), ("fixed_tree", {"a": 2}), ("fixed_users", []),
+            ("fixed_owner", "1"), ("sys_created_at", "nonsense"), ("sys_created_by", {"a": 1}),
+        ],
+    )  # fmt: skip
+    def test_another_value_of_what_the_server_writes_is_refused(
+        self, full: str, bob: User, name: str, value: Any
+    ):  # B26
+        if name == "sys_updated_by":
+            data(api(bob).patch(f"device/{full}", {"rank": 5}))
+        before = stored(full, "sys_version", "name")
+        for send in (api(bob).put, api(bob).patch):
+            assert failed(send(f"device/{full}", {"name": "x", name: value})) == (400, "read_only", name)
+        assert stored(full, "sys_version", "name") == before
+
+    def test_a_number_is_the_server_s(self, bob: User):  # B26
+        table("ticket", number_prefix="TCK")
+        open_table("ticket")
+        (made,) = data(api(bob).post("ticket", {}))
+        path = f"ticket/{made['sys_id']}"
+        assert data(api(bob).patch(path, {"number": made["number"]})) == [made]
+        assert failed(api(bob).patch(path, {"number": "TCK9"})) == (400, "read_only", "number")
+
+    def test_a_link_alone_is_no_reference(self, full: str, bob: User):
+        for value in (
+            {"link": "http://testserver/rest/v1/table/user/1"},
+            {"value": bob.pk, "name": "x"},
+            [bob.pk],
+            True,
+        ):
+            assert failed(api(bob).patch(f"device/{full}", {"owner": value})) == (422, "invalid_value", "owner")
+
+    def test_a_converted_text_keeps_its_formatting_and_what_looks_like_tags(self, lamp: str, bob: User):
+        ask("UPDATE records.device SET notes = 'use <br> & <foo> if a < b'")
+        column = Column.objects.get(table__name="device", name="notes")
+        column.type = "wysiwyg"
+        column.save()
+
+        (read,) = data(api(bob).get(f"device/{lamp}"))
+        assert read["notes"] == "use <br> & <foo> if a < b"
+        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+        data(api(bob).patch(f"device/{lamp}", {"notes": "<p>Some <b>bold</b></p>"}))
+        (read,) = data(api(bob).get(f"device/{lamp}"))
+        assert read["notes"] == "Some bold"
+        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+        assert stored(lamp, "notes") == "<p>Some <b>bold</b></p>"
+        set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
+        (read,) = data(api(bob).get(f"device/{lamp}"))
+        assert read["notes"] == "<p>Some <b>bold</b></p>"
+        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+
+
+class TestIfMatch:
+    def test_a_current_one_passes_and_an_old_one_changes_nothing(self, lamp: str, bob: User):
+        tag = api(bob).get(f"device/{lamp}")["ETag"]
+        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
+        assert answer.status_code == 200 and answer["ETag"] != tag
+
+        for send in (api(bob).patch, api(bob).put):
+            assert failed(send(f"device/{lamp}", {"name": "b"}, headers={"If-Match": tag})) == (412, "stale", None)
+        assert failed(api(bob).delete(f"device/{lamp}", headers={"If-Match": tag})) == (412, "stale", None)
+        assert stored(lamp, "name", "sys_version") == ("a", 1)
+        data(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": answer["ETag"]}))
+        assert api(bob).delete(f"device/{lamp}", headers={"If-Match": '"2-x"'}).status_code == 200
+
+    def test_it_holds_although_the_answer_had_another_shape(self, lamp: str, bob: User):
+        tag = api(bob).get(f"device/{lamp}", fields="name")["ETag"]
+        assert api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag}).status_code == 200
+
+    @pytest.mark.parametrize(
+        ("given", "status"),
+        [
+            ("*", 200), ('"0-x"', 200), ('W/"0-x"', 200), ('"5-x", "0-x"', 200), ('"5-x","7-y" , *', 200),
+            ('"1-x"', 412), ('"00-x"', 412), ("0-x", 412), ("nonsense", 412), ('"5-x", "6-x"', 412), ("", 412),
+        ],
+    )  # fmt: skip
+    def test_several_weak_or_any(self, lamp: str, bob: User, given: str, status: int):
+        answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": given})
+        assert answer.status_code == status
+        assert stored(lamp, "name") == ("a" if status == 200 else "Lamp")
+
+    def test_of_a_record_that_is_not_there_it_tells_nothing(self, device: Table, bob: User):
+        hidden = record("device", name="x")
+        rule("read", "device", condition="name=visible")
+        for rule_ in device.rules.filter(operation="read", condition=""):
+            rule_.delete()
+        for tag in ('"0-x"', '"9-x"', "*"):
+            answer = api(bob).patch(f"device/{hidden}", {"name": "a"}, headers={"If-Match": tag})
+            assert failed(answer) == (404, "record_not_found", None)

@@ -1,0 +1,311 @@
+"""`POST /rest/v1/table/{table}`: one record, with what the table adds to it, by whoever may create it."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tableapi.models import Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+BASE = "http://testserver/rest/v1/table/"
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    """A table whose records everybody may make and read."""
+    made = table("device")
+    field("device", "name")
+    field("device", "price", "decimal")
+    open_table("device")
+    return made
+
+
+def count(name: str = "device") -> int:
+    return int(ask(f'SELECT count(*) FROM records."{name}"')[0][0])
+
+
+class TestARecord:
+    def test_it_is_answered_with_its_address_and_is_there(self, device: Table, bob: User):
+        answer = api(bob).post("device", {"name": "Lamp", "price": 12.5})
+
+        assert answer.status_code == 201
+        (made,) = data(answer)
+        assert re.fullmatch(r"[0-9]{18}", made["sys_id"])
+        assert answer["Location"] == f"{BASE}device/{made['sys_id']}"
+        assert (made["name"], made["price"], made["sys_version"]) == ("Lamp", 12.5, 0)
+        assert made["sys_created_by"] == made["sys_updated_by"] == {"value": bob.pk, "link": f"{BASE}user/{bob.pk}"}
+        assert made["sys_db_table_id"]["value"] == device.pk
+        again = api(bob).get(f"device/{made['sys_id']}")
+        assert data(again) == [made] and again["ETag"] == answer["ETag"]
+
+    def test_an_empty_object_is_a_record(self, device: Table, bob: User):
+        (made,) = data(api(bob).post("device", {}))
+        assert (made["name"], made["price"]) == (None, None)
+
+    def test_parameters_of_reads_shape_the_answer(self, device: Table, bob: User):
+        answer = api(bob).post("device", {"name": "Lamp"}, fields="name,sys_created_by.login,nothing")
+        assert data(answer) == [{"name": "Lamp", "sys_created_by.login": "bob"}]
+        assert answer["X-Ignored-Fields"] == "nothing"
+        assert data(api(bob).post("device", {}, fields="sys_created_by", exclude_reference_link=1)) == [
+            {"sys_created_by": bob.pk}
+        ]
+
+    def test_a_wrong_list_of_fields_costs_no_record(self, device: Table, bob: User):
+        assert failed(api(bob).post("device", {"name": "Lamp"}, fields="nothing")) == (
+            400,
+            "no_fields",
+            "sysparm_fields",
+        )
+        assert failed(api(bob).post("device", {"name": "Lamp"}, view="none"))[0] == 400
+        assert count() == 0
+
+    def test_defaults_stand_for_what_is_not_sent_and_null_is_sent(self, device: Table, bob: User):
+        field("device", "state", choices={"1": "New", "2": "Old"}, default_value="1")
+        field("device", "active", "boolean", default_value="true")
+        field("device", "rank", "integer", default_value="7")
+        field("device", "about", "json", default_value='{"a": [1]}')
+        names = ("state", "active", "rank", "about")
+
+        (made,) = data(api(bob).post("device", {}))
+        assert [made[name] for name in names] == ["1", True, 7, {"a": [1]}]
+        (made,) = data(api(bob).post("device", dict.fromkeys(names)))
+        assert [made[name] for name in names] == [None] * 4
+
+    def test_every_type_is_answered_as_it_is_stored(self, device: Table, bob: User, alice: User):
+        for name, kind in {
+            "text_": "text", "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean",
+            "at": "datetime", "on_day": "date", "tree": "json",
+        }.items():  # fmt: skip
+            field("device", name, kind)
+        field("device", "owner", to="user")
+        field("device", "users", "list", to="user")
+        field("device", "state", choices={"1": "New"})
+        sent = {
+            "text_": "a\nb ' \\ % é", "html": "<p>Hi</p>", "whole": "42", "exact": "0.10", "yes": "true",
+            "at": "2030-05-19T13:45:00+02:00", "on_day": "2030-05-19", "tree": {"a": [1, None, "x"]},
+            "owner": bob.pk, "users": [alice.pk, {"value": bob.pk}, alice.pk], "state": 1,
+        }  # fmt: skip
+
+        (made,) = data(api(bob).post("device", sent, exclude_reference_link=1))
+        assert {name: made[name] for name in sent} == {
+            **sent, "whole": 42, "exact": 0.10, "yes": True, "at": "2030-05-19 11:45:00",
+            "users": [alice.pk, bob.pk], "state": "1",
+        }  # fmt: skip
+
+    def test_text_is_kept_to_the_letter(self, device: Table, bob: User):  # B35
+        for text in (
+            "\ufeffa",
+            "\u202eabc\u202c",
+            "😀\u200b",
+            "'; DROP TABLE device; --",
+            "%s %(name)s {0}",
+            "a\tb\r\n",
+        ):
+            assert column(api(bob).post("device", {"name": text}), "name") == [text]
+
+
+class TestNumbers:
+    @pytest.fixture
+    def ticket(self, db: Any) -> Table:
+        made = table("ticket", number_prefix="TCK")
+        field("ticket", "display_name")
+        open_table("ticket")
+        return made
+
+    def test_they_count_and_name_the_record(self, ticket: Table, bob: User):
+        made = [data(api(bob).post("ticket", {}))[0] for _ in range(2)]
+        assert [each["number"] for each in made] == ["TCK0000001", "TCK0000002"]
+        assert [each["display_name"] for each in made] == ["TCK0000001", "TCK0000002"]
+        assert column(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
+
+    def test_a_child_counts_by_its_own_prefix_or_its_parents(self, ticket: Table, bob: User):
+        table("complaint", parent="ticket", number_prefix="CMP")
+        table("question", parent="ticket")
+        assert column(api(bob).post("complaint", {}), "number") == ["CMP0000001"]
+        assert column(api(bob).post("question", {}), "number") == ["TCK0000001"]
+        assert column(api(bob).get("ticket"), "number") == ["CMP0000001", "TCK0000001"]
+
+    def test_they_go_on_past_seven_digits(self, ticket: Table, bob: User):
+        ask(f"SELECT setval('records.\"N{ticket.pk}\"', 9999999)")
+        assert column(api(bob).post("ticket", {}), "number") == ["TCK10000000"]
+
+    def test_nobody_else_gives_one(self, ticket: Table, bob: User, alice: User):  # B26
+        for who in (bob, alice):
+            assert failed(api(who).post("ticket", {"number": "TCK9"})) == (400, "read_only", "number")
+        assert data(api(bob).post("ticket", {"number": None}))[0]["number"] == "TCK0000001"
+
+
+def test_a_record_of_a_child_has_the_columns_of_both(device: Table, bob: User):
+    table("laptop", parent="device")
+    field("laptop", "ram", "integer")
+    answer = api(bob).post("laptop", {"name": "X1", "ram": 16})
+    (made,) = data(answer)
+    assert answer["Location"] == f"{BASE}laptop/{made['sys_id']}"
+    assert (made["name"], made["ram"]) == ("X1", 16)
+    assert made["sys_db_table_id"]["value"] == Table.objects.get(name="laptop").pk
+    assert column(api(bob).get("device"), "sys_id") == [made["sys_id"]]
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize("value", [None, "", []])
+    def test_nothing_for_what_is_mandatory(self, device: Table, bob: User, value: Any):
+        field("device", "users", "list", to="user", mandatory=True)
+        field("device", "code", mandatory=True)
+        one, other = ("users", "code") if value == [] else ("code", "users")
+        body = {one: value, other: [bob.pk] if other == "users" else "x"}
+
+        assert failed(api(bob).post("device", body)) == (422, "mandatory", one)
+        assert failed(api(bob).post("device", {other: body[other]})) == (422, "mandatory", one)
+        assert count() == 0
+        data(api(bob).post("device", {"users": [bob.pk], "code": "x"}))
+
+    def test_a_default_answers_for_what_is_mandatory(self, device: Table, bob: User):
+        field("device", "rank", "integer", mandatory=True, default_value="0")
+        assert column(api(bob).post("device", {}), "rank") == [0]
+        assert failed(api(bob).post("device", {"rank": None})) == (422, "mandatory", "rank")
+
+    def test_an_unknown_column_and_one_that_is_never_readable_alike(self, device: Table, bob: User):  # B29
+        field("device", "secret_price", "integer")
+        rule("read", "device", "secret_price", roles=["auditor"])
+        answers = [api(bob).post("device", {"name": "x", name: 1}) for name in ("secret_price", "nothing_here")]
+        assert failed(answers[0]) == (400, "unknown_field", "secret_price")
+        assert answers[1].content == answers[0].content.replace(b"secret_price", b"nothing_here")
+        assert count() == 0
+
+    @pytest.mark.parametrize(
+        "name",
+        ["sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version", "sys_db_table_id"],
+    )
+    def test_what_the_server_writes(self, device: Table, bob: User, alice: User, name: str):  # B26
+        value = 5 if name == "sys_version" else "2020-01-01 00:00:00" if name.endswith("_at") else alice.pk
+        for who in (bob, alice):
+            assert failed(api(who).post("device", {name: value})) == (400, "read_only", name)
+        assert count() == 0
+        assert api(bob).post("device", {name: None}).status_code == 201
+
+    def test_read_only_columns(self, device: Table, alice: User):
+        field("device", "score", "integer", read_only=True, default_value="3")
+        assert failed(api(alice).post("device", {"score": 4})) == (400, "read_only", "score")
+        assert column(api(alice).post("device", {}), "score") == [3]
+
+    @pytest.mark.parametrize(
+        ("kind", "values"),
+        {
+            "string": [True, [], {}, "x" * 11],
+            "integer": ["1.5", 1.5, "twelve", True, 2**63, "9" * 40, [], "0x10"],
+            "decimal": ["1,5", "NaN", "Infinity", True, "1e1000", {}],
+            "boolean": ["yes", 2, "True ", []],
+            "datetime": ["infinity", "0000-01-01 00:00:00", "10000-01-01 00:00:00", "2030-02-30 00:00:00",
+                         "2030-01-01 24:61:00", 5, "now", "2030-06-30 23:59:61"],
+            "date": ["infinity", "0000-01-01", "10000-01-01", "2030-02-30", "today", 20300101],
+        }.items(),
+    )  # fmt: skip
+    def test_values_of_another_type(self, device: Table, bob: User, kind: str, values: list[Any]):  # B71
+        field("device", "given", kind, **({"max_length": 10} if kind == "string" else {}))
+        for value in values:
+            assert failed(api(bob).post("device", {"given": value})) == (422, "invalid_value", "given"), value
+        assert count() == 0
+
+    def test_choices_that_are_none(self, device: Table, bob: User):
+        field("device", "state", choices={"1": "New", "2": "Old"})
+        for value in ("3", 3, "New", True, ["1"], "1 "):
+            assert failed(api(bob).post("device", {"state": value})) == (422, "invalid_value", "state"), value
+
+    def test_a_table_that_is_not_there(self, bob: User):
+        table("hidden")
+        answers = [api(bob).post(name, {}) for name in ("nothing", "hidden")]
+        assert failed(answers[0]) == (404, "table_not_found", None)
+        assert answers[0].content == answers[1].content
+        assert api(None).post("hidden", {}).status_code == 401
+
+
+class TestImports:
+    def test_an_administrator_keeps_the_ids(self, device: Table, alice: User):
+        answer = api(alice).post("device", {"sys_id": "0a1b2c3d4e5f", "name": "Old"})
+        assert answer["Location"] == f"{BASE}device/0a1b2c3d4e5f"
+        assert data(api(alice).get("device/0a1b2c3d4e5f"))[0]["name"] == "Old"
+        status, code, _ = failed(api(alice).post("device", {"sys_id": "0a1b2c3d4e5f"}))
+        assert (status, code) == (409, "duplicate")
+
+    def test_nobody_else_does(self, device: Table, bob: User):
+        assert failed(api(bob).post("device", {"sys_id": "1"})) == (400, "read_only", "sys_id")
+        assert count() == 0
+
+    @pytest.mark.parametrize("sys_id", ["A", "", "x" * 33, "a-b", 5, ["1"], "é", "a\n"])
+    def test_an_id_is_small_letters_and_digits(self, device: Table, alice: User, sys_id: Any):
+        assert failed(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id")
+        assert count() == 0
+
+    def test_a_record_of_a_child_keeps_it_too(self, device: Table, alice: User):
+        table("laptop", parent="device")
+        data(api(alice).post("laptop", {"sys_id": "imported1", "name": "X1"}))
+        assert column(api(alice).get("laptop"), "sys_id") == ["imported1"]
+
+    def test_the_products_own_tables_make_their_ids(self, alice: User):
+        assert failed(api(alice).post("company", {"sys_id": "1", "name": "Acme"})) == (400, "read_only", "sys_id")
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "[{}, {}]", "[]", "null", "5", '"text"', "true", "", " ", "{",  # B31
+            '{"name": "a", "name": "b"}',  # B32
+            '{"price": NaN}', '{"price": Infinity}', '{"price": -Infinity}', '{"price": 1e999}',  # B33
+            '{"price": ' + "9" * 5000 + "}",
+            '{"name": ' + "[" * 100_000 + "]" * 100_000 + "}",  # B34
+            '{"name": "a\\u0000b"}', '{"name": "\\ud800"}', '{"na\\u0000me": 1}',  # B35
+            b'{"name": "\xc0\xaf"}', '{"name": "a"}'.encode("utf-16"),
+            "{'name': 1}", '{"name": 1,}', "name=Lamp",
+        ],
+        ids=lambda body: repr(body[:20]),
+    )  # fmt: skip
+    def test_what_is_no_one_object_is_a_400(self, device: Table, bob: User, body: Any):
+        assert failed(api(bob).post("device", body))[:2] == (400, "invalid_json")
+        assert failed(api(bob).patch(f"device/{record('device')}", body))[:2] == (400, "invalid_json")
+        assert count() == 1
+
+    @pytest.mark.parametrize(
+        "kind",
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
+         "application/json; charset=utf-16", "application/xml"],
+    )  # fmt: skip
+    def test_another_media_type_is_a_415(self, device: Table, bob: User, kind: str):  # B67
+        body = json.dumps({"name": "Lamp"})
+        for answer in (
+            api(bob).post("device", body, headers={"Content-Type": kind}),
+            api(bob).patch(f"device/{record('device')}", body, headers={"Content-Type": kind}),
+        ):
+            assert failed(answer)[:2] == (415, "unsupported_media_type")
+        assert column(api(bob).get("device"), "name") == [None]
+
+    def test_a_packed_body_is_a_415(self, device: Table, bob: User):  # B67
+        answer = api(bob).post("device", {"name": "Lamp"}, headers={"Content-Encoding": "gzip"})
+        assert failed(answer)[0] == 415
+
+    def test_utf_8_may_be_named(self, device: Table, bob: User):
+        kind = {"Content-Type": "application/json; charset=UTF-8"}
+        assert column(api(bob).post("device", {"name": "é"}, headers=kind), "name") == ["é"]
+
+    def test_more_than_ten_mebibytes_are_a_413(self, device: Table, bob: User):
+        body = json.dumps({"name": "x" * (10 * 1024 * 1024)})
+        assert failed(api(bob).post("device", body))[:2] == (413, "too_large")
+        field("device", "notes", "text")
+        assert api(bob).post("device", {"notes": "x" * (9 * 1024 * 1024)}, fields="name").status_code == 201
+
+    def test_other_methods_are_refused(self, device: Table, bob: User):  # B66
+        for method in ("PUT", "PATCH", "DELETE"):
+            assert failed(api(bob).send(method, "device", "{}"))[0] == 405
+        made = record("device", name="Lamp")
+        assert failed(api(bob).post(f"device/{made}", {}))[0] == 405
+        for method in ("TRACE", "OPTIONS", "PROPFIND"):
+            assert failed(api(bob).send(method, "device"))[0] == 405
+        overriding = {"X-HTTP-Method-Override": "DELETE", "X-Method-Override": "DELETE"}
+        assert column(api(bob).get(f"device/{made}?_method=DELETE", headers=overriding), "name") == ["Lamp"]
+        assert column(api(bob).get("device"), "name") == ["Lamp"]

@@ -1,0 +1,249 @@
+"""Tables that create later: checked at once, answered with the id to come, created by the worker."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from tableapi import deferred, designed, tasks
+from tableapi.models import Column, DeferredRecord, Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def plan(db: Any) -> Table:
+    made = table("plan", deferred_create=True, number_prefix="PLN")
+    field("plan", "name", is_unique=True)
+    field("plan", "owner", to="user")
+    open_table("plan")
+    return made
+
+
+def count(name: str = "plan") -> int:
+    return int(ask(f'SELECT count(*) FROM records."{name}"')[0][0])
+
+
+def later() -> None:
+    DeferredRecord.objects.update(next_at=timezone.now())
+    tasks.create_deferred()
+
+
+class TestAccepting:
+    def test_the_answer_has_the_values_and_the_id_to_come(self, plan: Table, bob: User):
+        answer = api(bob).post("plan", {"name": "a", "owner": bob.pk})
+        assert answer.status_code == 201
+        (made,) = data(answer)
+        path = f"plan/{made['sys_id']}"
+        assert answer["Location"].endswith(path)
+        assert (made["name"], made["owner"]["value"], made["number"]) == ("a", bob.pk, "PLN0000001")
+        assert count() == 0
+        for early in (api(bob).get(path), api(bob).patch(path, {}), api(bob).put(path, {}), api(bob).delete(path)):
+            assert failed(early) == (404, "record_not_found", None)
+
+        tasks.create_deferred()
+        (read,) = data(api(bob).get(path))
+        same = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
+        assert {name: read[name] for name in same} == {name: made[name] for name in same}
+        assert not DeferredRecord.objects.exists()
+
+    def test_walked_fields_are_null(self, plan: Table, bob: User):
+        answer = api(bob).post(
+            "plan", {"name": "a", "owner": bob.pk}, fields="name,owner,owner.login,sys_created_by.login"
+        )
+        (made,) = data(answer)
+        assert (made["name"], made["owner.login"], made["sys_created_by.login"]) == ("a", None, None)
+        tasks.create_deferred()
+        assert column(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
+
+    def test_every_type_arrives(self, plan: Table, bob: User):
+        for name, kind in {
+            "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean", "at": "datetime",
+            "on_day": "date", "tree": "json", "pin": "password", "token": "secret", "text_": "text",
+        }.items():  # fmt: skip
+            field("plan", name, kind)
+        field("plan", "state", choices={"1": "New"})
+        field("plan", "users", "list", to="user")
+        sent = {
+            "html": "<p>Hi <b>you</b></p>", "whole": -5, "exact": 0.1, "yes": False, "at": "2030-01-02 03:04:05",
+            "on_day": "2030-01-02", "tree": {"a": [1, None, "x"]}, "text_": "a\nb", "state": "1", "users": [bob.pk],
+        }  # fmt: skip
+        (made,) = data(api(bob).post("plan", {**sent, "pin": "p", "token": "t"}, exclude_reference_link=1))
+        assert {name: made[name] for name in sent} == sent
+        tasks.create_deferred()
+        (read,) = data(api(bob).get(f"plan/{made['sys_id']}", exclude_reference_link=1))
+        assert {name: read[name] for name in sent} == sent
+        assert len(data(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
+        assert None not in ask("SELECT pin, token FROM records.plan")[0]
+
+    def test_defaults_and_empty_values_arrive(self, plan: Table, bob: User):
+        field("plan", "rank", "integer", default_value="7")
+        field("plan", "other", "integer", default_value="7")
+        (made,) = data(api(bob).post("plan", {"other": None}))
+        assert (made["rank"], made["other"]) == (7, None)
+        tasks.create_deferred()
+        (read,) = data(api(bob).get(f"plan/{made['sys_id']}"))
+        assert (read["rank"], read["other"]) == (7, None)
+
+    def test_what_is_wrong_is_said_at_once(self, plan: Table, bob: User):
+        field("plan", "code", mandatory=True, default_value="x")
+        record("plan", name="taken")
+        for body, refusal in (
+            ({"name": "Taken"}, (409, "duplicate", "name")),
+            ({"code": None}, (422, "mandatory", "code")),
+            ({"owner": "1"}, (422, "invalid_value", "owner")),
+            ({"nothing": 1}, (400, "unknown_field", "nothing")),
+            ({"sys_version": 1}, (400, "read_only", "sys_version")),
+        ):
+            assert failed(api(bob).post("plan", body)) == refusal
+        rule("create", "plan", "name", condition="name!=bad")
+        assert failed(api(bob).post("plan", {"name": "bad"}))[0] == 403
+        assert not DeferredRecord.objects.exists() and count() == 1
+
+    def test_an_imported_id_waits_once(self, plan: Table, alice: User):
+        data(api(alice).post("plan", {"sys_id": "imported1"}))
+        status, code, _ = failed(api(alice).post("plan", {"sys_id": "imported1"}))
+        assert (status, code) == (409, "duplicate")
+        tasks.create_deferred()
+        assert failed(api(alice).post("plan", {"sys_id": "imported1"}))[:2] == (409, "duplicate")
+        assert column(api(alice).get("plan"), "sys_id") == ["imported1"]
+
+    def test_the_shipped_ones_create_later(self, alice: User):
+        (made,) = data(api(alice).post("sys_schedule", {"name": "Night"}))
+        assert data(api(alice).get("sys_schedule")) == []
+        tasks.create_deferred()
+        assert column(api(alice).get("sys_schedule"), "sys_id") == [made["sys_id"]]
+
+    def test_an_idempotency_key_is_kept(self, plan: Table, bob: User):
+        answers = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+        assert answers[0].content == answers[1].content and DeferredRecord.objects.count() == 1
+
+
+class TestCreating:
+    def test_a_conflict_that_came_meanwhile_is_noted_for_admin(
+        self, plan: Table, alice: User, bob: User, as_alice: Client
+    ):
+        data(api(bob).post("plan", {"name": "same"}))
+        data(api(bob).post("plan", {"name": "Same"}))
+        tasks.create_deferred()
+        assert column(api(bob).get("plan"), "name") == ["same"]
+        failed_one = DeferredRecord.objects.get()
+        assert (failed_one.state, failed_one.attempts) == ("failed", 1) and failed_one.error
+        page = as_alice.get("/admin/tableapi/deferredrecord/").content.decode()
+        assert failed_one.record_id in page
+        later()
+        assert DeferredRecord.objects.get().attempts == 1, "it is not tried again"
+
+    def test_a_column_that_is_gone_is_noted(self, plan: Table, bob: User):
+        field("plan", "note")
+        data(api(bob).post("plan", {"name": "a", "note": "x"}))
+        data(api(bob).post("plan", {"name": "b"}))
+        Column.objects.get(table=plan, name="note").delete()
+        tasks.create_deferred()
+        assert column(api(bob).get("plan"), "name") == ["b"]
+        assert "note" in DeferredRecord.objects.get().error
+
+    def test_a_reference_that_went_meanwhile_is_noted(self, plan: Table, alice: User, bob: User):
+        data(api(alice).post("plan", {"owner": bob.pk}))
+        bob.delete()
+        tasks.create_deferred()
+        assert (DeferredRecord.objects.get().state, count()) == ("failed", 0)
+
+    def test_what_passes_by_itself_is_tried_again_later(self, plan: Table, bob: User, monkeypatch: Any):
+        from django.db import OperationalError
+
+        def fail(*_: Any) -> None:
+            raise OperationalError("value of a hidden column")
+
+        data(api(bob).post("plan", {"name": "a"}))
+        with monkeypatch.context() as patched:
+            patched.setattr(designed, "insert", fail)
+            for attempt in range(1, deferred.MOST_TRIES + 1):
+                before = timezone.now()
+                later()
+                waiting = DeferredRecord.objects.get()
+                assert waiting.attempts == attempt and waiting.next_at > before + timedelta(seconds=9)
+                assert "hidden" not in waiting.error
+                tasks.create_deferred()
+                assert DeferredRecord.objects.get().attempts == attempt, "not before its time"
+        assert waiting.state == "failed"
+
+    def test_after_a_failure_that_passed_it_is_created(self, plan: Table, bob: User, monkeypatch: Any):
+        from django.db import OperationalError
+
+        def fail(*_: Any) -> None:
+            raise OperationalError
+
+        data(api(bob).post("plan", {"name": "a"}))
+        with monkeypatch.context() as patched:
+            patched.setattr(designed, "insert", fail)
+            tasks.create_deferred()
+        later()
+        assert column(api(bob).get("plan"), "name") == ["a"] and not DeferredRecord.objects.exists()
+
+    def test_nobody_is_shown_the_values_that_wait(self, plan: Table, bob: User, as_alice: Client):
+        data(api(bob).post("plan", {"name": "confidential"}))
+        waiting = DeferredRecord.objects.get()
+        for path in ("", f"{waiting.pk}/change/"):
+            page = as_alice.get(f"/admin/tableapi/deferredrecord/{path}")
+            assert page.status_code == 200 and b"confidential" not in page.content
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWithWorkers:
+    def test_a_message_goes_out_when_it_is_certain(self, plan: Table, bob: User, monkeypatch: Any):
+        sent: list[int] = []
+        monkeypatch.setattr(
+            tasks.create_deferred, "apply_async", lambda **_: sent.append(DeferredRecord.objects.count())
+        )
+        data(api(bob).post("plan", {"name": "a"}))
+        assert sent == [1]
+        assert failed(api(bob).post("plan", {"owner": "1"}))[0] == 422
+        assert sent == [1]
+
+    def test_without_a_broker_the_record_is_accepted_all_the_same(self, plan: Table, bob: User, monkeypatch: Any):
+        def fail(**_: Any) -> None:
+            raise ConnectionError
+
+        monkeypatch.setattr(tasks.create_deferred, "apply_async", fail)
+        data(api(bob).post("plan", {"name": "a"}))
+        tasks.create_deferred()
+        assert count() == 1
+
+    def test_two_workers_create_each_once(self, plan: Table, bob: User, monkeypatch: Any):
+        """The second begins while the first is in the middle of the first record."""
+        for name in ("a", "b", "c"):
+            data(api(bob).post("plan", {"name": name}))
+        insert, inside, done = designed.insert, threading.Event(), threading.Event()
+        made: list[str] = []
+
+        def noting(*positional: Any) -> str:
+            if threading.current_thread() is not threading.main_thread():
+                inside.set()
+                assert done.wait(20)
+            made.append(insert(*positional))
+            return made[-1]
+
+        def work() -> None:
+            try:
+                tasks.create_deferred()
+            finally:
+                connections.close_all()
+
+        monkeypatch.setattr(designed, "insert", noting)
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert inside.wait(20)
+        tasks.create_deferred()
+        assert sorted(column(api(bob).get("plan"), "name")) == ["b", "c"]
+        done.set()
+        thread.join(20)
+        assert sorted(column(api(bob).get("plan"), "name")) == ["a", "b", "c"]
+        assert len(made) == 3 and not DeferredRecord.objects.exists()

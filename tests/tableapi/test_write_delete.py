@@ -1,0 +1,176 @@
+"""`DELETE`: the record goes, its parts with it, leaves an entry in the log and is taken out of what refers to it."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from system.models import DeletionLogEntry
+from tableapi.models import Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    """A table whose records everybody may delete."""
+    made = table("device")
+    field("device", "name", is_display=True)
+    open_table("device")
+    return made
+
+
+def rows(name: str, *columns: str) -> list[Any]:
+    return ask(f'SELECT {", ".join(columns or ("sys_id",))} FROM records."{name}" ORDER BY sys_id')
+
+
+def test_it_says_what_it_did(device: Table, bob: User):
+    lamp, other = record("device", name="Lamp"), record("device", name="Other")
+    answer = api(bob).delete(f"device/{lamp}")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["status"] == "OK" and body["data"].keys() == {"description"} and lamp in body["data"]["description"]
+    assert rows("device") == [(other,)]
+    assert failed(api(bob).delete(f"device/{lamp}")) == (404, "record_not_found", None)
+
+
+def test_it_leaves_an_entry_in_the_log(device: Table, bob: User):
+    for name, kind in {"at": "datetime", "on_day": "date", "exact": "decimal", "tree": "json", "pin": "secret"}.items():
+        field("device", name, kind)
+    field("device", "owner", to="user")
+    field("device", "users", "list", to="user")
+    (made,) = data(
+        api(bob).post(
+            "device",
+            {"name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
+             "pin": "very secret", "owner": bob.pk, "users": [bob.pk]},
+        )
+    )  # fmt: skip
+    api(bob).delete(f"device/{made['sys_id']}")
+
+    entry = DeletionLogEntry.objects.get(record_id=made["sys_id"])
+    assert (entry.table, entry.display_value, entry.deleted_by) == ("device", "Lamp", bob.pk)
+    expected = {
+        "name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
+        "owner": bob.pk, "users": [bob.pk], "sys_created_by": bob.pk, "sys_version": 0,
+    }  # fmt: skip
+    assert {name: entry.payload[name] for name in expected} == expected
+    assert "pin" not in entry.payload and "very secret" not in str(entry.payload)
+
+
+def test_nothing_is_logged_of_what_was_not_deleted(device: Table, bob: User, monkeypatch: Any):
+    from tableapi import designed
+
+    lamp = record("device", name="Lamp")
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(designed, "delete", fail)
+    with pytest.raises(RuntimeError):
+        api(bob).delete(f"device/{lamp}")
+    assert rows("device") == [(lamp,)] and not DeletionLogEntry.objects.exists()
+
+
+def test_a_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
+    lamp = record("device")
+    api(bob).delete(f"device/{lamp}")
+    assert DeletionLogEntry.objects.get().display_value == lamp
+
+
+class TestRecordsOfChildren:
+    @pytest.mark.parametrize("path", ["device", "laptop", "tablet"])
+    def test_their_rows_go_together(self, device: Table, bob: User, path: str):
+        table("laptop", parent="device")
+        field("laptop", "ram", "integer")
+        table("tablet", parent="laptop")
+        made, stays = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        assert api(bob).delete(f"{path}/{made}").status_code == 200
+        assert rows("device") == rows("laptop") == rows("tablet") == [(stays,)]
+        entry = DeletionLogEntry.objects.get()
+        assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
+
+
+class TestWhatRefersToIt:
+    def test_references_become_empty_without_a_right_to_write(self, device: Table, bob: User):  # B53
+        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        table("desk")
+        field("desk", "lamp", to="device")
+        mine, theirs = record("desk", lamp=lamp), record("desk", lamp=other)
+        assert api(bob).delete(f"device/{lamp}").status_code == 200
+        assert rows("desk", "sys_id", "lamp") == [(mine, None), (theirs, other)]
+
+    def test_lists_lose_it(self, device: Table, bob: User):
+        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        table("desk")
+        field("desk", "lamps", "list", to="device")
+        record("desk", lamps=[other, lamp])
+        record("desk", lamps=[lamp])
+        record("desk")
+        assert api(bob).delete(f"device/{lamp}").status_code == 200
+        assert rows("desk", "lamps") == [([other],), ([],), (None,)]
+
+    @pytest.mark.parametrize("kind", ["reference", "list"])
+    def test_a_mandatory_one_keeps_it_and_names_nothing(self, device: Table, bob: User, kind: str):  # B53
+        lamp, other = record("device", name="Lamp"), record("device", name="Other")
+        table("hidden_desk")
+        field("hidden_desk", "hidden_lamp", kind, to="device", mandatory=True)
+        desk = record("hidden_desk", hidden_lamp=[lamp] if kind == "list" else lamp)
+        answer = api(bob).delete(f"device/{lamp}")
+        assert failed(answer) == (409, "referenced", None)
+        assert b"hidden" not in answer.content and desk.encode() not in answer.content
+        assert len(rows("device")) == 2 and not DeletionLogEntry.objects.exists()
+        assert api(bob).delete(f"device/{other}").status_code == 200
+        if kind == "list":
+            another = record("device", name="Third")
+            ask("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, another)
+            assert api(bob).delete(f"device/{lamp}").status_code == 200, "one is left in the list"
+            assert rows("hidden_desk", "hidden_lamp") == [([another],)]
+
+    def test_a_reference_to_the_parent_refers_to_the_child(self, device: Table, bob: User):
+        table("laptop", parent="device")
+        made = record("laptop", name="X1")
+        field(table("desk"), "lamps", "list", to="device")
+        field("desk", "needed", to="laptop", mandatory=True)
+        desk = record("desk", lamps=[made], needed=made)
+        assert failed(api(bob).delete(f"device/{made}")) == (409, "referenced", None)
+        ask("UPDATE records.desk SET needed = NULL")
+        assert api(bob).delete(f"device/{made}").status_code == 200
+        assert rows("desk", "sys_id", "lamps") == [(desk, [])]
+
+    def test_to_itself(self, device: Table, bob: User):
+        field("device", "part_of", to="device")
+        field("device", "parts", "list", to="device")
+        lamp = record("device", name="Lamp")
+        bulb = record("device", name="Bulb", part_of=lamp, parts=[lamp])
+        ask("UPDATE records.device SET part_of = sys_id, parts = ARRAY[sys_id] WHERE sys_id = %s", lamp)
+        assert api(bob).delete(f"device/{lamp}").status_code == 200
+        assert rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
+
+    def test_to_itself_where_it_is_mandatory(self, device: Table, bob: User):
+        """A record that needs only itself can go."""
+        field("device", "part_of", to="device", mandatory=True)
+        lamp = record("device", name="Lamp")
+        ask("UPDATE records.device SET part_of = sys_id")
+        assert api(bob).delete(f"device/{lamp}").status_code == 200
+        assert rows("device") == []
+
+
+def test_what_it_refers_to_stays(device: Table, bob: User):
+    field("device", "owner", to="user")
+    lamp = record("device", owner=bob.pk)
+    assert api(bob).delete(f"device/{lamp}").status_code == 200
+    assert column(api(bob).get("user", query="login=bob"), "login") == ["bob"]
+
+
+def test_it_takes_no_parameters(device: Table, bob: User):
+    lamp = record("device", name="Lamp")
+    answer = api(bob).delete(f"device/{lamp}", fields="nothing", view="none", display_value="x")
+    assert answer.status_code == 200 and answer.json()["data"].keys() == {"description"}
+
+
+def test_a_body_is_not_looked_at(device: Table, bob: User):
+    lamp = record("device", name="Lamp")
+    assert api(bob).send("DELETE", f"device/{lamp}", "[nonsense", {"Content-Type": "text/plain"}).status_code == 200

@@ -1,0 +1,437 @@
+"""Writing the product's own tables: their models' rules hold, and what they refuse is a 409 or a 422."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.test import Client
+
+from accounts.models import AccessKey, Company, Group, Role, Session, User, UserGroup, UserRole
+from system import properties
+from system.models import DeletionLogEntry, Property
+from tableapi.models import Column, Rule, Table
+from tests.conftest import PASSWORD
+from tests.tableapi.designs import ask, types_of
+from tests.tableapi.world import api, column, data, failed, field, grant, open_table, record, role, rule, table
+
+pytestmark = pytest.mark.django_db
+
+ONLY_ADMIN = (
+    "sys_role", "sys_user_role", "sys_acl", "sys_property", "sys_db_table", "sys_db_column", "sys_choice",
+    "sys_ui_view", "sys_ui_view_column",
+)  # fmt: skip
+
+
+def path_of(record: Any) -> str:
+    return f"{record._meta.db_table}/{record.pk}"
+
+
+class TestPeople:
+    def test_a_user_is_made_changed_and_deleted(self, alice: User):
+        acme = Company.objects.create(name="Acme")
+        sent = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
+        answer = api(alice).post("user", sent)
+        assert answer.status_code == 201
+        (made,) = data(answer)
+        assert (made["login"], made["active"], made["phone"]) == ("dora", True, None)
+        assert made["company"]["value"] == acme.pk
+        assert made["sys_created_by"]["value"] == alice.pk
+        assert "password" not in made and b"a long one" not in answer.content
+        dora = User.objects.get(login="dora")
+        assert authenticate(None, username="dora", password="a long one 42") == dora
+
+        (after,) = data(api(alice).patch(f"user/{dora.pk}", {"first_name": "Dora"}))
+        assert (after["first_name"], after["sys_version"]) == ("Dora", 1)
+        assert dora.history.count() == 2
+        assert api(alice).delete(f"user/{dora.pk}").status_code == 200
+        assert not User.objects.filter(login="dora").exists()
+
+    def test_what_was_read_can_be_sent_back(self, alice: User, bob: User):
+        for send in (api(alice).put, api(alice).patch):
+            (read,) = data(api(alice).get(f"user/{bob.pk}"))
+            assert data(send(f"user/{bob.pk}", read)) == [read]
+        assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
+
+    def test_put_empties_what_is_left_out(self, alice: User, bob: User):
+        (after,) = data(api(alice).put(f"user/{bob.pk}", {"login": "bob", "active": False}))
+        assert (after["email"], after["active"]) == (None, False)
+        assert data(api(alice).put(f"user/{bob.pk}", {"login": "bob"}))[0]["active"] is True
+        assert failed(api(alice).put(f"user/{bob.pk}", {"email": "x@example.com"})) == (422, "mandatory", "login")
+
+    def test_a_taken_login_is_a_conflict(self, alice: User, bob: User):  # B17
+        assert failed(api(alice).post("user", {"login": "bob"})) == (409, "duplicate", "login")
+        assert failed(api(alice).patch(path_of(bob), {"login": "alice"})) == (409, "duplicate", "login")
+        assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "unique as spelled"
+
+    @pytest.mark.parametrize(
+        ("body", "refusal"),
+        [
+            ({}, (422, "mandatory", "login")),
+            ({"login": ""}, (422, "mandatory", "login")),
+            ({"login": "a:b"}, (422, "invalid_value", "login")),
+            ({"login": "x" * 151}, (422, "invalid_value", "login")),
+            ({"login": "d", "email": "no address"}, (422, "invalid_value", "email")),
+            ({"login": "d", "active": "perhaps"}, (422, "invalid_value", "active")),
+            ({"login": "d", "active": None}, (422, "invalid_value", "active")),
+            ({"login": "d", "company": "1"}, (422, "invalid_value", "company")),
+            ({"login": "d", "password": "short"}, (422, "invalid_value", "password")),
+            ({"login": "d", "password": 12345678901}, (422, "invalid_value", "password")),
+            ({"login": "d", "password": {"a": 1}}, (422, "invalid_value", "password")),
+            ({"login": "d", "password": ["a long one 42"]}, (422, "invalid_value", "password")),
+            ({"login": "d", "password": ""}, (422, "invalid_value", "password")),
+            ({"login": "d", "is_superuser": True}, (400, "unknown_field", "is_superuser")),
+            ({"login": "d", "is_staff": "true"}, (400, "unknown_field", "is_staff")),
+        ],
+        ids=str,
+    )
+    def test_what_the_model_refuses(self, alice: User, body: Any, refusal: Any):  # B27
+        before = User.objects.count()
+        answer = api(alice).post("user", body)
+        status, code, name = failed(answer)
+        assert (status, code, name) == refusal, answer.content
+        assert User.objects.count() == before
+
+    def test_a_new_password_ends_what_the_old_one_opened(self, alice: User, bob: User):
+        from tests.accounts.callers import api_key, bearer
+
+        session = Client()
+        session.force_login(bob)
+        key = api_key("bob").json()["data"]["auth_key"]
+        assert session.get("/api/me").status_code == Client().get("/api/me", headers=bearer(key)).status_code == 200
+        assert api(alice).patch(path_of(bob), {"password": "another one 42"}).status_code == 200
+        assert session.get("/api/me").status_code == 401
+        assert Client().get("/api/me", headers=bearer(key)).status_code == 401
+        assert api(bob).get("user").status_code == 401
+        assert authenticate(None, username="bob", password="another one 42") == bob
+
+    def test_null_takes_the_password_away(self, alice: User, bob: User):
+        assert api(alice).patch(path_of(bob), {"password": None}).status_code == 200
+        assert not bob.refreshed().has_usable_password()
+        (made,) = data(api(alice).post("user", {"login": "dora"}))
+        assert not User.objects.get(pk=made["sys_id"]).has_usable_password()
+
+    def test_deactivation_stops_the_next_request(self, alice: User, bob: User):  # B64
+        caller = api(bob, by="key")
+        assert caller.get("user").status_code == 200
+        data(api(alice).patch(path_of(bob), {"active": False}))
+        assert caller.get("user").status_code == 401
+
+    def test_whoever_rules_allow_may_write_what_they_allow(self, alice: User, bob: User):
+        rule("write", "user", condition="sys_id=javascript:gs.getUserID()")
+        rule("write", "user", "*", roles=["admin"])
+        rule("write", "user", "first_name")
+        assert data(api(bob).patch(path_of(bob), {"first_name": "Bob"}))[0]["first_name"] == "Bob"
+        assert failed(api(bob).patch(path_of(bob), {"active": False})) == (403, "access_denied", "active")
+        status, _, name = failed(api(bob).patch(path_of(bob), {"password": "a long one 42"}))
+        assert status in (400, 403) and name == "password"
+        assert bob.refreshed().check_password(PASSWORD)
+
+
+class TestTheLastAdministrator:
+    def test_stays(self, alice: User):
+        grants = UserRole.objects.get(user=alice)
+        admin = Role.objects.get(name="admin")
+        for answer in (
+            api(alice).patch(path_of(alice), {"active": False}), api(alice).delete(path_of(alice)),
+            api(alice).delete(path_of(grants)), api(alice).patch(path_of(grants), {"role": role("x").pk}),
+        ):  # fmt: skip
+            assert failed(answer) == (409, "last_admin", None)
+        assert failed(api(alice).delete(path_of(admin)))[0] in (409, 422)
+        assert api(alice).get("sys_acl").status_code == 200 and column(api(alice).get("sys_user_role"), "sys_id")
+        assert alice.refreshed().active and not DeletionLogEntry.objects.exists()
+
+    def test_may_go_when_there_is_another(self, alice: User, bob: User):
+        data(api(alice).post("sys_user_role", {"user": bob.pk, "role": Role.objects.get(name="admin").pk}))
+        assert api(alice).delete(path_of(alice)).status_code == 200
+        assert api(bob).get("sys_acl").status_code == 200
+
+
+class TestRoles:
+    def test_grants_count_at_once(self, alice: User, bob: User):
+        editor = data(api(alice).post("sys_role", {"name": "editor"}))[0]
+        assert editor["contains"] is None and editor["grantable_by_sign_in"] is True
+        rule("read", table("device"), roles=["editor"])
+        assert api(bob).get("device").status_code == 404
+        (made,) = data(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
+        assert made["source"] == "manual"
+        assert api(bob).get("device").status_code == 200
+        assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))[:2] == (
+            409,
+            "duplicate",
+        )
+        assert failed(api(alice).post("sys_user_role", {"user": bob.pk}))[:2] == (422, "mandatory")
+        assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": "1"})) == (422, "invalid_value", "role")
+
+    def test_put_sends_a_role_back(self, alice: User):
+        made = role("editor", contains=["reader"])
+        (read,) = data(api(alice).get(path_of(made)))
+        assert data(api(alice).put(path_of(made), read)) == [read]
+        (after,) = data(api(alice).put(path_of(made), {"name": "editor"}))
+        assert after["contains"] is None and made.refreshed().contains == []
+        (after,) = data(api(alice).patch(path_of(made), {"contains": [role("reader").pk]}))
+        assert [each["value"] for each in after["contains"]] == [role("reader").pk]
+        assert made.refreshed().contains == [role("reader").pk]
+
+    def test_cycles_and_shipped_ones(self, alice: User):
+        outer, inner = role("outer", contains=["inner"]), role("inner")
+        answer = api(alice).patch(path_of(inner), {"contains": [outer.pk]})
+        assert failed(answer) == (422, "invalid_value", "contains")
+        assert failed(api(alice).patch(path_of(inner), {"contains": [inner.pk]})) == (422, "invalid_value", "contains")
+        assert failed(api(alice).patch(path_of(inner), {"contains": ["1"]})) == (422, "invalid_value", "contains")
+        admin = Role.objects.get(name="admin")
+        assert failed(api(alice).patch(path_of(admin), {"name": "root"})) == (422, "invalid_value", "name")
+        assert failed(api(alice).delete(path_of(Role.objects.get(name="itil"))))[0] in (409, 422)
+        assert failed(api(alice).post("sys_role", {"name": "inner"})) == (409, "duplicate", "name")
+
+
+class TestProperties:
+    def test_a_value_is_checked_and_in_force_at_once(self, alice: User):
+        row = Property.objects.get(name="svc.login.username.sensitivity.enabled")
+        assert data(api(alice).patch(path_of(row), {"value": "false"}))[0]["value"] == "false"
+        assert properties.get(properties.CASE_SENSITIVE) is False
+        assert failed(api(alice).patch(path_of(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
+        assert failed(api(alice).patch(path_of(row), {"name": "x"})) == (400, "read_only", "name")
+        (read,) = data(api(alice).get(path_of(row)))
+        assert data(api(alice).put(path_of(row), read)) == [read]
+
+    def test_there_are_no_others(self, alice: User):
+        assert failed(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
+        assert failed(api(alice).post("sys_property", {"value": "own"}))[0] == 422
+
+
+class TestDesigning:
+    def test_a_table_is_made_used_and_dropped(self, alice: User, bob: User):
+        admin = api(alice)
+        (device,) = data(admin.post("sys_db_table", {"name": "device", "label": "Device", "number_prefix": "DEV"}))
+        base = {"table": device["sys_id"], "label": "x"}
+        data(admin.post("sys_db_column", base | {"name": "name", "type": "string", "is_unique": True}))
+        (state,) = data(admin.post("sys_db_column", base | {"name": "state", "type": "choice"}))
+        data(admin.post("sys_choice", {"column": state["sys_id"], "value": "1", "label": "New"}))
+        data(
+            admin.post(
+                "sys_db_column", base | {"name": "owner", "type": "reference", "reference_table": table_id("user")}
+            )
+        )
+        for operation in ("create", "read", "write", "delete"):
+            data(admin.post("sys_acl", {"operation": operation, "table": device["sys_id"]}))
+        assert types_of("device")["owner"] == "character varying(32)"
+
+        (made,) = data(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
+        assert (made["number"], made["state"]) == ("DEV0000001", "1")
+        assert failed(admin.delete(f"sys_db_table/{device['sys_id']}"))[0] in (409, 422), "it has records"
+        assert api(bob).delete(f"device/{made['sys_id']}").status_code == 200
+        assert admin.delete(f"sys_db_column/{state['sys_id']}").status_code == 200
+        assert "state" not in types_of("device")
+        assert failed(api(bob).post("device", {"state": "1"})) == (400, "unknown_field", "state")
+        assert admin.delete(f"sys_db_table/{device['sys_id']}").status_code == 200
+        assert types_of("device") == {} and api(bob).post("device", {}).status_code == 404
+
+    def test_views_and_rules(self, alice: User, bob: User):
+        device = table("device")
+        field(device, "name")
+        rule("read", device)
+        record("device", name="Lamp")
+        (short,) = data(api(alice).post("sys_ui_view", {"table": device.pk, "name": "short"}))
+        data(api(alice).post("sys_ui_view_column", {"view": short["sys_id"], "path": "name", "position": 1}))
+        assert data(api(bob).get("device", view="short")) == [{"name": "Lamp"}]
+        (denying,) = data(
+            api(alice).post("sys_acl", {"operation": "read", "table": device.pk, "condition": "name!=Lamp"})
+        )
+        assert len(data(api(bob).get("device"))) == 1, "one rule that holds is enough"
+        Rule.objects.get(table=device, condition="").delete()
+        assert data(api(bob).get("device")) == []
+        assert api(alice).delete(f"sys_acl/{denying['sys_id']}").status_code == 200
+        assert api(bob).get("device").status_code == 404
+
+    def test_a_rule_is_changed(self, alice: User, bob: User):
+        """One of any table too, which refers to none."""
+        device, anywhere = table("device"), rule("create", None)
+        reading = rule("read", device)
+        assert api(bob).get("device").status_code == 200
+        for made in (reading, anywhere):
+            (read,) = data(api(alice).get(path_of(made)))
+            assert data(api(alice).put(path_of(made), read)) == [read]
+            (after,) = data(api(alice).patch(path_of(made), {"active": False}))
+            assert (after["active"], after["sys_version"]) == (False, 1)
+        assert api(bob).get("device").status_code == 404
+
+    @pytest.mark.parametrize(
+        ("name", "body"),
+        [
+            ("sys_db_table", {"name": "Bad Name", "label": "x"}),
+            ("sys_db_table", {"name": "sys_own", "label": "x"}),
+            ("sys_db_table", {"label": "x"}),
+            ("sys_db_table", {"name": "a", "label": "x", "parent": "user"}),
+            ("sys_db_table", {"name": "a", "label": "x", "number_prefix": "lower"}),
+            ("sys_db_table", {"name": "device", "label": "x"}),
+            ("sys_db_column", {"table": "device", "name": "name", "label": "x", "type": "string"}),
+            ("sys_db_column", {"table": "device", "name": "sys_id", "label": "x", "type": "string"}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "no such"}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "reference"}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "json", "is_unique": True}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "string", "max_length": -1}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "string", "max_length": 2**31}),
+            ("sys_db_column", {"table": "device", "name": "b", "label": "x", "type": "integer", "default_value": "x"}),
+            ("sys_db_column", {"table": "user", "name": "b", "label": "x", "type": "string"}),
+            ("sys_choice", {"column": "device.name", "value": "1", "label": "x"}),
+            ("sys_choice", {"column": "device.name", "value": "1", "label": "x", "position": 2**40}),
+            ("sys_acl", {"operation": "none", "table": "device"}),
+            ("sys_acl", {"table": "device"}),
+            ("sys_acl", {"operation": "read", "table": "device", "condition": "nothing=1"}),
+            ("sys_acl", {"operation": "read", "table": "device", "condition": "name^^=("}),
+            ("sys_acl", {"operation": "read", "table": "device", "roles": ["1"]}),
+            ("sys_acl", {"operation": "read", "table": "device", "column_name": "nothing"}),
+            ("sys_ui_view_column", {"view": "1", "path": "name"}),
+            ("sys_ui_view", {"name": "x"}),
+        ],
+        ids=str,
+    )
+    def test_what_is_refused_leaves_nothing(self, alice: User, name: str, body: Any):
+        field(table("device"), "name")
+        for key, value in body.items():
+            if key in ("table", "parent"):
+                body = body | {key: table_id(value)}
+            elif key == "column":
+                body = body | {key: Column.objects.get(table__name="device", name="name").pk}
+        before = (Table.objects.count(), Column.objects.count(), Rule.objects.count())
+        status, code, _ = failed(api(alice).post(name, body))
+        assert (status, code) in ((422, "invalid_value"), (422, "mandatory"), (409, "duplicate"))
+        assert (Table.objects.count(), Column.objects.count(), Rule.objects.count()) == before
+
+    def test_what_never_changes(self, alice: User):
+        device = table("device")
+        name = field(device, "name")
+        for path, body in (
+            (path_of(device), {"name": "gadget"}),
+            (path_of(device), {"parent": table("other").pk}),
+            (path_of(name), {"type": "integer"}),
+            (path_of(name), {"name": "title"}),
+            (f"sys_db_table/{table_id('user')}", {"number_prefix": "USR"}),
+            (f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}", {"mandatory": True}),
+        ):
+            assert failed(api(alice).patch(path, body))[:2] == (422, "invalid_value"), body
+        for path in (f"sys_db_table/{table_id('user')}",
+                     f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
+            assert failed(api(alice).delete(path))[0] in (409, 422)
+        for made in (device, name, Table.objects.get(name="user")):
+            (read,) = data(api(alice).get(path_of(made)))
+            assert data(api(alice).put(path_of(made), read)) == [read]
+
+    def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
+        name = field(table("device"), "name", "text")
+        (read,) = data(api(alice).get(path_of(name)))
+        (after,) = data(api(alice).put(path_of(name), read | {"label": "Title", "mandatory": True}))
+        assert (after["label"], after["mandatory"], after["type"]) == ("Title", True, "text")
+        assert failed(api(alice).put(path_of(name), {"label": "x"}))[0] == 422
+
+    def test_a_value_that_stands_twice_refuses_the_mark(self, alice: User):
+        name = field(table("device"), "name")
+        for _ in range(2):
+            record("device", name="same")
+        assert failed(api(alice).patch(path_of(name), {"is_unique": True})) == (422, "invalid_value", "is_unique")
+        assert not name.refreshed().is_unique
+
+
+def table_id(name: str) -> str:
+    return str(Table.objects.get(name=name).pk)
+
+
+class TestWhoMayWrite:
+    @pytest.mark.parametrize("name", ONLY_ADMIN)
+    def test_rules_open_nothing_of_what_decides_over_rights(self, name: str, bob: User, sonja: User):  # B27
+        grant(bob, "itil")
+        for operation in ("create", "read", "write", "delete"):
+            rule(operation, name)
+        first = ask(f"SELECT sys_id FROM {name} LIMIT 1") or ask(f"SELECT sys_id FROM {name} LIMIT 1")
+        for who in (bob, sonja):
+            status, code, _ = failed(api(who).post(name, {}))
+            assert (status, code) == (403, "access_denied"), name
+            for (sys_id,) in first:
+                for send in (api(who).patch, api(who).put):
+                    assert failed(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
+                assert failed(api(who).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
+
+    def test_nobody_writes_the_deletion_log(self, alice: User, bob: User):  # B73
+        open_table("sys_deletion_log")
+        entry = DeletionLogEntry.objects.create(table="device", record_id="1", payload={"a": 1})
+        for who in (alice, bob):
+            assert failed(api(who).post("sys_deletion_log", {}))[0] == 403
+            assert failed(api(who).patch(path_of(entry), {}))[0] == 403
+            assert failed(api(who).delete(path_of(entry)))[0] == 403
+        assert data(api(alice).get(path_of(entry)))[0]["payload"] == {"a": 1}
+        assert "payload" not in data(api(bob).get(path_of(entry)))[0]
+
+    def test_what_is_no_table_of_the_api(self, alice: User):  # B27
+        for name in ("access_key", "session", "tableapi_state", "tableapi_deferred_record", "django_session",
+                     "sys_access_key", "auth_user", "pg_class", "historicaluser"):  # fmt: skip
+            for answer in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
+                assert failed(answer) == (404, "table_not_found", None)
+
+
+class TestDeletingWhatOthersNeed:
+    def test_a_company_goes_from_its_people(self, alice: User, bob: User):
+        acme = Company.objects.create(name="Acme")
+        User.objects.filter(pk=bob.pk).update(company=acme)
+        assert api(alice).delete(path_of(acme)).status_code == 200
+        assert bob.refreshed().company is None
+
+    def test_a_user_takes_keys_sessions_grants_and_memberships_along(self, alice: User, bob: User):
+        grant(bob, "editor")
+        UserGroup.objects.create(user=bob, group=Group.objects.create(name="g"))
+        caller = api(bob, by="key")
+        Client().force_login(bob)
+        assert AccessKey.objects.exists() and Session.objects.exists()
+        assert api(alice).delete(path_of(bob)).status_code == 200
+        assert caller.get("user").status_code == api(bob).get("user").status_code == 401
+        assert not AccessKey.objects.exists() and not Session.objects.exists() and not UserGroup.objects.exists()
+        assert not UserRole.objects.filter(user=bob.pk).exists()
+        logged = set(DeletionLogEntry.objects.values_list("table", "deleted_by"))
+        assert {("user", alice.pk), ("sys_user_role", alice.pk), ("sys_user_group", alice.pk)} <= logged
+        payload = DeletionLogEntry.objects.get(table="user").payload
+        assert payload["login"] == "bob" and "password" not in payload
+
+    def test_references_of_designed_tables_are_released(self, alice: User, bob: User):
+        device = table("device")
+        field(device, "owner", to="user")
+        field(device, "users", "list", to="user")
+        made = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
+        assert api(alice).delete(path_of(bob)).status_code == 200
+        assert ask("SELECT owner, users FROM records.device WHERE sys_id = %s", made) == [(None, [alice.pk])]
+
+    @pytest.mark.parametrize("kind", ["reference", "list"])
+    def test_a_mandatory_one_keeps_the_record(self, kind: str, alice: User, bob: User, as_alice: Client):
+        """By the API and in the admin alike."""
+        device = table("device")
+        field(device, "owner", kind, to="user", mandatory=True)
+        made = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
+        answer = api(alice).delete(path_of(bob))
+        assert failed(answer) == (409, "referenced", None)
+        assert b"device" not in answer.content and b"owner" not in answer.content
+        page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
+        assert page.status_code in (302, 409)
+        assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
+        ask("DELETE FROM records.device WHERE sys_id = %s", made)
+        assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
+        assert not User.objects.filter(pk=bob.pk).exists()
+
+    def test_the_admin_releases_lists_too(self, alice: User, as_alice: Client):
+        group, other = Group.objects.create(name="g"), Group.objects.create(name="h")
+        field(table("device"), "groups", "list", to="sys_group")
+        record("device", groups=[group.pk, other.pk])
+        assert as_alice.post(f"/admin/accounts/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
+        assert ask("SELECT groups FROM records.device") == [([other.pk],)]
+
+    def test_if_match_holds_here_too(self, alice: User):
+        acme = Company.objects.create(name="Acme")
+        tag = api(alice).get(path_of(acme))["ETag"]
+        data(api(alice).patch(path_of(acme), {"name": "Acme & Co"}))
+        assert failed(api(alice).delete(path_of(acme), headers={"If-Match": tag})) == (412, "stale", None)
+        assert failed(api(alice).patch(path_of(acme), {"name": "x"}, headers={"If-Match": tag})) == (412, "stale", None)
+        tag = api(alice).get(path_of(acme))["ETag"]
+        assert api(alice).delete(path_of(acme), headers={"If-Match": tag}).status_code == 200
+
+    def test_a_record_that_is_not_there(self, alice: User):
+        for name in ("user", "sys_role", "company", "sys_db_table"):
+            for sys_id in ("1", "A", "x" * 40):
+                assert failed(api(alice).delete(f"{name}/{sys_id}")) == (404, "record_not_found", None)
+                assert failed(api(alice).patch(f"{name}/{sys_id}", {})) == (404, "record_not_found", None)

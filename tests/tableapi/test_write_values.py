@@ -1,0 +1,268 @@
+"""What particular columns take: references, display values, unique values, formatted text, secrets."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import check_password
+
+from accounts.models import User
+from system import encryption
+from system.models import DeletionLogEntry
+from tableapi.models import Table
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, column, data, failed, field, grant, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+NOWHERE = "123456789012345678"
+
+
+@pytest.fixture
+def device(db: Any) -> Table:
+    """A table with a name that anybody may do anything with."""
+    made = table("device")
+    field("device", "name")
+    open_table("device")
+    return made
+
+
+def stored(name: str) -> list[Any]:
+    return [row[0] for row in ask(f'SELECT "{name}" FROM records.device ORDER BY sys_id')]
+
+
+class TestReferences:
+    @pytest.fixture
+    def maker(self, device: Table) -> Table:
+        """Referred to by a device; who is no auditor reads only the open ones."""
+        made = table("maker")
+        field("maker", "name", is_display=True)
+        rule("read", "maker", condition="nameSTARTSWITHopen")
+        rule("read", "maker", roles=["auditor"])
+        field("device", "maker", to="maker")
+        field("device", "makers", "list", to="maker")
+        return made
+
+    def test_missing_and_unreadable_ones_are_refused_alike(self, maker: Table, bob: User):  # B30
+        shown, hidden = record("maker", name="open"), record("maker", name="closed")
+        lamp = record("device", name="Lamp")
+        for name, wrap in (("maker", str), ("makers", lambda each: [shown, each])):
+            answers = [
+                send(path, {name: wrap(sys_id)})
+                for sys_id in (hidden, NOWHERE)
+                for send, path in (
+                    (api(bob).post, "device"),
+                    (api(bob).patch, f"device/{lamp}"),
+                    (api(bob).put, f"device/{lamp}"),
+                )
+            ]
+            assert {failed(answer) for answer in answers} == {(422, "invalid_value", name)}
+            assert len({answer.content for answer in answers}) == 1
+            assert api(bob).patch(f"device/{lamp}", {name: wrap(shown)}).status_code == 200
+            assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden)}).status_code == 200
+            bob.grants.all().delete()
+        assert len(stored("name")) == 1
+
+    def test_one_that_stood_there_before_stays(self, maker: Table, bob: User):
+        hidden = record("maker", name="closed")
+        lamp = record("device", name="Lamp", maker=hidden, makers=[hidden])
+        (read,) = data(api(bob).get(f"device/{lamp}"))
+        assert read["maker"]["value"] == hidden
+        (after,) = data(api(bob).put(f"device/{lamp}", read | {"name": "x"}))
+        assert (after["maker"], after["name"]) == (read["maker"], "x")
+        assert api(bob).patch(f"device/{lamp}", {"maker": None, "makers": []}).status_code == 200
+
+    def test_to_a_table_that_is_not_there_for_the_caller(self, device: Table, bob: User):  # B30
+        table("secret_things")
+        field("device", "thing", to="secret_things")
+        thing = record("secret_things")
+        answers = [api(bob).post("device", {"thing": sys_id}) for sys_id in (thing, NOWHERE)]
+        assert failed(answers[0]) == (422, "invalid_value", "thing") and answers[0].content == answers[1].content
+
+    def test_to_a_record_of_a_child(self, maker: Table, bob: User):
+        table("factory", parent="maker")
+        made = record("factory", name="open")
+        assert data(api(bob).post("device", {"maker": made}))[0]["maker"]["value"] == made
+
+    def test_to_itself_and_to_the_product_s_own(self, device: Table, bob: User):
+        field("device", "part_of", to="device")
+        field("device", "owner", to="user")
+        lamp = record("device", name="Lamp")
+        (after,) = data(api(bob).patch(f"device/{lamp}", {"part_of": lamp, "owner": bob.pk}))
+        assert after["part_of"]["value"] == lamp and after["owner"]["value"] == bob.pk
+        assert failed(api(bob).patch(f"device/{lamp}", {"owner": lamp})) == (422, "invalid_value", "owner")
+
+    @pytest.mark.parametrize("value", [True, 1.5, {}, {"value": []}, ["x"], "a b", "é", "x" * 33, "1'--"])
+    def test_what_is_no_id(self, maker: Table, bob: User, value: Any):
+        for name, given in (("maker", value), ("makers", [value])):
+            assert failed(api(bob).post("device", {name: given})) == (422, "invalid_value", name)
+
+    def test_lists_keep_their_order_and_each_once(self, maker: Table, bob: User):
+        one, two = record("maker", name="open 1"), record("maker", name="open 2")
+        for given in ([two, one, two], f"{two}, {one}", [{"value": two}, {"value": one, "link": "x"}]):
+            (made,) = data(api(bob).post("device", {"makers": given}, exclude_reference_link=1))
+            assert made["makers"] == [two, one]
+        lamp = made["sys_id"]
+        (after,) = data(api(bob).patch(f"device/{lamp}", {"makers": [one, two]}, exclude_reference_link=1))
+        assert after["makers"] == [one, two] and after["sys_version"] == 1, "another order is another value"
+        assert failed(api(bob).post("device", {"makers": [one, None]})) == (422, "invalid_value", "makers")
+        assert failed(api(bob).post("device", {"makers": [NOWHERE] * 5000 + [one]}))[0] == 422
+        assert failed(api(bob).post("device", {"makers": [str(n) for n in range(1001)]}))[0] == 422
+
+
+class TestDisplayValues:
+    @pytest.fixture
+    def maker(self, device: Table) -> Table:
+        made = table("maker")
+        field("maker", "name", is_display=True)
+        rule("read", "maker", condition="name!=hidden")
+        field("device", "maker", to="maker")
+        field("device", "makers", "list", to="maker")
+        return made
+
+    def send(self, who: User, body: Any) -> Any:
+        return api(who).post("device", body, input_display_value=1, exclude_reference_link=1)
+
+    def test_references_are_called_by_what_they_show(self, maker: Table, bob: User):
+        acme, other = record("maker", name="Acme"), record("maker", name="Other")
+        (made,) = data(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
+        assert (made["maker"], made["makers"]) == (acme, [other, acme])
+        lamp = made["sys_id"]
+        answer = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
+        assert data(answer)[0]["maker"]["display_value"] == "Other"
+        assert data(self.send(bob, {"maker": None, "makers": None}))[0]["maker"] is None
+        assert failed(api(bob).post("device", {"maker": "Acme"})) == (422, "invalid_value", "maker"), (
+            "not without asking"
+        )
+
+    def test_unclear_unreadable_and_missing_ones_are_refused_alike(self, maker: Table, bob: User):  # B30
+        for name in ("twice", "twice", "hidden"):
+            record("maker", name=name)
+        for field_name, wrap in (("maker", lambda each: each), ("makers", lambda each: [each])):
+            answers = [self.send(bob, {field_name: wrap(name)}) for name in ("twice", "hidden", "nobody")]
+            assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}
+            assert len({answer.content for answer in answers}) == 1
+
+    def test_a_hidden_name_calls_nobody(self, maker: Table, bob: User):
+        record("maker", name="Acme")
+        rule("read", "maker", "name", roles=["auditor"])
+        assert failed(self.send(bob, {"maker": "Acme"})) == (422, "invalid_value", "maker")
+        assert self.send(grant(bob, "auditor"), {"maker": "Acme"}).status_code == 201
+
+    def test_choices_by_their_labels(self, device: Table, bob: User):
+        field("device", "state", choices={"1": "New", "2": "In progress", "a": "Twice", "b": "twice"})
+        for given, value in (("New", "1"), ("in PROGRESS", "2"), ("Twice", "a"), ("twice", "b"), (None, None)):
+            assert column(self.send(bob, {"state": given}), "state") == [value]
+        wrong: tuple[Any, ...] = ("1", "TWICE", "none", True)
+        for given in wrong:
+            assert failed(self.send(bob, {"state": given})) == (422, "invalid_value", "state"), given
+
+    def test_booleans_as_people_read_them(self, device: Table, bob: User):
+        field("device", "active", "boolean")
+        for given, value in (("Yes", True), ("no", False), (True, True), ("false", False), ("", None)):
+            assert column(self.send(bob, {"active": given}), "active") == [value]
+        assert failed(self.send(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
+
+    def test_the_parameter_takes_1_and_0(self, device: Table, bob: User):
+        answer = api(bob).post("device", {}, input_display_value="perhaps")
+        assert failed(answer) == (400, "invalid_parameter", "sysparm_input_display_value")
+        assert stored("name") == []
+
+
+class TestUniqueValues:
+    def test_the_second_is_refused_and_named(self, device: Table, bob: User):  # B17
+        field("device", "code", is_unique=True)
+        data(api(bob).post("device", {"code": "a1"}))
+        (other,) = data(api(bob).post("device", {"code": "b"}))
+        assert failed(api(bob).post("device", {"code": "A1"})) == (409, "duplicate", "code"), "case does not count"
+        for send in (api(bob).patch, api(bob).put):
+            assert failed(send(f"device/{other['sys_id']}", {"code": "a1"})) == (409, "duplicate", "code")
+        assert stored("code") == ["a1", "b"]
+        assert [api(bob).post("device", body).status_code for body in ({}, {"code": None})] == [201, 201]
+
+    def test_a_column_that_was_not_sent_is_not_named(self, device: Table, bob: User):  # B17
+        field("device", "code", is_unique=True, default_value="usual")
+        rule("read", "device", "code", roles=["auditor"])
+        data(api(bob).post("device", {}))
+        answer = api(bob).post("device", {"name": "x"})
+        assert failed(answer) == (409, "duplicate", None)
+        assert b"usual" not in answer.content and b"code" not in answer.content.replace(b'"code": "duplicate"', b"")
+
+    def test_a_parent_s_unique_column_holds_for_its_children(self, device: Table, bob: User):
+        field("device", "code", "integer", is_unique=True)
+        table("laptop", parent="device")
+        data(api(bob).post("device", {"code": 1}))
+        assert failed(api(bob).post("laptop", {"code": 1})) == (409, "duplicate", "code")
+        assert len(stored("code")) == 1
+
+
+class TestFormattedText:
+    def test_scripts_go_and_formatting_stays(self, device: Table, bob: User):  # B72
+        field("device", "html", "wysiwyg")
+        sent = '<p onclick="x()">Hi <b>you</b><script>alert(1)</script><a href="javascript:x()">l</a></p>'
+        (made,) = data(api(bob).post("device", {"html": sent}))
+        assert "<b>you</b>" in made["html"]
+        for bad in ("script", "onclick", "alert"):
+            assert bad not in made["html"]
+        assert stored("html") == [made["html"]]
+
+    def test_it_is_found_by_its_plain_text(self, device: Table, bob: User):
+        field("device", "html", "wysiwyg")
+        (made,) = data(api(bob).post("device", {"html": "<p>Fish <b>&amp;</b> chips</p>"}))
+        assert column(api(bob).get("device", query="htmlLIKEfish & chips"), "sys_id") == [made["sys_id"]]
+        for query in ("htmlLIKE<b>", "htmlLIKE&amp;"):
+            assert data(api(bob).get("device", query=query)) == []
+        data(api(bob).patch(f"device/{made['sys_id']}", {"html": "<i>Soup</i>"}))
+        assert data(api(bob).get("device", query="htmlLIKEfish")) == []
+        assert len(data(api(bob).get("device", query="html=soup"))) == 1
+        data(api(bob).patch(f"device/{made['sys_id']}", {"html": None}))
+        assert len(data(api(bob).get("device", query="htmlISEMPTY"))) == 1
+
+    def test_its_length_is_that_of_the_text(self, device: Table, bob: User):
+        field("device", "html", "wysiwyg", max_length=5)
+        assert api(bob).post("device", {"html": "<p><b>12345</b></p>"}).status_code == 201
+        assert failed(api(bob).post("device", {"html": "<b>123456</b>"})) == (422, "invalid_value", "html")
+
+
+class TestSecrets:
+    @pytest.fixture
+    def lamp(self, device: Table, bob: User) -> str:
+        field("device", "pin", "password")
+        field("device", "token", "secret")
+        made = api(bob).post("device", {"name": "Lamp", "pin": "pin-123", "token": "token-456"})
+        assert b"pin-123" not in made.content and b"token-456" not in made.content
+        return str(data(made)[0]["sys_id"])
+
+    def test_they_are_stored_so_that_nobody_reads_them(self, lamp: str):  # B28
+        (pin,), (token,) = stored("pin"), stored("token")
+        assert "pin-123" not in pin and "token-456" not in token
+        assert check_password("pin-123", pin) and encryption.decrypt(token) == "token-456"
+
+    def test_nobody_is_shown_them(self, lamp: str, alice: User, bob: User):  # B28
+        for who in (alice, bob):
+            (read,) = data(api(who).get(f"device/{lamp}"))
+            assert not {"pin", "token"} & read.keys()
+            for name in ("pin", "token"):
+                for shape in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
+                    assert failed(api(who).get("device", **shape))[0] == 400
+
+    def test_they_change_and_are_cleared_by_null_alone(self, lamp: str, bob: User):
+        (before,) = stored("token")
+        answer = api(bob).patch(f"device/{lamp}", {"pin": "other-1", "token": "other-2"})
+        assert b"other" not in answer.content and data(answer)[0]["sys_version"] == 1
+        assert check_password("other-1", stored("pin")[0]) and stored("token") != [before]
+        wrong: tuple[Any, ...] = ("", 5, True, [], {"value": "x"})
+        for value in wrong:
+            assert failed(api(bob).patch(f"device/{lamp}", {"pin": value})) == (422, "invalid_value", "pin")
+            assert failed(api(bob).patch(f"device/{lamp}", {"token": value})) == (422, "invalid_value", "token")
+        data(api(bob).patch(f"device/{lamp}", {"pin": None, "token": None}))
+        assert (stored("pin"), stored("token")) == ([None], [None])
+
+    def test_a_guess_answers_like_any_other(self, lamp: str, bob: User):
+        """Whether the value is the same must not show."""
+        answers = [data(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
+        assert [answer["sys_version"] for answer in answers] == [1, 2, 3]
+
+    def test_they_are_in_no_log_of_deletions(self, lamp: str, bob: User):
+        assert api(bob).delete(f"device/{lamp}").status_code == 200
+        entry = DeletionLogEntry.objects.get(record_id=lamp)
+        assert not {"pin", "token"} & entry.payload.keys() and entry.payload["name"] == "Lamp"

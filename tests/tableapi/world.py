@@ -1,0 +1,252 @@
+"""Short ways to set up tables, rules and records, and to call the Table API as its clients do.
+
+Calls, each with real credentials and no cookies (`api` keeps nothing between two of them):
+
+    api(bob).get("device", query="name=Lamp", fields="name,maker.name")   GET /rest/v1/table/device?sysparm_query=…
+    api(bob).get("device?sysparm_limit=1&unknown=2")                      a query string as it stands
+    api(bob).get(f"device/{lamp}", headers={"If-None-Match": tag})
+    api(bob).post("device", {"name": "Lamp"}, display_value=1)            a body that is not text or bytes becomes JSON
+    api(bob).put(path, body), .patch(path, body), .delete(path), .head(path), .send("TRACE", path, body)
+    api(bob, by="key"), api(bob, scope=["auditor"])                       Bearer instead of Basic; a key for some roles
+    api(None)                                                             nobody
+
+    data(answer)            the records of a success; refuses anything else, and says what came
+    column(answer, "name")  one column of them
+    failed(answer)          (status, code, field) of an error
+    next_of(answer)         the address of the next page
+    followed(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
+
+What there is, made by the models, so that it is done in the database too. Tables may be given by name:
+
+    table("device"), table("laptop", parent="device")                     as designs.make_table
+    field("device", "price", "decimal", is_indexed=True)                  as designs.make_column;
+    field("device", "state", "choice", choices={"1": "New"}); field("device", "maker", to="company") is a reference,
+    field("device", "owners", "list", to="user") a list of them
+    role("auditor", contains=["reader"]); grant(bob, "auditor")           a role is made when it is missing
+    group("Helpers", bob)
+    rule("read", "device"), rule("read", None), rule("read", "device", "price", roles=["auditor"]),
+    rule("write", "device", condition="state=1", admin_overrides=False, active=False)
+    open_table("device")                                                  anybody may do anything with its records
+    view("device", "short", "name", "maker.name")
+    record("device", name="Lamp")                                         its sys_id; written past the API and rules,
+                                                                          also for tables that extend others
+
+The fixtures `api`, `world` of `conftest.py`: `api` is this one, `world` is this module.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.db import connection
+from django.test import Client
+from psycopg.types.json import Jsonb
+
+from accounts import keys
+from accounts.models import Group, Role, User, UserGroup, UserRole
+from tableapi import load, wysiwyg
+from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tests.conftest import PASSWORD
+from tests.tableapi import designs
+
+BASE = "/rest/v1/table/"
+
+
+class Api:
+    """One caller; every request begins without cookies."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self.headers = dict(headers)
+
+    def send(self, method: str, path: str, body: Any = None, headers: Any = None, **params: Any) -> Any:
+        """`params` are named without their `sysparm_`; a path that begins with / is taken as it is."""
+        query = urlencode({f"sysparm_{name}": str(value) for name, value in params.items()})
+        address = path if path.startswith("/") else BASE + path
+        if query:
+            address += ("&" if "?" in address else "?") + query
+        sent = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else ""
+        content_type = "application/json" if method in ("POST", "PUT", "PATCH") else ""
+        given = {**self.headers, **(headers or {})}
+        content_type = given.pop("Content-Type", content_type)
+        return Client().generic(method, address, sent, content_type=content_type, headers=given)
+
+    def get(self, path: str, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("GET", path, headers=headers, **params)
+
+    def head(self, path: str, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("HEAD", path, headers=headers, **params)
+
+    def post(self, path: str, body: Any = None, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("POST", path, body, headers, **params)
+
+    def put(self, path: str, body: Any = None, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("PUT", path, body, headers, **params)
+
+    def patch(self, path: str, body: Any = None, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("PATCH", path, body, headers, **params)
+
+    def delete(self, path: str, *, headers: Any = None, **params: Any) -> Any:
+        return self.send("DELETE", path, headers=headers, **params)
+
+
+def api(user: User | None, *, by: str = "password", scope: Iterable[str] = ()) -> Api:
+    """A client with Basic credentials, or with a new access key."""
+    if user is None:
+        return Api({})
+    scope_ids = list(Role.objects.filter(name__in=list(scope)).values_list("sys_id", flat=True))
+    if by == "key" or scope_ids:
+        key = keys.make(user, "of a test", expires_at=None, scope=scope_ids)
+        return Api({"Authorization": f"Bearer {key}"})
+    pair = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
+    return Api({"Authorization": f"Basic {pair}"})
+
+
+def data(answer: Any) -> Any:
+    assert answer.status_code in (200, 201), (answer.status_code, answer.content)
+    body = answer.json()
+    assert body["status"] == "OK"
+    return body["data"]
+
+
+def column(answer: Any, name: str) -> list[Any]:
+    return [record[name] for record in data(answer)]
+
+
+def failed(answer: Any) -> tuple[int, str, str | None]:
+    body = answer.json()
+    assert body["status"] == "ERROR" and body["error_type"] == "SERVER", body
+    (error,) = body["errors"]
+    assert error["message"]
+    return answer.status_code, error["code"], error.get("field")
+
+
+def next_of(answer: Any) -> str:
+    """The address of the next page."""
+    link = answer["Link"]
+    assert link.startswith("<") and link.endswith('>; rel="next"')
+    return str(link[1:].partition(">")[0])
+
+
+def followed(caller: Api, path: str, name: str, **asked: Any) -> Iterator[Any]:
+    """What stands in this field over all pages, by the links."""
+    answer = caller.get(path, **asked)
+    while True:
+        yield from column(answer, name)
+        if "Link" not in answer:
+            return
+        split = urlsplit(next_of(answer))
+        answer = caller.get(f"{split.path}?{split.query}")
+
+
+def table(name: str, parent: str | Table | None = None, **about: Any) -> Table:
+    return designs.make_table(name, _table(parent) if parent else None, **about)
+
+
+def field(
+    table: str | Table,
+    name: str,
+    type_name: str = "",
+    *,
+    to: Any = None,
+    choices: Any = None,
+    **about: Any,
+) -> Column:
+    if to is not None:
+        about["reference_table"] = _table(to)
+    kind = type_name or ("reference" if to is not None else "choice" if choices else "string")
+    made = designs.make_column(_table(table), name, kind, **about)
+    for position, (value, label) in enumerate((choices or {}).items(), 1):
+        Choice(column=made, value=value, label=label, position=position).save()
+    return made
+
+
+def _table(of: str | Table) -> Table:
+    return Table.objects.get(name=of) if isinstance(of, str) else of
+
+
+def role(name: str, contains: Iterable[str] = ()) -> Role:
+    """The role of this name, made when it is missing."""
+    found = Role.objects.filter(name=name).first() or Role(name=name)
+    if contains:
+        found.contains = [role(each).pk for each in contains]
+    found.save()
+    return found
+
+
+def grant(user: User, *names: str) -> User:
+    for name in names:
+        UserRole.objects.create(user=user, role=Role.objects.filter(name=name).first() or role(name))
+    return user
+
+
+def group(name: str, *members: User) -> Group:
+    made = Group.objects.create(name=name)
+    for user in members:
+        UserGroup.objects.create(user=user, group=made)
+    return made
+
+
+def rule(
+    operation: str, table: str | Table | None, column: str = "", roles: Iterable[str] = (), condition: str = "",
+    **about: Any,
+) -> Rule:  # fmt: skip
+    ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
+    found = Rule(
+        operation=operation,
+        table=_table(table) if table is not None else None,
+        column_name=column,
+        roles=ids,
+        condition=condition,
+        **about,
+    )
+    found.save()
+    return found
+
+
+def open_table(name: str | Table) -> None:
+    for operation in ("create", "read", "write", "delete"):
+        rule(operation, name)
+
+
+def view(table: str | Table, name: str, *paths: str) -> View:
+    made = View(table=_table(table), name=name)
+    made.save()
+    for position, path in enumerate(paths, 1):
+        ViewColumn(view=made, path=path, position=position).save()
+    return made
+
+
+def record(name: str, /, **values: Any) -> str:
+    """A record with these values, written in all tables that share it."""
+    found = load.newest().tables[name]
+    sys_id = values.pop("sys_id", None)
+    for owner in reversed(found.lineage):
+        mine: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
+        if owner == found.lineage[-1]:
+            mine["sys_db_table_id"] = found.id
+        for key in [key for key in values if found.columns[key].owner == owner]:
+            mine |= _stored(found.columns[key], values.pop(key))
+        sys_id = _insert(owner, mine)
+    assert not values, f"{name} has no column {', '.join(values)}"
+    assert sys_id is not None
+    return sys_id
+
+
+def _stored(column: Any, value: Any) -> dict[str, Any]:
+    stored = {column.physical: Jsonb(value) if column.type == "json" and value is not None else value}
+    if column.type == "wysiwyg":
+        stored[column.plain] = None if value is None else wysiwyg.plain_text(value)
+    return stored
+
+
+def _insert(owner: str, values: dict[str, Any]) -> str:
+    names = ", ".join(f'"{name}"' for name in values)
+    marks = ", ".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'INSERT INTO records."{owner}" ({names}) VALUES ({marks}) RETURNING sys_id', list(values.values())
+        )
+        (sys_id,) = cursor.fetchone()
+    return str(sys_id)
