@@ -11,7 +11,7 @@ from .catalogue import READ, Catalogue, Column, Table
 from .expressions import NEVER, Decision
 from .rules import Rights
 
-MOST_STATEMENTS = 2_000
+MOST_STATEMENTS = 500
 
 
 class Sight:
@@ -58,7 +58,7 @@ class Sight:
         return found
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def sight(catalogue: Catalogue, role_names: frozenset[str]) -> Sight:
     return Sight(catalogue, role_names)
 

@@ -13,6 +13,7 @@ def at(text: str) -> datetime:
 
 NOON = at("2024-05-31 12:00:30")
 # Type of `c`, its value, what is asked, whether it matches; `d` is a second column of that type, see BESIDE.
+NOT_EMPTY: list[Any] = [{}, [], "", 0, False]
 MEANING: list[tuple[str, Any, str, bool]] = [
     *(
         (kind, "aB", text, True)
@@ -88,7 +89,7 @@ MEANING: list[tuple[str, Any, str, bool]] = [
     ("list", [], "cHASNOTa", True),
     ("list", [], "cISEMPTY", True),
     ("list", ["g1"], "cCONTAINS_DYNAMICmy_groups", True),
-    *(("json", value, "cISEMPTY", False) for value in ({}, [], "", 0, False)),
+    *(("json", value, "cISEMPTY", False) for value in NOT_EMPTY),
     ("json", None, "cISEMPTY", True),
     # Beside the other column, d.
     ("string", "B", "cSAMEASd", True),

@@ -1,0 +1,7 @@
+"""Laws that the Table API keeps whatever is asked of whatever data: PostgreSQL held against the oracle.
+
+    stage      puts a world of the oracle into the database, for the length of one example
+    questions  asks the product as a caller of the oracle does, and what is generated to be asked
+
+That a query, printed and parsed again, is the same, is a law of `system.encoded_query` and tested there.
+"""

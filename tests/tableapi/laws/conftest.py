@@ -1,0 +1,12 @@
+"""Everybody whom the oracle knows is there."""
+
+from typing import Any
+
+import pytest
+
+from tests.tableapi.laws import stage
+
+
+@pytest.fixture(autouse=True)
+def cast(db: Any) -> None:
+    stage.people()

@@ -1,0 +1,168 @@
+"""Asks the product as a caller of the oracle does, and makes what is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from unittest.mock import patch
+
+from django.http import QueryDict
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from system.encoded_query import Query, to_text
+from system.errors import BadRequest, NotFound
+from tableapi import access, params, reading, store
+from tableapi.catalogue import Table
+from tests.tableapi.laws.stage import seat
+from tests.tableapi.oracle import Caller, Refused, World, select, visible
+from tests.tableapi.oracle.alphabets import NOW, moment
+from tests.tableapi.oracle.queries import queries
+from tests.tableapi.oracle.worlds import callers, worlds
+
+# A caller is one of few, so that statements are used again, as they are in a running service.
+CALLERS, QUESTIONS = 2, 10
+REFUSED = "refused"
+LINK = "http://testserver/rest/v1/table/"
+
+
+def chance(examples: int) -> settings:
+    """Many examples of one law; the same ones each time, so that a run tells of the change and not of luck."""
+    return settings(
+        deadline=None,
+        max_examples=examples,
+        database=None,
+        derandomize=examples < 1_000,
+        # Chosen: the account of a failure names the question; to make its world smaller took five minutes.
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@dataclass(frozen=True)
+class Question:
+    caller: Caller
+    table: str
+    query: Query
+
+    @property
+    def text(self) -> str:
+        return to_text(self.query)
+
+
+class Interview:
+    """A world, and much that is asked of it: to set it up takes longer than to answer."""
+
+    # No dataclass: Hypothesis would write all of it out, and `account` says what matters.
+    def __init__(self, world: World, questions: list[Question]) -> None:
+        self.world, self.questions = world, questions
+
+    def __repr__(self) -> str:
+        return f"{len(self.questions)} questions"
+
+
+def account(world: World, question: Question) -> str:
+    """What somebody needs to know who looks into a failure."""
+    tables = []
+    for table in world.catalogue.tables.values():
+        names = ", ".join(each.name for each in table.columns.values() if not each.is_sys)
+        tables.append(f"{table.name} < {table.parent}: {names}")
+    rules = [
+        f"{rule.operation} {rule.table}.{rule.column} roles={sorted(rule.roles)} if {rule.condition!r}"
+        f"{' broken' * rule.is_broken}{' not admin' * (not rule.admin_overrides)}"
+        for rule in world.catalogue.rules
+    ]
+    return "\n".join([f"{question.table}: {question.text}", str(question.caller), *tables, *rules])
+
+
+@st.composite
+def interviews(draw: DrawFn) -> Interview:
+    world = draw(worlds())
+    known = [draw(callers()) for _ in range(CALLERS)]
+    found = []
+    for _ in range(QUESTIONS):
+        table = draw(st.sampled_from(list(world.catalogue.tables)))
+        found.append(Question(draw(st.sampled_from(known)), table, draw(queries(world, world.catalogue.tables[table]))))
+    # Those of one caller together: the groups change less often.
+    return Interview(world, sorted(found, key=lambda question: known.index(question.caller)))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`ids` are of the records, whether or not the caller may read their sys_id."""
+
+    ids: list[str]
+    bodies: list[Any]
+    next_cursor: str
+    total: int | None
+    ignored: tuple[str, ...]
+
+
+@contextmanager
+def ids_seen() -> Iterator[list[list[str]]]:
+    """The last key of each row that a page is made of: the id, which answers hide where a rule says so."""
+    found: list[list[str]] = []
+    fetch = store.fetch
+
+    def spying(*positional: Any, **named: Any) -> list[store.Row]:
+        rows = fetch(*positional, **named)
+        if rows and len(rows[0]) > 2:
+            found.append([row[-1] for row in rows if row[1] is not None])
+        return rows
+
+    with patch.object(store, "fetch", spying):
+        yield found
+
+
+def request(world: World, caller: Caller) -> reading.Request:
+    return reading.Request(caller.id, access.sight(world.catalogue, caller.role_names), NOW, LINK)
+
+
+def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) -> Answer | str:
+    """A list as the product answers it, on stage; REFUSED for its 400."""
+    opened = request(world, caller)
+    query = QueryDict(mutable=True)
+    query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in given.items()}})
+    query.setdefault("sysparm_limit", "10000")
+    try:
+        asked = params.parse_list(query)
+        with ids_seen() as ids:
+            found = reading.records(opened, opened.sight.open_table(table), asked)
+    except NotFound:
+        return Answer([], [], "", 0, ())
+    except BadRequest:
+        return REFUSED
+    bodies = [json.loads(body, parse_float=Decimal) for body in found.bodies]
+    return Answer(ids[0][: asked.limit] if ids else [], bodies, found.next_cursor, found.total, found.ignored)
+
+
+def expected(world: World, question: Question) -> list[str] | str:
+    """What the oracle says to the same."""
+    try:
+        return select(world, question.caller, question.table, question.text, moment(question.caller.id))
+    except Refused:
+        return REFUSED
+
+
+def is_closed(world: World, caller: Caller, table: str) -> bool:
+    """Whether no record of the table can ever be read: a list is empty whatever is asked of it."""
+    return not access.sight(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
+
+
+def seen(world: World, caller: Caller, table: str) -> list[str]:
+    return sorted(row["sys_id"] for row in visible(world, caller, table, moment(caller.id)))
+
+
+def in_turn(world: World, interview: Interview) -> Iterator[tuple[Question, Table]]:
+    """Each question, its caller seated."""
+    seated = None
+    for question in interview.questions:
+        if question.caller != seated:
+            seat(question.caller)
+            seated = question.caller
+        yield question, world.catalogue.tables[question.table]

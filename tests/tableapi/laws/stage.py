@@ -1,0 +1,160 @@
+"""Puts the oracle's worlds into the database, quickly, and takes them out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from django.db import connection, transaction
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from accounts.models import Group, Role, User, UserGroup
+from tableapi import access, designer, load, physical
+from tableapi.catalogue import OWN_TABLE, Catalogue, Column, Table
+from tableapi.models import State
+from tests.tableapi.oracle import Caller, Row, World, plain_text
+from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
+
+
+def people() -> None:
+    """The users, groups and roles of the oracle, once for a test."""
+    # Tables of one name come and go, each with other columns: a plan of the one before would be refused.
+    connection.ensure_connection()
+    connection.connection.prepare_threshold = None
+    User.objects.bulk_create(User(sys_id=each, login=f"user{number}") for number, each in enumerate(USER_IDS))
+    Group.objects.bulk_create(Group(sys_id=each, name=f"group{number}") for number, each in enumerate(GROUP_IDS))
+    for name, sys_id in ROLE_IDS.items():
+        if not Role.objects.filter(name=name).update(sys_id=sys_id):
+            Role.objects.bulk_create([Role(sys_id=sys_id, name=name)])
+
+
+def seat(caller: Caller) -> None:
+    """The caller's groups become what the oracle says."""
+    UserGroup.objects.all().delete()
+    UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=each) for each in caller.groups)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What is written in here is gone afterwards, also when the database refused some of it."""
+    mark = transaction.savepoint()
+    try:
+        yield
+    finally:
+        connection.needs_rollback = False
+        transaction.savepoint_rollback(mark)
+        transaction.savepoint_commit(mark)
+
+
+@contextmanager
+def on_stage(world: World, *, with_references: bool = False) -> Iterator[World]:
+    """The world is in the database, and the process works on its catalogue; gives the world with that catalogue."""
+    with undone():
+        set_up(world, with_references=with_references)
+        with in_force(world.catalogue) as catalogue:
+            yield World(catalogue, world.rows)
+
+
+@contextmanager
+def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
+    """The process takes this for its newest catalogue."""
+    current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW))
+    load._kept.catalogue = current
+    try:
+        yield current
+    finally:
+        load.forget()
+        # It would keep every catalogue of thousands of examples, with their statements.
+        access.sight.cache_clear()
+
+
+def set_up(world: World, *, with_references: bool = False) -> None:
+    """All tables and records, in one message to the server."""
+    tables = list(world.catalogue.tables.values())
+    statements = [statement for table in tables for statement in making(world.catalogue, table)]
+    values: list[Any] = []
+    for table in tables:
+        rows = list(world.rows.get(table.name, {}).values())
+        for name in reversed(table.lineage):
+            if rows:
+                statements.append(inserting(world.catalogue.tables[name], table, rows, values))
+    # Last, when every record that is referred to is there.
+    if with_references:
+        statements += [made for table in tables for made in referring(world.catalogue, table)]
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL(";").join(statements), values)
+
+
+def own_columns(table: Table) -> list[Column]:
+    return [column for column in table.columns.values() if column.owner == table.name and not column.is_sys]
+
+
+def making(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
+    """The tables as the designer makes them, without what only makes them quick."""
+    if table.parent is None:
+        yield designer.ROOT.format(table=place(table), id=physical.ID, table_id=table.id)
+    else:
+        parent = place(catalogue.tables[table.parent])
+        yield designer.CHILD.format(table=place(table), id=physical.ID, parent=parent)
+    parts = [(column.physical, physical.TYPES[column.type]) for column in own_columns(table)]
+    parts += [(column.plain, sql.SQL("text")) for column in own_columns(table) if column.type == "wysiwyg"]
+    if parts:
+        added = sql.SQL(", ").join(
+            sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(name), kind) for name, kind in parts
+        )
+        yield sql.SQL("ALTER TABLE {} {}").format(place(table), added)
+
+
+def referring(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
+    for column in own_columns(table):
+        target = catalogue.tables.get(column.reference or "")
+        if column.type == "reference" and target is not None:
+            yield sql.SQL("ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL").format(
+                place(table), sql.Identifier(column.physical), place(target)
+            )
+
+
+def inserting(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
+    """The part of these records that stands in one table of their lineage; adds to the values."""
+    columns = [each for each in table.columns.values() if each.owner == owner.name and each.name != "sys_id"]
+    names = [sql.Identifier("sys_id"), *(sql.Identifier(each.physical) for each in columns)]
+    plain = [each for each in columns if each.type == "wysiwyg"]
+    names += [sql.Identifier(each.plain) for each in plain]
+    for row in rows:
+        values += [row["sys_id"], *(stored(each, row[each.name]) for each in columns)]
+        values += [plain_text(row[each.name]) for each in plain]
+    one = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
+    return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
+        place(owner), sql.SQL(", ").join(names), sql.SQL(", ").join([one] * len(rows))
+    )
+
+
+def stored(column: Column, value: Any) -> Any:
+    return Jsonb(value) if column.type == "json" and value is not None else value
+
+
+def place(table: Table) -> sql.Identifier:
+    return sql.Identifier(table.schema, table.name)
+
+
+def read_back(catalogue: Catalogue) -> World:
+    """The records as they stand in the database now."""
+    rows: dict[str, dict[str, Row]] = {}
+    for table in catalogue.tables.values():
+        columns = list(table.columns.values())
+        source = sql.SQL(" JOIN ").join(
+            sql.SQL("{} USING (sys_id)").format(place(catalogue.tables[name])) if depth else place(table)
+            for depth, name in enumerate(table.lineage)
+        )
+        wanted = sql.SQL(", ").join(sql.Identifier(each.physical) for each in columns)
+        query = sql.SQL("SELECT {} FROM {}").format(wanted, source)
+        if not table.is_system:
+            query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE), table.id)
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            found = [dict(zip((each.name for each in columns), row, strict=True)) for row in cursor.fetchall()]
+        rows[table.name] = {row["sys_id"]: row for row in found}
+    return World(catalogue, rows)

@@ -1,0 +1,55 @@
+"""What a query finds is what is left of the visible records when each is held against it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from tests.tableapi.laws.questions import (
+    REFUSED,
+    Answer,
+    Interview,
+    account,
+    ask,
+    chance,
+    expected,
+    in_turn,
+    interviews,
+    is_closed,
+)
+from tests.tableapi.laws.stage import on_stage
+
+
+def filter_is_post_filter(interview: Interview) -> None:
+    with on_stage(interview.world) as world:
+        for question, _ in in_turn(world, interview):
+            found = ask(world, question.caller, question.table, question.text, count="exact")
+            wanted = expected(world, question)
+            if is_closed(world, question.caller, question.table):
+                assert found == REFUSED or (isinstance(found, Answer) and not found.ids)
+                assert wanted in ([], REFUSED)
+                continue
+            told = found if isinstance(found, str) else (found.ids, found.total)
+            assert told == (wanted if wanted == REFUSED else (wanted, len(wanted))), account(world, question)
+
+
+def test_ids_order_and_count_of_an_answer_are_what_the_oracle_says() -> None:
+    chance(60)(given(interviews())(filter_is_post_filter))()
+
+
+@pytest.mark.nightly
+def test_ids_order_and_count_of_very_many_answers_are_what_the_oracle_says() -> None:
+    chance(3_000)(given(interviews())(filter_is_post_filter))()
+
+
+def test_the_worlds_have_something_to_tell() -> None:
+    """A law about empty answers would be an empty law."""
+    kinds: list[str] = []
+
+    def look(interview: Interview) -> None:
+        for question in interview.questions:
+            found = expected(interview.world, question)
+            kinds.append(REFUSED if found == REFUSED else "some" if found else "none")
+
+    chance(15)(given(interviews())(look))()
+    assert kinds.count("some") > 30 and kinds.count(REFUSED) > 10, kinds

@@ -1,0 +1,58 @@
+"""Every operator on every type that it fits: what it finds, and that its negation finds exactly the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from system.encoded_query import Condition, Group, Query, Term
+from tests.tableapi.laws.questions import Answer, Question, account, ask, chance, expected
+from tests.tableapi.laws.stage import on_stage, seat
+from tests.tableapi.oracle import Caller
+from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
+from tests.tableapi.oracle.queries import PAIRS, conditions_of
+from tests.tableapi.oracle.worlds import everything
+
+AGENT = Caller(USER_IDS[0], frozenset({"agent"}), (GROUP_IDS[0],), (ROLE_IDS["agent"],))
+EVERYTHING = everything()
+ALPHA = EVERYTHING.catalogue.tables["alpha"]
+ROWS = sorted(row["sys_id"] for row in EVERYTHING.records(ALPHA))
+
+
+def asked(condition: Condition) -> Question:
+    return Question(AGENT, "alpha", Query((Group((Term((condition,)),)),)))
+
+
+def each_pair(draws: int, examples: int) -> None:
+    """All pairs on one stage; `examples` rounds with `draws` conditions of each pair."""
+    conditions = st.tuples(
+        *(st.lists(conditions_of(EVERYTHING, ALPHA, pair), min_size=draws, max_size=draws) for pair in PAIRS)
+    )
+    with on_stage(EVERYTHING) as world:
+        seat(AGENT)
+
+        def law(drawn: Any) -> None:
+            for condition in (each for found in drawn for each in found):
+                question = asked(condition)
+                found = ask(world, AGENT, "alpha", question.text)
+                assert isinstance(found, Answer), account(world, question)
+                assert found.ids == expected(world, question), account(world, question)
+                if negation := condition.row.complement:
+                    rest = ask(world, AGENT, "alpha", asked(Condition(condition.path, negation, condition.value)).text)
+                    assert isinstance(rest, Answer), account(world, question)
+                    assert sorted(found.ids + rest.ids) == ROWS, account(world, question)
+
+        chance(examples)(given(conditions)(law))()
+
+
+def test_each_operator_finds_what_it_means_and_its_negation_the_rest() -> None:
+    assert len(PAIRS) > 200
+    each_pair(draws=1, examples=4)
+
+
+@pytest.mark.nightly
+def test_each_operator_finds_what_it_means_with_very_many_values() -> None:
+    each_pair(draws=1, examples=300)

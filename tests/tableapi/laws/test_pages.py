@@ -1,0 +1,76 @@
+"""The pages of a list, put together, are the list: nothing twice, nothing left out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from system.encoded_query import OrderBy, Query
+from tests.tableapi.laws.questions import Answer, Interview, Question, account, ask, chance, in_turn, is_closed
+from tests.tableapi.laws.stage import on_stage
+from tests.tableapi.oracle import World
+from tests.tableapi.oracle.queries import SORTABLE, paths
+from tests.tableapi.oracle.worlds import callers, worlds
+
+# With it a fault that repeats a page would page for ever.
+MOST_PAGES = 40
+
+
+@st.composite
+def sorted_lists(draw: DrawFn) -> Interview:
+    """Every record, by up to three keys; the values are few, so many are alike and many empty."""
+    world, caller = draw(worlds()), draw(callers())
+    found = []
+    for _ in range(4):
+        table = draw(st.sampled_from(list(world.catalogue.tables)))
+        keys = paths(world, world.catalogue.tables[table], hops=1).filter(lambda found: found[1].type in SORTABLE)
+        order = draw(st.lists(st.builds(OrderBy, keys.map(lambda found: found[0]), st.booleans()), max_size=3))
+        found.append(Question(caller, table, Query((), tuple(order))))
+    return Interview(world, found)
+
+
+def by_page(world: World, question: Question, limit: int) -> list[str]:
+    found: list[str] = []
+    for page in range(1, MOST_PAGES):
+        answer = ask(world, question.caller, question.table, question.text, limit=limit, page=page)
+        assert isinstance(answer, Answer)
+        found += answer.ids
+        if not answer.ids:
+            break
+    return found
+
+
+def by_cursor(world: World, question: Question, limit: int) -> list[str]:
+    found: list[str] = []
+    given: dict[str, str] = {}
+    for _ in range(MOST_PAGES):
+        answer = ask(world, question.caller, question.table, question.text, limit=limit, **given)
+        assert isinstance(answer, Answer)
+        assert len(answer.ids) == limit or not answer.next_cursor
+        found += answer.ids
+        if not answer.next_cursor:
+            break
+        given = {"cursor": answer.next_cursor}
+    return found
+
+
+def pages_are_the_list(interview: Interview) -> None:
+    with on_stage(interview.world) as world:
+        for number, (question, _) in enumerate(in_turn(world, interview)):
+            whole = ask(world, question.caller, question.table, question.text)
+            if is_closed(world, question.caller, question.table) or not isinstance(whole, Answer):
+                continue
+            assert len(set(whole.ids)) == len(whole.ids)
+            for way in (by_page, by_cursor):
+                assert way(world, question, 1 + number % 3) == whole.ids, account(world, question)
+
+
+def test_pages_put_together_are_the_list_in_its_order() -> None:
+    chance(40)(given(sorted_lists())(pages_are_the_list))()
+
+
+@pytest.mark.nightly
+def test_very_many_pages_put_together_are_the_list_in_its_order() -> None:
+    chance(2_000)(given(sorted_lists())(pages_are_the_list))()

@@ -1,0 +1,14 @@
+"""Everybody whom the oracle knows is there, and time stands still."""
+
+from typing import Any
+
+import pytest
+
+from tests.tableapi.laws import stage
+from tests.tableapi.noninterference import running
+
+
+@pytest.fixture(autouse=True)
+def cast(db: Any) -> None:
+    stage.people()
+    running.stop_the_clock()

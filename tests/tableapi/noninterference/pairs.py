@@ -1,0 +1,222 @@
+"""Makes two databases that agree on everything that a caller may read, from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from system.encoded_query import Moment
+from tableapi.catalogue import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
+from tests.tableapi.oracle import Caller, Row, World, can, visible
+from tests.tableapi.oracle.alphabets import GROUP_IDS, NOW, ROLE_IDS, USER_IDS, moment
+from tests.tableapi.oracle.worlds import make_catalogue, make_column, server_values
+
+# Fewer values than anywhere else: most records have some in common.
+VALUES: dict[str, list[Any]] = {
+    "string": [None, "a", "ab", "b", "Ab c"],
+    "text": [None, "a", "b", "red fox"],
+    "wysiwyg": [None, "<p>a</p>", "<p>ab</p>"],
+    "integer": [None, 0, 1, 2],
+    "boolean": [None, True, False],
+    "date": [None, NOW.date(), NOW.date().replace(day=1)],
+    "choice": [None, "1", "2"],
+    "json": [None, {"a": 1}, {"a": 2}],
+}
+TYPES = [
+    "string",
+    "string",
+    "text",
+    "wysiwyg",
+    "integer",
+    "boolean",
+    "date",
+    "choice",
+    "json",
+    "reference",
+    "reference",
+    "list",
+]
+# What decides rules of databases that are written to: nobody may change it, so no write moves what may be seen.
+KIND = "kind"
+TRIES = 8
+
+
+# What a caller sees: for each table and record, the values of the columns that they may read, and what they may change.
+Seen = dict[tuple[str, str], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two worlds of one catalogue that are the same to this caller."""
+
+    caller: Caller
+    one: World
+    other: World
+    may_write: bool
+    view: Seen
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.one.catalogue
+
+    @property
+    def is_telling(self) -> bool:
+        return self.one.rows != self.other.rows
+
+
+def make(random: Random) -> Pair:
+    caller = Caller(random.choice(USER_IDS), frozenset(random.choice([(), ("agent",)])), (GROUP_IDS[0],))
+    caller = replace(caller, role_ids=tuple(ROLE_IDS[name] for name in caller.role_names))
+    may_write = random.random() < 0.5
+    catalogue = schema(random)
+    catalogue = replace(catalogue, rules=rules(random, catalogue, may_write), views=views(random, catalogue))
+    one = World(catalogue, {name: records(random, catalogue, table) for name, table in catalogue.tables.items()})
+    now = moment(caller.id)
+    view = seen(one, caller, now)
+    for _ in range(TRIES):
+        other = redrawn(random, one, view)
+        if seen(other, caller, now) == view:
+            return Pair(caller, one, other, may_write, view)
+    return Pair(caller, one, one, may_write, view)
+
+
+def schema(random: Random) -> Catalogue:
+    """`alpha` refers to `beta` and to itself; `gamma` extends `alpha`."""
+    parents: dict[str, str | None] = {"alpha": None, "beta": None}
+    if random.random() < 0.6:
+        parents["gamma"] = "alpha"
+    columns: dict[str, list[Column]] = {}
+    for name in parents:
+        made = [] if name == "gamma" else [make_column(name, KIND, "string"), label(name)]
+        if name == "alpha":
+            made.append(make_column(name, "alpha_to", "reference", "beta"))
+        for number in range(random.randint(2, 3)):
+            type_ = random.choice(TYPES)
+            target = random.choice(["alpha", "beta"]) if type_ in ("reference", "list") else None
+            column = make_column(name, f"{name}_{number}", type_, target, is_indexed=random.random() < 0.6)
+            # Of a mandatory reference a deletion would tell.
+            made.append(replace(column, mandatory=target is None and random.random() < 0.1))
+        columns[name] = made
+    return make_catalogue(parents, columns, [])
+
+
+def label(table: str) -> Column:
+    return replace(make_column(table, "name", "string"), is_display=True, is_indexed=True)
+
+
+def rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
+    """Some records and some columns are hidden, always or by what stands in the record."""
+    found: list[Rule] = []
+    for name, table in catalogue.tables.items():
+        if name != "gamma" or random.random() < 0.5:
+            found.append(rule(READ, name, "", condition(random, table, may_write)))
+            for operation in (CREATE, WRITE, DELETE):
+                if random.random() < 0.85:
+                    found.append(rule(operation, name, "", f"{KIND}!=b" if random.random() < 0.2 else ""))
+        for column in table.columns.values():
+            if column.is_sys or column.name == KIND:
+                continue
+            chance = random.random()
+            if chance < 0.25:
+                found.append(Rule("", READ, name, column.name, frozenset({"clerk"})))
+            elif chance < 0.55:
+                found.append(rule(READ, name, column.name, condition(random, table, may_write)))
+            if random.random() < 0.1:
+                found.append(Rule("", WRITE, name, column.name, frozenset({"clerk"})))
+    found += [
+        Rule("", operation, name, KIND, frozenset({"clerk"})) for name in catalogue.tables for operation in (WRITE,)
+    ]
+    return tuple(replace(each, id=f"rule{number}") for number, each in enumerate(found))
+
+
+def rule(operation: str, table: str, column: str, condition: str) -> Rule:
+    return Rule("", operation, table, column, frozenset(), condition)
+
+
+def condition(random: Random, table: Table, may_write: bool) -> str:
+    chance = random.random()
+    if chance < 0.25:
+        return ""
+    if may_write or chance < 0.6:
+        return random.choice([f"{KIND}!=b", f"{KIND}=a", f"{KIND}ISEMPTY^OR{KIND}=a"])
+    name = random.choice([each.name for each in table.columns.values() if each.type in ("string", "integer", "choice")])
+    walked = [each.name for each in table.columns.values() if each.type == "reference" and each.reference == "beta"]
+    if walked and chance < 0.8:
+        return f"{random.choice(walked)}.{random.choice([KIND, 'name'])}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
+    return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
+
+
+def views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
+    found = {}
+    for name, table in catalogue.tables.items():
+        names = [each.name for each in table.columns.values()]
+        found[name, "some"] = tuple(random.sample(names, min(3, len(names)))) + ("alpha_to.name",) * (name != "beta")
+        found[name, "few"] = (random.choice(names),)
+    return found
+
+
+def records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) -> dict[str, Row]:
+    place = list(catalogue.tables).index(table.name)
+    ids = [f"17000000{place:02d}{number:08d}" for number in range(start, start + random.randint(2, 4))]
+    return {sys_id: record(random, table, sys_id) for sys_id in ids}
+
+
+def record(random: Random, table: Table, sys_id: str) -> Row:
+    row = {**server_values(table, sys_id), "sys_created_by": USER_IDS[0], "sys_updated_by": None}
+    return {**row, **{name: value(random, each) for name, each in table.columns.items() if name not in row}}
+
+
+def value(random: Random, column: Column) -> Any:
+    if column.name == KIND:
+        return random.choice(["a", "a", "b", "b", None])
+    known = [
+        f"17000000{place:02d}{number:08d}"
+        for place in (0 if column.reference == "alpha" else 1,)
+        for number in range(5)
+    ]
+    if column.type == "reference":
+        return random.choice([None, *known])
+    if column.type == "list":
+        return random.choice([None, random.sample(known, random.randint(1, 3))])
+    return random.choice(VALUES[column.type])
+
+
+def seen(world: World, caller: Caller, now: Moment) -> Seen:
+    """The declared exceptions are left out: when and how often a record was changed."""
+    found: Seen = {}
+    for name, table in world.catalogue.tables.items():
+        for row in visible(world, caller, name, now):
+            if world.own_table(table, row).name != name:
+                continue
+            may = {f"may {each}": can(world, caller, each, name, row, now) for each in OPERATIONS}
+            shown = {
+                each.name: row[each.name]
+                for each in table.columns.values()
+                if each.is_readable and can(world, caller, READ, name, row, now, each.name)
+            }
+            found[name, row["sys_id"]] = {**may, **shown}
+    for key in found:
+        for name in ("sys_updated_at", "sys_updated_by", "sys_version"):
+            found[key].pop(name, None)
+    return found
+
+
+def redrawn(random: Random, world: World, view: Seen) -> World:
+    """All that is hidden drawn again: values, and which records there are."""
+    rows: dict[str, dict[str, Row]] = {}
+    for name, table in world.catalogue.tables.items():
+        kept: dict[str, Row] = {}
+        for sys_id, row in world.rows[name].items():
+            shown = view.get((name, sys_id))
+            if shown is not None:
+                hidden = [each for each in table.columns.values() if each.name not in shown and not each.is_sys]
+                kept[sys_id] = {**row, **{each.name: value(random, each) for each in hidden if random.random() < 0.8}}
+            elif random.random() < 0.6:
+                kept[sys_id] = record(random, table, sys_id) if random.random() < 0.7 else row
+                kept[sys_id][KIND] = row[KIND]
+        if random.random() < 0.5:
+            for sys_id, row in records(random, world.catalogue, table, start=4).items():
+                kept[sys_id] = {**row, KIND: "b"}
+        rows[name] = kept
+    return World(world.catalogue, rows)

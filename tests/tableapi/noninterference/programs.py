@@ -1,0 +1,195 @@
+"""Makes the requests that are put to both databases of a pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from tableapi.catalogue import READ, Column, Table
+from tests.tableapi.noninterference.pairs import KIND, VALUES, Pair, value
+from tests.tableapi.oracle.alphabets import text_of
+
+OPERATORS: dict[str, list[str]] = {
+    "text": ["=", "!=", ">", "<=", "STARTSWITH", "STARTSWITH", "LIKE", "NOTLIKE", "ENDSWITH", "IN", "NOT IN"],
+    "plain": ["=", "!=", "IN", "NOT IN", ">", "<="],
+    "exact": ["=", "!="],
+}
+WITHOUT_VALUE = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
+STRANGE_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request; `follows` is how many more pages are fetched by the cursor that each names."""
+
+    method: str
+    table: str
+    sys_id: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] | None = None
+    follows: int = 0
+
+
+def as_json(value: Any, column: Column) -> Any:
+    """A stored value as a body has it."""
+    if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg"):
+        return value
+    return text_of(value, column) or None
+
+
+class Author:
+    """Writes programs about one pair: every name and every value of both databases is known."""
+
+    def __init__(self, random: Random, pair: Pair) -> None:
+        self.random = random
+        self.pair = pair
+        self.tables = list(pair.catalogue.tables.values())
+        worlds = (pair.one, pair.other)
+        self.ids = {
+            table.name: sorted({sys_id for world in worlds for own in table.family for sys_id in world.rows[own]})
+            for table in self.tables
+        }
+
+    def program(self) -> list[Step]:
+        return [self.step() for _ in range(self.random.randint(1, 6))]
+
+    def step(self) -> Step:
+        table = self.random.choice(self.tables)
+        chance = self.random.random()
+        if chance < (0.45 if self.pair.may_write else 0.8):
+            return self.listing(table)
+        if not self.pair.may_write or chance < 0.55:
+            return Step("GET", table.name, self.some_id(table), self.shown(table))
+        return self.writing(table)
+
+    def writing(self, table: Table) -> Step:
+        method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
+        sys_id = "" if method == "POST" else self.some_id(table)
+        visible = [each for name, each in self.pair.view if name in table.family]
+        if sys_id and visible and self.random.random() < 0.6:
+            sys_id = self.random.choice(visible)
+        if method == "DELETE":
+            return Step(method, table.name, sys_id)
+        shown = self.pair.view.get((table.name, sys_id))
+        if method == "PUT" and shown and self.random.random() < 0.6:
+            return Step(method, table.name, sys_id, self.shown(table), self.read_before(table, shown))
+        if method == "PATCH" and shown and self.random.random() < 0.5:
+            return Step(method, table.name, sys_id, self.shown(table), self.guess(table, sys_id, shown))
+        return Step(method, table.name, sys_id, self.shown(table), self.body(table))
+
+    def guess(self, table: Table, sys_id: str, shown: dict[str, Any]) -> dict[str, Any]:
+        """The hidden value of a record, sent as if to change it: does it count as changed?"""
+        # One that is hidden from this caller in every record is refused before it is compared.
+        never = {each.column for each in self.pair.catalogue.rules if each.operation == READ and each.roles}
+        hidden = [each for name, each in table.columns.items() if name not in {*shown, *never} and not each.is_sys]
+        column = self.random.choice(hidden or [table.columns["name"]])
+        world = self.random.choice([self.pair.one, self.pair.other])
+        return {column.name: as_json(world.rows[table.name][sys_id][column.name], column)}
+
+    def read_before(self, table: Table, shown: dict[str, Any]) -> dict[str, Any]:
+        """What a client has read of the record, sent back as it was."""
+        columns = [each for name, each in table.columns.items() if name in shown and not each.is_sys]
+        return {each.name: as_json(shown[each.name], each) for each in columns}
+
+    def some_id(self, table: Table) -> str:
+        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099"])
+
+    def body(self, table: Table) -> dict[str, Any]:
+        columns = [each for each in table.columns.values() if not each.is_sys and each.name != KIND]
+        found = {}
+        references = [each for each in columns if each.type == "reference"]
+        if references and self.random.random() < 0.4:
+            columns = references
+        for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
+            found[column.name] = as_json(value(self.random, column), column)
+        if self.random.random() < 0.08:
+            found[self.random.choice(["nosuch", "sys_version"])] = 1
+        return found
+
+    def listing(self, table: Table) -> Step:
+        params = self.shown(table)
+        query = self.query(table)
+        if query:
+            params["sysparm_query"] = query
+        params["sysparm_limit"] = self.random.choice(["1", "2", "3", "20", "20"])
+        if self.random.random() < 0.2:
+            params["sysparm_page"] = "2"
+        if self.random.random() < 0.3:
+            params["sysparm_count"] = self.random.choice(["exact", "estimated"])
+        return Step("GET", table.name, "", params, follows=self.random.choice([0, 0, 1, 3]))
+
+    def shown(self, table: Table) -> dict[str, str]:
+        params = {}
+        chance = self.random.random()
+        if chance < 0.35:
+            names = [self.name(table) for _ in range(self.random.randint(1, 3))]
+            params["sysparm_fields"] = ",".join([*names, *(["sys_id"] * (self.random.random() < 0.5))])
+        elif chance < 0.5:
+            params["sysparm_view"] = self.random.choice(["some", "some", "few", "nosuch"])
+        if self.random.random() < 0.5:
+            params["sysparm_display_value"] = self.random.choice(["1", "all"])
+        if self.random.random() < 0.4:
+            params["sysparm_exclude_reference_link"] = "1"
+        return params
+
+    def column(self, table: Table) -> tuple[str, Column]:
+        """A path to a column, through up to two references."""
+        path = ""
+        for _ in range(2):
+            walkable = [
+                each for each in table.columns.values() if each.type == "reference" and each.reference in self.ids
+            ]
+            if not walkable or self.random.random() < 0.65:
+                break
+            reference = self.random.choice(walkable)
+            path += f"{reference.name}."
+            table = self.pair.catalogue.tables[reference.reference or ""]
+        columns = [each for each in table.columns.values() if not each.is_sys]
+        column = self.random.choice([*columns, *columns, table.columns["sys_id"]])
+        return path + column.name, column
+
+    def name(self, table: Table) -> str:
+        return self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.column(table)[0]
+
+    def query(self, table: Table) -> str:
+        found = ""
+        for _ in range(self.random.choice([0, 1, 1, 2, 3])):
+            found += (self.random.choice(["^", "^OR", "^NQ"]) if found else "") + self.condition(table)
+        for _ in range(self.random.choice([0, 0, 1, 2])):
+            found += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.name(table)}"
+        return found.removeprefix("^")
+
+    def condition(self, table: Table) -> str:
+        chance = self.random.random()
+        if chance < 0.05:
+            return f"{self.random.choice(STRANGE_NAMES)}=a"
+        if chance < 0.15:
+            return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
+        if chance < 0.18:
+            return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
+        path, column = self.column(table)
+        if self.random.random() < 0.15 or column.type == "json":
+            return path + self.random.choice(WITHOUT_VALUE)
+        if self.random.random() < 0.3:
+            alike = [each.name for each in table.columns.values() if each.type == column.type and not each.is_sys]
+            if alike:
+                return f"{path}{self.random.choice(['SAMEAS', 'NSAMEAS'])}{self.random.choice(alike)}"
+        kind = "text" if column.type in ("string", "text", "wysiwyg") and column.name != "sys_id" else "plain"
+        kind = "exact" if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id" else kind
+        return path + self.random.choice(OPERATORS[kind]) + self.literal(column)
+
+    def literal(self, column: Column) -> str:
+        """A value that either database may hold there, or how one begins."""
+        if column.name == "sys_id":
+            return self.random.choice(self.ids["alpha"] or ["1"])
+        drawn = value(self.random, column) if column.type in ("reference", "list") or column.name == KIND else None
+        text = text_of(
+            self.random.choice(VALUES[column.type]) if drawn is None and column.type in VALUES else drawn, column
+        )
+        text = text or {"integer": "1", "boolean": "true", "date": "2024-05-31"}.get(column.type, "a")
+        return (
+            text[: self.random.randint(1, 2)]
+            if column.type in ("string", "text", "wysiwyg") and self.random.random() < 0.4
+            else text
+        )

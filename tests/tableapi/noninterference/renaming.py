@@ -1,0 +1,95 @@
+"""A column that the caller can never read, and one that does not exist: the same request but for the name."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from random import Random
+from unittest.mock import patch
+
+from system import actor
+from tableapi import reading
+from tests.tableapi.laws.stage import in_force, on_stage, seat, undone
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair
+from tests.tableapi.noninterference.programs import Step
+from tests.tableapi.noninterference.running import Answer, Difference, canonical, send
+from tests.tableapi.oracle import Refused, field
+from tests.tableapi.oracle.alphabets import NOW, moment
+
+NAME = "NAME"
+QUERIES = [
+    "NAME=a", "NAME!=1", "NAMESTARTSWITHa", "NAMELIKEa", "NAMEISEMPTY", "NAMEIN1,2", "NAME>not a date", "NAMEANYTHING",
+    "ORDERBYNAME", "ORDERBYDESCNAME", "kind=a^ORNAME=b", "kindISEMPTY^NQNAME=b", "NAME.sys_id=a", "kindSAMEASNAME",
+    "sys_created_atMORETHANNAME@day@after@1",
+]  # fmt: skip
+
+
+def difference(seed: int) -> Difference | None:
+    """Where a hidden column is told from a missing one."""
+    random = Random(seed)
+    pair = pairs.make(random)
+    hidden = unreadable(pair)
+    if not hidden:
+        return None
+    table, name = random.choice(hidden)
+    # Of the same length, for the positions; and in the same place of the alphabet.
+    missing = name[:-1] + "z"
+    with ExitStack() as stack:
+        stack.enter_context(on_stage(pair.one))
+        stack.enter_context(in_force(pair.catalogue))
+        stack.enter_context(patch.object(reading, "now", lambda: NOW))
+        stack.enter_context(actor.acting_as(pair.caller.id))
+        seat(pair.caller)
+        for step in steps(random, pair, table):
+            found = []
+            for each in (name, missing):
+                with undone():
+                    answer = canonical(send(renamed(step, each), pair.caller))
+                found.append(blank(answer, each))
+            if found[0] != found[1]:
+                return Difference(pair, renamed(step, name), *found)
+    return None
+
+
+def unreadable(pair: Pair) -> list[tuple[str, str]]:
+    """(table, column) of all that this caller can never read, in tables that they can."""
+    found = []
+    now = moment(pair.caller.id)
+    for table in pair.catalogue.tables.values():
+        anything = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
+        for name in table.columns:
+            try:
+                field(pair.one, pair.caller, table.name, anything, (name,), now)
+            except Refused:
+                found.append((table.name, name))
+    return found
+
+
+def steps(random: Random, pair: Pair, table: str) -> list[Step]:
+    some_id = random.choice([*pair.one.rows[table], "1"])
+    body = {NAME: random.choice(["a", 1, None, True])}
+    return [
+        Step("GET", table, "", {"sysparm_query": random.choice(QUERIES)}),
+        Step("GET", table, "", {"sysparm_query": random.choice(QUERIES), "sysparm_fields": "kind"}),
+        Step("GET", table, "", {"sysparm_fields": f"kind,{NAME},{NAME}.sys_id"}),
+        Step("GET", table, "", {"sysparm_fields": NAME}),
+        Step("GET", table, some_id, {"sysparm_fields": f"{NAME},sys_version"}),
+        Step("POST", table, "", {}, body),
+        Step("PATCH", table, some_id, {}, body),
+        Step("PUT", table, some_id, {}, body),
+    ]
+
+
+def renamed(step: Step, name: str) -> Step:
+    params = {key: value.replace(NAME, name) for key, value in step.params.items()}
+    body = None if step.body is None else {key.replace(NAME, name): value for key, value in step.body.items()}
+    return Step(step.method, step.table, step.sys_id, params, body)
+
+
+def blank(answer: Answer, name: str) -> Answer:
+    status, headers, content = answer
+    return (
+        status,
+        tuple((key, value.replace(name, NAME)) for key, value in headers),
+        content.replace(name.encode(), b"NAME"),
+    )

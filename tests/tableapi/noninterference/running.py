@@ -1,0 +1,160 @@
+"""Puts a program to both databases of a pair and compares what came back."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from django.db import connection
+from django.http import HttpResponse
+from psycopg import sql
+from rest_framework.test import APIRequestFactory, force_authenticate
+
+from accounts.models import User
+from system import actor
+from tableapi import reading
+from tableapi.urls import MANY, ONE
+from tableapi.views import BASE
+from tests.tableapi.laws.stage import in_force, inserting, making, own_columns, place, read_back, seat, undone
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair, seen
+from tests.tableapi.noninterference.programs import Author, Step
+from tests.tableapi.oracle import Caller, World
+from tests.tableapi.oracle.alphabets import NOW, moment
+
+# In its own schema before PostgreSQL's: the product asks for the time without saying whose. The ids that the database
+# makes are counted from the beginning for each of the two.
+CLOCK = f"""
+    CREATE SCHEMA stopped;
+    CREATE FUNCTION stopped.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+        AS $$ SELECT timestamptz '{NOW.isoformat()}' $$;
+    SET LOCAL search_path = stopped, pg_catalog, public;
+    CREATE SEQUENCE stopped.ids;
+    CREATE OR REPLACE FUNCTION public.svc_new_sys_id() RETURNS varchar LANGUAGE sql VOLATILE
+        AS $$ SELECT '1800000000' || lpad(nextval('stopped.ids')::text, 8, '0') $$
+"""
+IGNORED_HEADERS = {"date", "x-request-id"}
+FACTORY = APIRequestFactory()
+Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What told the two databases apart."""
+
+    pair: Pair
+    step: Step | None
+    one: Any
+    other: Any
+
+    def __str__(self) -> str:
+        rules = "\n".join(
+            f"  {rule.operation} {rule.table}.{rule.column} {sorted(rule.roles)} {rule.condition}"
+            for rule in self.pair.catalogue.rules
+        )
+        return f"{self.step}\n{self.one}\n{self.other}\n{self.pair.caller}\n{rules}"
+
+
+def stop_the_clock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(CLOCK)
+
+
+def difference(seed: int) -> Difference | None:
+    """The first answer, or the state afterwards, in which the two databases of this seed differ."""
+    random = Random(seed)
+    pair = pairs.make(random)
+    program = Author(random, pair).program()
+    if not pair.is_telling:
+        return None
+    with ExitStack() as stack:
+        stack.enter_context(undone())
+        stack.enter_context(patch.object(reading, "now", lambda: NOW))
+        stack.enter_context(actor.acting_as(pair.caller.id))
+        make_tables(pair)
+        seat(pair.caller)
+        answers = []
+        for world in (pair.one, pair.other):
+            with undone(), in_force(pair.catalogue):
+                fill(world)
+                found = [answer for step in program for answer in answers_to(step, pair.caller)]
+                answers.append((found, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
+    (one, after_one), (other, after_other) = answers
+    for (step, left), (_, right) in zip(one, other, strict=False):
+        if left != right:
+            return Difference(pair, step, left, right)
+    keys = [key for key in after_one | after_other if after_one.get(key) != after_other.get(key)]
+    if keys or len(one) != len(other):
+        return Difference(pair, None, program, [(key, after_one.get(key), after_other.get(key)) for key in keys])
+    return None
+
+
+def make_tables(pair: Pair) -> None:
+    tables = list(pair.catalogue.tables.values())
+    made = [statement for table in tables for statement in making(pair.catalogue, table)]
+    for table in tables:
+        for column in own_columns(table):
+            if column.type == "reference":
+                target = place(pair.catalogue.tables[column.reference or ""])
+                # Deferred, so that a record may refer to one that only the other database has.
+                made.append(
+                    sql.SQL(
+                        "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
+                        "DEFERRABLE INITIALLY DEFERRED"
+                    ).format(place(table), sql.Identifier(column.physical), target)
+                )
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL(";").join(made))
+
+
+def fill(world: World) -> None:
+    values: list[Any] = []
+    statements: list[sql.Composable] = [sql.SQL("SELECT setval('stopped.ids', 1)")]
+    for table in world.catalogue.tables.values():
+        rows = list(world.rows[table.name].values())
+        for name in reversed(table.lineage):
+            if rows:
+                statements.append(inserting(world.catalogue.tables[name], table, rows, values))
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL(";").join(statements), values)
+
+
+def answers_to(step: Step, caller: Caller) -> list[tuple[Step, Answer]]:
+    response = send(step, caller)
+    found = [(step, canonical(response))]
+    for _ in range(step.follows):
+        following = response.headers.get("Link", "")
+        if not following:
+            break
+        given = parse_qs(urlsplit(following[1 : following.index(">")]).query)
+        params = {name: values[0] for name, values in given.items()}
+        response = send(Step("GET", step.table, "", params), caller)
+        found.append((step, canonical(response)))
+    return found
+
+
+def send(step: Step, caller: Caller) -> HttpResponse:
+    path = f"{BASE}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
+    text = "" if step.body is None else json.dumps(step.body)
+    kind = "application/json" if step.body is not None else ""
+    request = FACTORY.generic(step.method, path, text, content_type=kind, QUERY_STRING=encoded(step.params))
+    user = User(sys_id=caller.id, login="somebody")
+    user.role_names = caller.role_names
+    force_authenticate(request, user)
+    view, named = (ONE, {"sys_id": step.sys_id}) if step.sys_id else (MANY, {})
+    response: HttpResponse = view(request, table=step.table, **named)
+    return response
+
+
+def encoded(params: dict[str, str]) -> str:
+    return urlencode(params)
+
+
+def canonical(response: HttpResponse) -> Answer:
+    headers = sorted((name.lower(), value) for name, value in response.headers.items())
+    return response.status_code, tuple(each for each in headers if each[0] not in IGNORED_HEADERS), response.content

@@ -1,0 +1,40 @@
+"""No request tells apart two databases that differ only in what its caller may not read.
+
+Compared are status, every header but the date and the request's id, and the body, byte for byte; and afterwards what
+the caller may read of either. Declared exceptions:
+
+- `sys_version`, `sys_updated_at` and `sys_updated_by` of a visible record tell that something of it was changed;
+- a unique column tells that a value is there: none is generated;
+- a write that moves a record across a rule whose column is hidden does what the rule says: the rules of databases that
+  are written to look only at a column that this caller may not change.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.running import difference
+
+PAIRS, MANY_PAIRS = 500, 20_000
+
+
+def test_what_is_hidden_changes_no_answer() -> None:
+    for seed in range(PAIRS):
+        found = difference(seed)
+        assert found is None, f"seed {seed}\n{found}"
+
+
+@pytest.mark.nightly
+def test_what_is_hidden_changes_none_of_very_many_answers() -> None:
+    for seed in range(PAIRS, PAIRS + MANY_PAIRS):
+        found = difference(seed)
+        assert found is None, f"seed {seed}\n{found}"
+
+
+def test_most_pairs_hide_something() -> None:
+    """Two databases that are the same would pass every test."""
+    found = [pairs.make(Random(seed)) for seed in range(40)]
+    assert sum(pair.is_telling for pair in found) > 25

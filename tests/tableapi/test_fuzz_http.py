@@ -1,0 +1,91 @@
+"""Requests made from the service's own description, valid and not: none of them is a fault of the service."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from django.db import transaction
+from django.test import Client
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.generation import GenerationMode
+
+from accounts import demo as demo_people
+from tableapi import demo
+from tests.conftest import PASSWORD, make_user
+
+pytestmark = pytest.mark.django_db
+
+# Catalogue and rules among them: whoever may write those changes what the next request meets.
+CALLERS = ("", "demo.user", "demo.agent", "alice")
+
+
+@pytest.fixture
+def people(db: Any) -> None:
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+    make_user("alice", "admin")
+
+
+def sent(client: Client, case: Any) -> Any:
+    made: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    headers: Any = {
+        name: value for name, value in made.headers.items() if name.lower() not in ("authorization", "cookie")
+    }
+    body = made.body or b""
+    return client.generic(
+        str(made.method),
+        made.path_url,
+        body if isinstance(body, bytes) else body.encode(),
+        content_type=headers.pop("Content-Type", "application/octet-stream"),
+        headers=headers,
+    )
+
+
+def send(login: str, examples: int) -> dict[int, int]:
+    """So many requests of each operation that this caller is told of; how often each status was answered."""
+    pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
+    headers = {"Authorization": f"Basic {pair}"} if login else {}
+    client = Client(headers=headers)
+    schema = schemathesis.openapi.from_dict(client.get("/api/schema").json())
+    found: dict[int, int] = {}
+
+    operations: Any = schema.get_all_operations()
+    for described in (operation.ok() for operation in operations):
+
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(
+            case=described.as_strategy(generation_mode=GenerationMode.POSITIVE)
+            | described.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+        )
+        def one(case: Any) -> None:
+            with transaction.atomic():  # each meets the same records
+                answer = sent(client, case)
+                transaction.set_rollback(True)
+            assert answer.status_code < 500, (case.as_curl_command(), answer.content)
+            found[answer.status_code] = found.get(answer.status_code, 0) + 1
+
+        one()
+    return found
+
+
+@pytest.mark.parametrize("login", CALLERS)
+def test_no_request_is_a_fault_of_the_service(login: str, people: None):
+    found = send(login, examples=6)
+
+    # It got somewhere: not everything was refused at the door.
+    assert found.get(200 if login else 401, 0) > 0 and found.get(400, 0) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("login", CALLERS)
+def test_neither_is_any_of_many(login: str, people: None):
+    send(login, examples=400)
