@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from decimal import Decimal
 from typing import Any, Protocol
 
 from rest_framework.parsers import BaseParser
@@ -134,11 +135,19 @@ def no_constants(name: str) -> Any:
     raise InvalidJson(f"{name} is not a JSON number.")
 
 
-def finite(text: str) -> float:
+def finite(text: str) -> float | Decimal:
+    """A float where it says what was sent, else a decimal: an amount must not change on its way.
+
+    >>> finite("0.1"), finite("99999999999999.99")
+    (0.1, Decimal('99999999999999.99'))
+    """
+    if len(text) > LONGEST_NUMBER:
+        raise InvalidJson("A number is too long.")
     number = float(text)
     if number in (float("inf"), float("-inf")):
         raise InvalidJson("A number is too large.")
-    return number
+    exact = Decimal(text)
+    return number if Decimal(repr(number)) == exact else exact
 
 
 def bounded(text: str) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from . import conditions
 from .catalogue import DELETE, READ, Column, Table
-from .expressions import ALWAYS, Decision
+from .expressions import ALWAYS, NEVER, Decision
+from .operators import FOLD, key
 from .rules import Rights
 from .sql import Anchor, Text
 from .statements import Statement
+from .values_of_queries import family
 
 OWN_VERSION = "sys_version"
 
@@ -17,31 +21,59 @@ def _holds(text: Text, found: Decision, anchor: Anchor) -> str:
     return "TRUE" if condition is None else f"(({condition}) IS TRUE)"
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one column of the record; where a decision is known beforehand, nothing is."""
+
+    is_seen: bool | None
+    is_allowed: bool | None
+
+
+def question(rights: Rights, table: Table, operation: str, column: Column) -> Question:
+    # Whether a password is set is nobody's to know, by its being the same either.
+    is_seen = _known(rights.column(READ, table, column)) if column.is_readable else False
+    return Question(is_seen, _known(rights.column(operation, table, column)))
+
+
+def _known(found: Decision) -> bool | None:
+    return True if found == ALWAYS else False if found == NEVER else None
+
+
 def standing(rights: Rights, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
     """The record as it stands, locked: catalogue version, record version, whether the operation is allowed on it; then
-    for each column what is stored, whether the caller sees it, and whether the operation is allowed on it."""
+    for each column what is stored, and what its `question` asks."""
     text = Text()
     anchor = Anchor(text, table)
     version = anchor.column(table.columns[OWN_VERSION])
-    wanted = [f"{version} AS v", f"{_holds(text, rights.records(operation, table), anchor)} AS a"]
-    for number, column in enumerate(columns):
-        wanted += [
-            f"{anchor.column(column, plain=False)} AS c{number}",
-            f"{_holds(text, rights.column(READ, table, column), anchor)} AS r{number}",
-            f"{_holds(text, rights.column(operation, table, column), anchor)} AS w{number}",
-        ]
+    wanted = [version, _holds(text, rights.records(operation, table), anchor)]
+    for column in columns:
+        asked = question(rights, table, operation, column)
+        wanted.append(_stored(anchor, column))
+        if asked.is_seen is None:
+            wanted.append(_holds(text, rights.column(READ, table, column), anchor))
+        if asked.is_allowed is None:
+            wanted.append(_holds(text, rights.column(operation, table, column), anchor))
     where = [f"{anchor.sys_id()} = {text.given('sys_id', 'varchar')}"]
     readable = conditions.decision(text, rights.records(READ, table), anchor)
     if readable:
         where.append(readable)
-    # The row that has the version stands for the record: whoever writes a part of it locks that one.
-    locked = version.split(".", 1)[0]
     # Before a deletion also against references: one that is made meanwhile would be emptied, mandatory or not.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
-    found = f"SELECT {', '.join(wanted)} FROM {anchor.joined()} WHERE {' AND '.join(where)} FOR {lock} OF {locked}"
+    # Every row of the record: after a wait, only the locked ones are read anew.
+    rows = ", ".join(anchor.whole())
+    outputs = ", ".join(f"{each} AS o{number}" for number, each in enumerate(wanted))
+    found = f"SELECT {outputs} FROM {anchor.joined()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
     return Statement(
         f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({found}) r ON TRUE", text.parameters
     )
+
+
+def _stored(anchor: Anchor, column: Column) -> str:
+    """What is stored; of a converted text also its plain text, which old values have not."""
+    stored = anchor.column(column, plain=False)
+    if not column.converted_from_text:
+        return stored
+    return f"CASE WHEN {stored} IS NOT NULL THEN ARRAY[{stored}, {anchor.column(column)}] END"
 
 
 def is_conditional(rights: Rights, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
@@ -61,7 +93,7 @@ def allowed(rights: Rights, table: Table, operation: str, columns: tuple[Column,
     return Statement(f"SELECT {', '.join(wanted)} FROM {anchor.joined()} WHERE {where}", text.parameters)
 
 
-def there(rights: Rights, target: Table) -> Statement:
+def there(rights: Rights, target: Table, *, for_lists: bool) -> Statement:
     """How many of these ids are records that the caller may read."""
     text = Text()
     anchor = Anchor(text, target)
@@ -69,18 +101,27 @@ def there(rights: Rights, target: Table) -> Statement:
     readable = conditions.decision(text, rights.records(READ, target), anchor)
     if readable:
         where.append(readable)
-    return Statement(f"SELECT count(*) FROM {anchor.joined()} WHERE {' AND '.join(where)}", text.parameters)
+    # Lists have no foreign key that would keep the records until the end of the transaction.
+    lock = f" FOR KEY SHARE OF {', '.join(anchor.whole())}" if for_lists else ""
+    found = f"SELECT 1 FROM {anchor.joined()} WHERE {' AND '.join(where)}{lock}"
+    return Statement(f"SELECT count(*) FROM ({found}) c", text.parameters)
 
 
 def called(rights: Rights, target: Table, shown: str, holds: Decision) -> Statement:
-    """The ids of the readable records whose display value is this one; two are enough to know that it is not clear."""
+    """Display values with the ids of the readable records that are called so: the first and the last."""
     text = Text()
     anchor = Anchor(text, target)
     column = target.columns[shown]
     value = conditions.guarded(text, holds, anchor, anchor.column(column))
-    where = [f"({value})::text = {text.given('called', 'text')}"]
+    names = text.given("called", "text[]")
+    where = [f"({value})::text = ANY ({names})"]
+    if family(column) == "text":
+        # The index is on the folded text.
+        folded = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest({names}) each)"
+        where.append(f"{key('text', value)} = ANY ({folded})")
     readable = conditions.decision(text, rights.records(READ, target), anchor)
     if readable:
         where.append(readable)
-    sql = f"SELECT {anchor.sys_id()} FROM {anchor.joined()} WHERE {' AND '.join(where)} LIMIT 2"
+    ids = f"min({anchor.sys_id()}), max({anchor.sys_id()})"
+    sql = f"SELECT ({value})::text, {ids} FROM {anchor.joined()} WHERE {' AND '.join(where)} GROUP BY 1"
     return Statement(sql, text.parameters)

@@ -23,10 +23,12 @@ def _cipher(secret: str) -> AESSIV:
 
 
 def write(keys: list[str | None], bound_to: list[str]) -> str:
-    """Encrypted, since the keys hold values that a field list may not show; the same place gives the same cursor."""
+    """Encrypted, since the keys hold values that a field list may not show; the same place gives the same cursor.
+    Empty when a sort value is too long to stand in an address."""
     data = json.dumps(keys).encode()
     sealed = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(bound_to)])
-    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    written = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    return written if len(written) <= LONGEST else ""
 
 
 def read(cursor: str, bound_to: list[str]) -> list[str | None]:

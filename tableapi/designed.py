@@ -109,6 +109,17 @@ def delete(table: Table, sys_id: str) -> None:
         run.execute(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
+def lock(table: Table, sys_id: str) -> None:
+    """Every row of the record, against references that are made meanwhile."""
+    anchor = Anchor(Text(), table)
+    rows = ", ".join(anchor.whole())
+    with cursor() as run:
+        run.execute(
+            f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
+            {"sys_id": sys_id},
+        )
+
+
 def stored(table: Table, sys_id: str) -> dict[str, Any]:
     """Every value of a record, as the deletion log keeps it: without secrets."""
     columns = [column for column in table.columns.values() if column.is_readable]

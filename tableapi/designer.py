@@ -97,6 +97,14 @@ def has_records(table: Table) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def count_values(column: Column) -> int:
+    """How many records have a value in the column."""
+    name = sql.Identifier(column.physical)
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, place(column.table)))
+        return int(cursor.fetchone()[0])
+
+
 def place(table: Table) -> sql.Identifier:
     return sql.Identifier("public" if table.is_system else physical.SCHEMA, table.name)
 

@@ -31,15 +31,18 @@ class Mismatch(Conflict):
 def once(request: HttpRequest, caller: str, make: Callable[[], HttpResponse]) -> HttpResponse:
     """The answer of `make`, or the one that was given to the same request before; both in one transaction with the
     write, so that a crash leaves neither."""
-    key = request.headers.get("Idempotency-Key", "")
-    if not key:
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
         return make()
-    if len(key) > LONGEST_KEY or not key.isprintable():
-        raise BadRequest(f"An Idempotency-Key has at most {LONGEST_KEY} visible characters.", code="invalid_parameter")
-    named: dict[str, Any] = {"caller": caller, "method": str(request.method), "path": request.path, "key": key}
+    if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
+        raise BadRequest(f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters.", code="invalid_parameter")
+    # The path by its hash: a long one does not fit into the index.
+    path = hashlib.sha256(request.path.encode()).hexdigest()
+    named: dict[str, Any] = {"caller": caller, "method": str(request.method), "path": path, "key": key}
     # Of these roles: a key for fewer of them, or somebody who lost one, must not get what the others were answered.
     user: Any = request.user
-    asked = f"?{request.META['QUERY_STRING']}?{','.join(sorted(user.role_names))}"
+    given = (request.META["QUERY_STRING"], request.headers.get("If-Match", ""), *sorted(user.role_names))
+    asked = "?".join(("", *given))
     body_hash = hashlib.sha256(request._request.body + asked.encode()).hexdigest()
     with transaction.atomic():
         _take(named)
@@ -71,7 +74,7 @@ def _made(make: Callable[[], HttpResponse]) -> HttpResponse:
 
 def _again(kept: IdempotentAnswer, body_hash: str) -> HttpResponse:
     if kept.body_hash != body_hash:
-        raise Mismatch("This Idempotency-Key was used for another request.")
+        raise Mismatch("This Idempotency-Key was used for another request; send a new one.")
     response = HttpResponse(kept.body, status=kept.status, content_type="application/json")
     for name, value in kept.headers.items():
         response[name] = value

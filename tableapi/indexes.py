@@ -88,7 +88,8 @@ def _wanted() -> Iterator[Index]:
         yield physical.family_index(table.pk, table.name)
     marked = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
     columns = Column.objects.select_related("table")
-    for column in columns.filter(marked | Q(type=Column.Type.REFERENCE), table__is_system=False):
+    always = Q(type__in=[Column.Type.REFERENCE, Column.Type.LIST])
+    for column in columns.filter(marked | always, table__is_system=False):
         yield from physical.wanted_indexes(column, column.table.name)
     # The product's own tables have the indexes of their models; only text without regard to case is no matter of these.
     for column in columns.filter(marked, table__is_system=True, type=Column.Type.STRING):

@@ -10,7 +10,7 @@ from typing import Any
 from accounts.models import Role
 from system.encoded_query import QueryError, parse
 
-from . import models
+from . import access, models
 from .catalogue import OWN_TABLE, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
 
 TRIES = 5
@@ -35,10 +35,14 @@ def current() -> Catalogue:
 
 def newest() -> Catalogue:
     """The catalogue as it is in the database now."""
+    version = _version()
+    kept = _kept.catalogue
+    if kept is not None and kept.version == version:
+        return kept
     with _kept.lock:
-        version = _version()
         if _kept.catalogue is None or _kept.catalogue.version != version:
             _kept.catalogue = read()
+            access.sight.cache_clear()  # it would keep every former catalogue
         return _kept.catalogue
 
 

@@ -74,7 +74,7 @@ def parse_list(given: Given) -> AskedList:
 def parse_shown(given: Given) -> Shown:
     display = _one(given, "sysparm_display_value")
     if display != BOTH:
-        display = DISPLAY if _switch("sysparm_display_value", display) else VALUE
+        display = DISPLAY if _switch("sysparm_display_value", display, " or all") else VALUE
     excluded = _switch("sysparm_exclude_reference_link", _one(given, "sysparm_exclude_reference_link"))
     fields = tuple(name for each in _one(given, "sysparm_fields").split(",") if (name := each.strip()))
     if len(fields) > MOST_FIELDS:
@@ -118,9 +118,9 @@ def _one(given: Given, name: str) -> str:
     return value
 
 
-def _switch(name: str, value: str) -> bool:
+def _switch(name: str, value: str, more: str = "") -> bool:
     if value.lower() not in SWITCH:
-        raise _refused(name, f"{name} is 1 or 0.")
+        raise _refused(name, f"{name} is 1 or 0{more}.")
     return SWITCH[value.lower()]
 
 

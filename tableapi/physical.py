@@ -49,6 +49,8 @@ class Kept(Protocol):
     def is_display(self) -> bool: ...
     @property
     def is_indexed(self) -> bool: ...
+    @property
+    def converted_from_text(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,12 @@ def main_index(column: Kept, table: str, schema: str = SCHEMA) -> Index:
 
 
 def word_index(column: Kept, table: str, schema: str = SCHEMA) -> Index:
-    body = sql.SQL("USING gin (to_tsvector('simple', {}))").format(searched(column))
-    return Index(f"W{column.id}", schema, table, body)
+    words: sql.Composable = searched(column)
+    if not column.converted_from_text:
+        return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))
+    # What was a text before has no plain text beside it: the query asks for one or the other, and so must the index.
+    both = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.physical))
+    return Index(f"W{column.id}c", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(both))
 
 
 def family_index(table_id: str, table: str) -> Index:
@@ -122,7 +128,7 @@ def family_index(table_id: str, table: str) -> Index:
 def wanted_indexes(column: Kept, table: str, schema: str = SCHEMA) -> Iterator[Index]:
     """What the background builds for a column; the unique one is made at once, with the column or its mark."""
     is_marked = column.is_indexed or column.is_display or column.is_unique
-    if (column.type == "reference" or is_marked) and column.type not in WITHOUT_MAIN_INDEX:
+    if (column.type in ("reference", "list") or is_marked) and column.type not in WITHOUT_MAIN_INDEX:
         yield main_index(column, table, schema)
     if column.is_indexed and column.type in TEXT_TYPES:
         yield word_index(column, table, schema)

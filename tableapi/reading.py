@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from .params import AskedList, Shown
 from .sql import Inputs
 from .statements import Page
 
+VERSION = statements.Statement("SELECT version FROM public.tableapi_state", ())
 RECORD_ID = re.compile(r"[0-9a-z]{1,32}")
 # An estimate counts so far and no further: PostgreSQL's own would tell of records that the caller cannot read.
 COUNTED_UP_TO = 10_000
@@ -37,7 +39,8 @@ class Request:
 
     @property
     def inputs(self) -> Inputs:
-        return Inputs(Moment(self.now, self.user_id), tuple(sorted(self.sight.role_names)), link=self.link)
+        moment, names = Moment(self.now, self.user_id), tuple(sorted(self.sight.role_names))
+        return Inputs(moment, self.sight.catalogue.version, names, link=self.link)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class RecordAnswer:
 @dataclass(frozen=True)
 class ListAnswer:
     bodies: list[str]
-    next_cursor: str = ""
+    next_page: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     total: int | None = None
 
@@ -95,19 +98,30 @@ def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
     )
     bound_to = [table.name, asked.text, ",".join(asked.shown.fields), asked.shown.view, request.user_id]
     keys = cursors.read(asked.cursor, bound_to) if asked.cursor else None
-    page = Page(asked.limit, 0 if keys else (asked.page - 1) * asked.limit, _pattern(keys))
+    page = Page(asked.limit, asked.page > 1 and not keys, _pattern(keys))
     statement = request.sight.kept(
         ("list", table.name, asked.shown, shape, look, page), lambda: statements.records(read, look, page)
     )
-    alias = store.REPLICA if asked.replica and store.REPLICA in settings.DATABASES else DEFAULT_DB_ALIAS
+    alias = _place(request, asked)
     inputs = replace(request.inputs, conditions=tuple(asked.query.conditions()))
-    given = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
+    given: dict[str, Any] = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
+    given["offset"] = (asked.page - 1) * asked.limit
     found = _run(statement, replace(inputs, given=given), request.sight.catalogue, alias)
     total = _count(request, read, asked, inputs, alias) if asked.count else None
     found = [row for row in found if row[0] is not None]
     bodies = [row[0] for row in found[: asked.limit]]
-    following = cursors.write(list(found[asked.limit - 1][1:]), bound_to) if len(found) > asked.limit else ""
-    return ListAnswer(bodies, following, read.ignored, total)
+    if len(found) <= asked.limit:
+        return ListAnswer(bodies, {}, read.ignored, total)
+    following = cursors.write(list(found[asked.limit - 1][1:]), bound_to)
+    return ListAnswer(bodies, _next(asked, following), read.ignored, total)
+
+
+def _next(asked: AskedList, cursor: str) -> dict[str, str]:
+    """The parameters of the next page: a cursor, or the number of the page where a cursor would be too long."""
+    if cursor:
+        return {"sysparm_cursor": cursor}
+    is_by_page = not asked.cursor and asked.limit * (asked.page + 1) <= params.DEEPEST_RECORD
+    return {"sysparm_page": str(asked.page + 1)} if is_by_page else {}
 
 
 def _nothing(request: Request, asked: AskedList) -> ListAnswer:
@@ -122,6 +136,17 @@ def _plan(sight: Sight, table: Table, asked: AskedList, shape: Query) -> plan.Re
         return plan.read(sight, table, query=shape, fields=asked.shown.fields, view=asked.shown.view)
     except QueryError as error:
         raise params.invalid_query(error) from None
+
+
+def _place(request: Request, asked: AskedList) -> str:
+    """Where to read. "Everything else, credentials and rules included, is read from the primary": which rules are in
+    force is asked there, and a replica that has not heard of them yet is not asked at all."""
+    if not asked.replica or store.REPLICA not in settings.DATABASES:
+        return DEFAULT_DB_ALIAS
+    inputs = request.inputs
+    store.current(store.fetch(VERSION, inputs), request.sight.catalogue)
+    ((there,),) = store.fetch(VERSION, inputs, store.REPLICA)
+    return store.REPLICA if there == request.sight.catalogue.version else DEFAULT_DB_ALIAS
 
 
 def _pattern(keys: list[str | None] | None) -> tuple[bool, ...] | None:

@@ -17,6 +17,7 @@ class Inputs:
     """What a statement is given when it runs: the request's own values."""
 
     moment: Moment
+    version: int = 0
     role_names: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     link: str = ""
@@ -132,6 +133,10 @@ class Anchor:
         if owner not in self._aliases:
             self._aliases[owner] = self._text.alias()
         return self._aliases[owner]
+
+    def whole(self) -> list[str]:
+        """The aliases of every row that the record has, in this table and its parents."""
+        return [self._alias(name) for name in self.table.lineage]
 
     def joined(self) -> str:
         """For FROM; call it when every column has been asked."""

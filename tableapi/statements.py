@@ -8,12 +8,14 @@ from typing import Any
 
 from . import answers, conditions
 from .answers import Style
-from .expressions import Decision, Expression, Hop, Leaf
+from .expressions import Always, Decision, Expression, Hop, Leaf
 from .operators import key
 from .plan import Output, Read, Sort
 from .sql import Anchor, Inputs, Parameter, Text, literal, quoted
 from .values_of_queries import SQL_TYPES, family
 
+INDEXED_SYS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
+UNBOUNDED = frozenset({"text", "wysiwyg"})  # too long for an index that sorts
 LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer aliases
 
 
@@ -33,7 +35,7 @@ class Page:
     """Which part of a list: `after` says of each key of the cursor whether it has a value."""
 
     limit: int
-    offset: int = 0
+    has_offset: bool = False
     after: tuple[bool, ...] | None = None
 
 
@@ -147,7 +149,7 @@ def _page(text: Text, read: Read, page: Page, names: list[str]) -> str:
     parts = [*scope.readable(read.records), *scope.condition(read.where)]
     selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     order = ", ".join(f"{sql} {way}" for sql, way in zip(keys, _ways(read), strict=True))
-    offset = f" OFFSET {page.offset}" if page.offset else ""
+    offset = f" OFFSET {text.given('offset', 'bigint')}" if page.has_offset else ""
     tail = f" ORDER BY {order} LIMIT {page.limit + 1}{offset}"
     if page.after is None:
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
@@ -168,8 +170,9 @@ def _leads_an_index(read: Read) -> bool:
     if first is None:
         return True
     column = first.column
-    is_indexed = column.is_indexed or column.is_display or column.is_unique or column.type == "reference"
-    return not first.hops and (is_indexed or column.is_sys)
+    is_marked = column.is_indexed or column.is_display or column.is_unique or column.type == "reference"
+    has_index = column.name in INDEXED_SYS if column.is_sys else is_marked and column.type not in UNBOUNDED
+    return has_index and not first.hops and isinstance(first.guard, Always)
 
 
 def _behind(text: Text, read: Read, keys: list[str], after: tuple[bool, ...]) -> list[str]:

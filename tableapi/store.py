@@ -51,7 +51,9 @@ def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -
     values = statement.values(inputs)
     # Raw: the driver reads longer statements anew for placeholders each time; ours have PostgreSQL's own.
     with cursor(alias, psycopg.RawCursor) as found:
-        found.execute(statement.sql, values)
+        # Prepared under one version of the catalogue, a statement is never run under another: a column that was
+        # dropped and made anew may have another type.
+        found.execute(f"{statement.sql} /* {inputs.version} */", values)
         return found.fetchall()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -18,9 +19,8 @@ from system.body import InvalidJson, parse_json, refuse_unstorable
 from system.encoded_query import QueryError, read_instant
 from system.errors import Invalid
 from tableapi import wysiwyg
+from tableapi.answers import NO, YES
 from tableapi.catalogue import WRITE_ONLY_TYPES, Column
-
-YES, NO = "Yes", "No"
 
 BIGGEST = 2**63 - 1
 # PostgreSQL takes 131,072 digits; nobody reads an answer with that many.
@@ -174,6 +174,10 @@ def _list(column: Column, given: Any) -> list[str]:
 
 
 def _json(column: Column, given: Any) -> Jsonb:
+    try:
+        json.dumps(given)
+    except TypeError:  # the body's reader keeps as a decimal what no float holds
+        raise _Refused("A number has more digits than a JSON column keeps; send it as text.") from None
     return Jsonb(given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -13,14 +14,15 @@ from rest_framework.request import Request as HttpRequest
 from rest_framework.viewsets import ViewSet
 
 from system.body import InvalidJson
+from system.errors import BadRequest
 from system.http import own_url
 
 from . import idempotency, params, reading, store, writing
 from .access import sight
 from .catalogue import Catalogue
+from .change import Change, Written
 from .params import Shown
 from .reading import ListAnswer, RecordAnswer, Request
-from .writing import Change, Written
 
 BASE = "/rest/v1/table/"
 
@@ -125,6 +127,8 @@ def current_tag(request: HttpRequest) -> Callable[[int], bool] | None:
     """Whether If-Match names this version of the record; None without the header."""
     if "If-Match" not in request.headers:
         return None
+    if not re.fullmatch(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*', request.headers["If-Match"]):
+        raise BadRequest("If-Match is an ETag as an answer gave it.", code="invalid_parameter", field="If-Match")
     return lambda version: matches(request, "If-Match", lambda tag: tag.startswith(f'"{version}-'))
 
 
@@ -144,10 +148,10 @@ def list_response(request: HttpRequest, found: ListAnswer) -> HttpResponse:
     note_ignored(response, found.ignored)
     if found.total is not None:
         response["X-Total-Count"] = str(found.total)
-    if found.next_cursor:
+    if found.next_page:
         kept = [(name, value) for name, value in request.query_params.items()
                 if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
-        query = urlencode([*kept, ("sysparm_cursor", found.next_cursor)])
+        query = urlencode([*kept, *found.next_page.items()])
         response["Link"] = f'<{own_url(request._request, request.path)}?{query}>; rel="next"'
     return response
 

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from tableapi import designer
 from tableapi.admin.design import OfTable
 from tableapi.models import Choice, Column, Table
 
@@ -57,6 +58,11 @@ class ColumnAdmin(OfTable):
 
     def is_ours(self, obj: Column) -> bool:
         return obj.table.is_system
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        deleted, *rest = super().get_deleted_objects(objs, request)
+        lost = [f"The values of {designer.count_values(column)} records in {column}" for column in objs]
+        return [*deleted, *lost], *rest
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         is_formatted = obj is not None and obj.type == Column.Type.WYSIWYG

@@ -138,7 +138,13 @@ def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) 
     except BadRequest:
         return REFUSED
     bodies = [json.loads(body, parse_float=Decimal) for body in found.bodies]
-    return Answer(ids[0][: asked.limit] if ids else [], bodies, found.next_cursor, found.total, found.ignored)
+    return Answer(
+        ids[0][: asked.limit] if ids else [],
+        bodies,
+        found.next_page.get("sysparm_cursor", ""),
+        found.total,
+        found.ignored,
+    )
 
 
 def expected(world: World, question: Question) -> list[str] | str:

@@ -13,7 +13,19 @@ from unittest.mock import patch
 from django.db import connection
 
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
-from tableapi import answers, checks, conditions, cursors, plan, reading, references, resolve, statements, writing
+from tableapi import (
+    answers,
+    checks,
+    conditions,
+    cursors,
+    plan,
+    reading,
+    references,
+    resolve,
+    standing,
+    statements,
+    writing,
+)
 from tableapi.catalogue import Table
 from tableapi.expressions import ALWAYS, AnyOf, Hop, Leaf
 from tableapi.resolve import RuleEyes
@@ -235,7 +247,9 @@ def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
 def there_is_more_when_the_table_has_more(stack: ExitStack) -> None:
     def records(right: Any, request: Any, table: Table, asked: Any) -> Any:
         found = right(request, table, asked)
-        return replace(found, next_cursor=found.next_cursor or "0" * (count_of(table) > asked.limit))
+        return replace(
+            found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > asked.limit else {}
+        )
 
     instead(stack, reading, "records", records)
 
@@ -257,7 +271,7 @@ def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> No
 
 @leak()
 def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(stack, writing, "_standing", partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)))
+    instead(stack, standing, "ask", partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)))
 
 
 def forbidden(place: Callable[..., tuple[Table, str]], right: Any, *positional: Any) -> Any:
@@ -278,7 +292,7 @@ def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
         def records(self, operation: str, table: Table) -> Any:
             return ALWAYS
 
-    instead(stack, checks, "there", lambda right, rights, target: right(Everything(), target))
+    instead(stack, checks, "there", lambda right, rights, target, **named: right(Everything(), target, **named))
 
 
 @leak()

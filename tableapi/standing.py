@@ -1,0 +1,115 @@
+"""Asks how a record stands before a write, and whether what became of it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from system.errors import AccessDenied, BadRequest, NotFound, Stale
+
+from . import checks, designed, store
+from .access import record_not_found
+from .catalogue import CREATE, NUMBER, Column, Table
+from .change import Change
+from .reading import RECORD_ID, Request
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One column of a record as it stands; `plain` is what a converted text reads as."""
+
+    value: Any
+    is_seen: bool
+    is_allowed: bool
+    plain: str | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    version: int
+    is_allowed: bool
+    columns: Mapping[Column, Stored]
+
+
+def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]) -> Standing:
+    """The record, locked until the end of the transaction; 404 unless the caller may read it."""
+    request, table = change.request, change.table
+    if not RECORD_ID.fullmatch(sys_id) or not request.sight.can_read(table):
+        raise record_not_found()
+    columns = tuple(sorted(columns, key=lambda column: column.name))  # whatever order the body has
+    rights = request.sight.rights
+    statement, questions = request.sight.kept(
+        ("standing", table.name, operation, tuple(column.name for column in columns)),
+        lambda: (
+            checks.standing(rights, table, operation, columns),
+            [checks.question(rights, table, operation, column) for column in columns],
+        ),
+    )
+    rows = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    (answers,) = store.current(rows, request.sight.catalogue)
+    told = iter(answers)
+    version, is_allowed = next(told), next(told)
+    if version is None:
+        raise record_not_found()
+    if change.is_current is not None and not change.is_current(version):
+        raise Stale
+    stored = {}
+    for column, asked in zip(columns, questions, strict=True):
+        value, plain = _loaded(table, column, next(told))
+        is_seen = next(told) if asked.is_seen is None else asked.is_seen
+        stored[column] = Stored(value, is_seen, next(told) if asked.is_allowed is None else asked.is_allowed, plain)
+    return Standing(version, is_allowed, stored)
+
+
+def _loaded(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:
+    if column.converted_from_text and value is not None:
+        return value[0], value[1]
+    return plain_nothing(table, designed.loaded(column, value)), None
+
+
+def plain_nothing(table: Table, value: Any) -> Any:
+    """The models hold an empty text or list for nothing, where a designed table has NULL."""
+    return None if table.is_system and value in ("", []) else value
+
+
+def check_allowed(change: Change, operation: str, sys_id: str, columns: tuple[Column, ...]) -> None:
+    """On the record as it has become; what is denied here is undone with the transaction."""
+    request, table = change.request, change.table
+    rights = request.sight.rights
+    if not checks.is_conditional(rights, table, operation, columns):
+        return
+    statement = request.sight.kept(
+        ("allowed", table.name, operation, tuple(column.name for column in columns)),
+        lambda: checks.allowed(rights, table, operation, columns),
+    )
+    ((is_allowed, *each),) = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    if not is_allowed:
+        raise no_creation(request, table) if operation == CREATE else denied([])
+    if not all(each):
+        if operation == CREATE and not request.sight.can_read(table):
+            raise no_creation(request, table)
+        # "Denied: 403 naming only columns that the client sent": one that PUT empties was not.
+        named = [column.name for column, holds in zip(columns, each, strict=True) if not holds]
+        raise denied([name for name in named if name in change.body])
+
+
+def is_made_here(table: Table, column: Column) -> bool:
+    return column.name == NUMBER and bool(table.number_prefix)
+
+
+def no_creation(request: Request, table: Table) -> AccessDenied | NotFound:
+    """ "403 if the caller can read the table, else 404." """
+    if request.sight.can_read(table):
+        return AccessDenied("You have no access to create this record.")
+    return NotFound("There is no such table.", code="table_not_found")
+
+
+def denied(names: list[str]) -> AccessDenied:
+    if not names:
+        return AccessDenied("You have no access to change this record in this way.")
+    return AccessDenied(f"You have no access to write {', '.join(names)}.", field=names[0])
+
+
+def read_only(column: Column) -> BadRequest:
+    return BadRequest("Only the server writes this column.", code="read_only", field=column.name)
