@@ -1,10 +1,11 @@
-"""`./run bench NAME`: runs one of them."""
+"""`./run bench NAME`: runs one of them, a module or a package beside this one."""
 
 import importlib
 import sys
 from pathlib import Path
 
-NAMES = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+HERE = Path(__file__).parent
+NAMES = sorted(path.stem for path in [*HERE.glob("[a-z]*.py"), *(found.parent for found in HERE.glob("*/__init__.py"))])
 
 
 def main() -> int:

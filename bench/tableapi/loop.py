@@ -1,0 +1,53 @@
+"""Our SQL in a loop without HTTP: the same statements, prepared, and their rows fetched."""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import psycopg
+
+
+@dataclass(frozen=True)
+class Run:
+    """One statement with its values; whether its placeholders are PostgreSQL's own."""
+
+    sql: str
+    values: Any
+    is_raw: bool
+
+
+@dataclass(frozen=True)
+class LoopJob:
+    url: str
+    runs: Sequence[Run]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LoopDone:
+    requests: int
+    seconds: float
+    cpu_s: float  # of this process
+
+
+@cache
+def connected(url: str) -> "psycopg.Connection[Any]":
+    return psycopg.connect(url, autocommit=True)
+
+
+def run(job: LoopJob) -> LoopDone:
+    turns = [(each.sql.encode(), each.values) for each in job.runs]
+    kind = psycopg.RawCursor if job.runs[0].is_raw else psycopg.Cursor
+    began, own = time.perf_counter(), time.process_time()
+    count = 0
+    with kind(connected(job.url)) as cursor:
+        for sql, values in itertools.cycle(turns):
+            cursor.execute(sql, values, prepare=True)
+            cursor.fetchall()
+            count += 1
+            if time.perf_counter() - began >= job.seconds:
+                break
+    return LoopDone(count, time.perf_counter() - began, time.process_time() - own)

@@ -1,0 +1,18 @@
+"""Every address of the product, and those it is compared with."""
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from bench.tableapi.project.views import SelectOne, TaskViewSet
+from config.urls import handler400, handler403, handler404, handler500, urlpatterns
+
+__all__ = ["handler400", "handler403", "handler404", "handler500", "urlpatterns"]
+
+router = SimpleRouter()
+router.register("task", TaskViewSet, basename="drf-task")
+
+urlpatterns = [
+    *urlpatterns,
+    path("rest/bench/one", SelectOne.as_view()),
+    path("rest/bench/", include(router.urls)),
+]
