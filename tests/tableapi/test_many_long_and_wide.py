@@ -1,0 +1,285 @@
+"""Long, many and wide requests, exact amounts, headers, indexes, and what is kept between requests."""
+
+import gc
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from tableapi import checks, designer, load, statements, store, tasks
+from tableapi.catalogue import Catalogue
+from tableapi.models import Column, Rule, State
+from tests.tableapi.designs import ask, indexes_of, make_column
+from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def note(db: Any) -> Any:
+    made = table("note")
+    field("note", "name", is_display=True, is_indexed=True)
+    open_table("note")
+    return made
+
+
+@pytest.fixture
+def ran(monkeypatch: Any) -> list[tuple[str, Any]]:
+    """The statements that run, with their values."""
+    found: list[tuple[str, Any]] = []
+    fetch: Callable[..., Any] = store.fetch
+
+    def noted(statement: Any, inputs: Any, *place: Any) -> Any:
+        found.append((statement.sql, statement.values(inputs)))
+        return fetch(statement, inputs, *place)
+
+    monkeypatch.setattr(store, "fetch", noted)
+    return found
+
+
+def counted(monkeypatch: Any, module: Any, name: str) -> list[Any]:
+    """One item for each call."""
+    calls: list[Any] = []
+    original = getattr(module, name)
+
+    def counting(*positional: Any, **named: Any) -> Any:
+        calls.append(positional)
+        return original(*positional, **named)
+
+    monkeypatch.setattr(module, name, counting)
+    return calls
+
+
+def follow(who: User, answer: Any) -> Any:
+    split = urlsplit(next_of(answer))
+    return api(who).get(f"{split.path}?{split.query}")
+
+
+class TestListsByDisplayValue:
+    @pytest.fixture
+    def box(self, note: Any) -> str:
+        table("box")
+        field("box", "notes", "list", to="note")
+        open_table("box")
+        return record("note", name="a")
+
+    def test_equal_names_are_asked_for_once(self, box: str, bob: User, ran: list[Any]):
+        answer = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
+        assert column(answer, "notes") == [[box]]
+        assert len(ran) < 10
+
+    def test_many_names_are_asked_for_together(self, box: str, bob: User, ran: list[Any]):
+        ids = [box, *(record("note", name=f"n{number}") for number in range(50))]
+        names = ["a", *(f"n{number}" for number in range(50))]
+        answer = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
+        assert column(answer, "notes") == [ids]
+        assert len(ran) < 10
+        for one_wrong in ([*names, "nobody"], [*names, "A"]):
+            answer = api(bob).post("box", {"notes": one_wrong}, input_display_value=1)
+            assert failed(answer) == (422, "invalid_value", "notes")
+        record("note", name="n7")
+        assert failed(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
+
+    def test_more_than_a_thousand_are_refused_at_once(self, box: str, bob: User, ran: list[Any]):
+        ask("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
+        names = [f"x{number}" for number in range(1_001)]
+        answer = api(bob).post("box", {"notes": names}, input_display_value=1)
+        assert failed(answer) == (422, "invalid_value", "notes")
+        assert len(ran) < 10
+        answer = api(bob).post("box", {"notes": names[1:]}, input_display_value=1, exclude_reference_link=1)
+        assert len(column(answer, "notes")[0]) == 1_000
+
+
+class TestARuleThatAsksForAUserWhereNoneFits:
+    CONDITION = "active=javascript:gs.getUserID()"
+
+    def test_is_refused_by_the_form(self, note: Any):
+        field("note", "active", "boolean")
+        made = Rule(operation="read", table=note, condition=self.CONDITION)
+        with pytest.raises(ValidationError):
+            made.full_clean()
+
+    def test_stored_before_it_holds_for_nobody(self, bob: User):
+        made = table("note")
+        field(made, "active", "boolean")
+        lamp = record("note", active=True)
+        kept = rule("read", "note")
+        Rule.objects.filter(pk=kept.pk).update(condition=self.CONDITION)
+        State.raise_version()
+        assert api(bob).get(f"note/{lamp}").status_code == 404
+        answer = api(bob).get("note")
+        assert answer.status_code == 404 or data(answer) == []
+
+
+class TestWhatIsKept:
+    def test_pages_share_a_statement(self, note: Any, bob: User, monkeypatch: Any):
+        for number in range(6):
+            record("note", name=str(number))
+        made = counted(monkeypatch, statements, "records")
+        asked = [api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)]
+        assert [column(answer, "name") for answer in asked] == [["1"], ["2"], ["3"], ["4"], ["5"]]
+        assert len(made) == 1
+
+    def test_the_order_of_a_body_makes_no_other_statement(self, note: Any, bob: User, monkeypatch: Any):
+        field("note", "colour")
+        lamp = record("note")
+        made = counted(monkeypatch, checks, "standing")
+        for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
+            (after,) = data(api(bob).patch(f"note/{lamp}", body))
+            assert {name: after[name] for name in body} == body
+        assert len(made) == 1
+
+    def test_former_catalogues_go(self, note: Any, bob: User):
+        caller = api(bob, by="key")
+        for number in range(8):
+            field("note", f"c{number}")
+            assert caller.get("note").status_code == 200
+        gc.collect()
+        assert sum(isinstance(each, Catalogue) for each in gc.get_objects()) == 1
+
+
+class TestIndexes:
+    def test_words_of_a_converted_text_are_found_by_their_index(self, bob: User, ran: list[Any]):
+        made = table("note")
+        body = field(made, "body", "text", is_indexed=True)
+        open_table("note")
+        body.type = "wysiwyg"
+        body.save()
+        lamp = record("note", body="<p>bright <b>lamp</b></p>")
+        old = record("note", body="dim lamp")
+        plain = load.newest().tables["note"].columns["body"].plain
+        ask(f'UPDATE records.note SET "{plain}" = NULL WHERE sys_id = %s', old)
+        ran.clear()
+        assert set(column(api(bob).get("note", query="sys_idARElamp", fields="sys_id"), "sys_id")) == {lamp, old}
+        assert column(api(bob).get("note", query="sys_idAREbright", fields="sys_id"), "sys_id") == [lamp]
+        (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
+        sql, values = ran[0]
+        ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+        with store.cursor(kind=psycopg.RawCursor) as run:
+            run.execute(f"EXPLAIN {sql}", values)
+            explained = "\n".join(line for (line,) in run.fetchall())
+        assert f'"{name}"' in explained or f"on {name}" in explained, explained
+
+    def test_lists_always_have_one(self, note: Any):
+        owners = field("note", "owners", "list", to="user")
+        assert indexes_of("note")[f"I{owners.pk}"].startswith("gin (owners")
+
+    def test_a_list_by_a_long_text_is_not_split_for_an_index_that_is_not_there(
+        self, note: Any, bob: User, ran: list[Any]
+    ):
+        field("note", "body", "text", is_indexed=True)
+        field("note", "short", is_indexed=True)
+        for number in range(3):
+            record("note", body=str(number), short=str(number), name=str(number))
+        for name, is_split in (("body", False), ("sys_created_by", False), ("short", True), ("sys_created_at", True)):
+            first = api(bob).get("note", query=f"ORDERBY{name}", limit=1, fields="name")
+            ran.clear()
+            assert column(follow(bob, first), "name") == ["1"]
+            assert ("UNION ALL" in ran[-1][0]) is is_split, name
+
+
+def test_past_a_very_long_value_pages_are_counted(note: Any, bob: User):
+    field("note", "body", "text")
+    for number in range(4):
+        record("note", body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000)))
+    seen, answer = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
+    while True:
+        seen += column(answer, "body")
+        if "Link" not in answer:
+            break
+        assert len(answer["Link"]) < 4_096
+        assert f"sysparm_page={len(seen) + 1}" in answer["Link"] and "sysparm_cursor" not in answer["Link"]
+        answer = follow(bob, answer)
+        assert answer.status_code == 200
+    assert [body[0] for body in seen] == ["0", "1", "2", "3"]
+
+
+def test_a_record_that_is_made_later_keeps_the_name_that_was_answered(bob: User):
+    table("plan", number_prefix="PLN", deferred_create=True)
+    field("plan", "display_name")
+    open_table("plan")
+    made = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
+    tasks.create_deferred()
+    for each in made:
+        (read,) = data(api(bob).get(f"plan/{each['sys_id']}"))
+        assert (read["number"], read["display_name"]) == (each["number"], each["display_name"])
+    assert made[0]["display_name"] and made[0]["number"] != made[1]["number"]
+
+
+class TestHeaders:
+    def test_a_very_long_path_with_a_key_is_what_it_is_without(self, note: Any, bob: User):
+        path = "".join(f"{number:x}" for number in range(2_000))
+        for headers in ({}, {"Idempotency-Key": "k"}):
+            for answer in (
+                api(bob).post(path, {}, headers=headers), api(bob).patch(f"note/{path}", {}, headers=headers)
+            ):  # fmt: skip
+                assert answer.status_code == 404
+
+    def test_another_if_match_under_the_same_key_is_another_request(self, note: Any, bob: User):
+        lamp = record("note", name="a")
+
+        def send(tag: str) -> Any:
+            headers = {"Idempotency-Key": "k", "If-Match": tag}
+            return api(bob).patch(f"note/{lamp}", {"name": "b"}, headers=headers)
+
+        assert send('"0-x"').status_code == 200
+        assert send('"0-x"').status_code == 200, "the answer of the first"
+        for tag in ('"1-x"', "*"):
+            assert failed(send(tag)) == (409, "idempotency_mismatch", None)
+        assert ask("SELECT sys_version FROM records.note") == [(1,)]
+
+    def test_an_empty_key_is_refused(self, note: Any, bob: User):
+        for key in ("", "x" * 10_000):
+            answer = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
+            assert failed(answer)[:2] == (400, "invalid_parameter")
+        assert ask("SELECT count(*) FROM records.note") == [(0,)]
+
+    @pytest.mark.parametrize("tag", ["0-x", '"0-x', '0-x"', "W/0-x", '"0-x" "1-x"', ",", " "])
+    def test_an_if_match_that_is_none_is_refused(self, note: Any, bob: User, tag: str):
+        lamp = record("note", name="a")
+        for send in (api(bob).patch, api(bob).put):
+            answer = send(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
+            assert failed(answer) == (400, "invalid_parameter", "If-Match")
+        assert failed(api(bob).delete(f"note/{lamp}", headers={"If-Match": tag}))[0] == 400
+        assert ask("SELECT name FROM records.note") == [("a",)]
+
+
+def test_a_record_of_six_hundred_columns_is_replaced(bob: User):
+    wide = table("wide")
+    open_table(wide)
+    Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
+    designer.make_columns(wide, list(wide.columns.all()))
+    State.raise_version()
+    lamp = record("wide", c1="x", c599="y")
+    (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
+    assert after == {"c1": "a", "c599": None}
+
+
+class TestAmounts:
+    BODY = '{"%s": %s}'
+
+    @pytest.fixture
+    def device(self, note: Any) -> str:
+        for name, kind in (("price", "decimal"), ("code", "string"), ("tree", "json")):
+            make_column(note, name, kind)
+        return record("note")
+
+    @pytest.mark.parametrize("amount", ["99999999999999.99", "0.1", "123456789012345678901234567890.5", "1.10"])
+    def test_are_kept_exactly(self, device: str, bob: User, amount: str):
+        for name in ("price", "code"):
+            api(bob).patch(f"note/{device}", self.BODY % (name, amount))
+        ((price, code),) = ask("SELECT price::text, code FROM records.note")
+        assert price.rstrip("0") == amount.rstrip("0")
+        assert code.rstrip("0") == amount.rstrip("0")
+
+    def test_of_more_digits_than_json_keeps_are_refused_there(self, device: str, bob: User):
+        for value in ("99999999999999.99", '{"a": [99999999999999.99]}'):
+            answer = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
+            assert failed(answer) == (422, "invalid_value", "tree")
+        (after,) = data(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
+        assert after["tree"] == {"a": [0.1, 5]}

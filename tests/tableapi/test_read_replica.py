@@ -1,0 +1,80 @@
+"""Reads that may go to a replica, which can be behind: the primary's rules and catalogue decide."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from accounts.models import User
+from tableapi import load, store
+from tableapi.models import Rule
+from tests.tableapi.world import api, column, data, field, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reading(db: Any) -> Rule:
+    """The rule that lets anybody read the notes."""
+    table("note")
+    field("note", "name")
+    record("note", name="a")
+    return rule("read", "note")
+
+
+@pytest.fixture
+def replica(reading: Rule, monkeypatch: Any, bob: User) -> list[str]:
+    """Stays at the catalogue of now, whatever becomes of the primary's; lists where was read."""
+    assert column(api(bob).get("note"), "name") == ["a"]
+    behind = load.current().version
+    monkeypatch.setitem(settings.DATABASES, store.REPLICA, {"ATOMIC_REQUESTS": False})
+    asked: list[str] = []
+    fetch: Callable[..., Any] = store.fetch
+
+    def lagging(statement: Any, inputs: Any, alias: str = "default") -> Any:
+        asked.append(alias)
+        rows = fetch(statement, inputs)
+        return [(behind, *row[1:]) for row in rows] if alias == store.REPLICA else rows
+
+    monkeypatch.setattr(store, "fetch", lagging)
+    return asked
+
+
+def ask(who: User, **asked: Any) -> Any:
+    return api(who).get("note", query_category="replica", **asked)
+
+
+def test_one_that_has_caught_up_is_asked(replica: list[str], bob: User):
+    assert column(ask(bob, fields="name"), "name") == ["a"]
+    assert store.REPLICA in replica
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
+def test_what_was_revoked_is_not_read_from_one_that_is_behind(
+    reading: Rule, replica: list[str], bob: User, again: bool
+):
+    reading.active = False
+    reading.save()
+    if again:
+        api(bob).get("note")
+    answer = ask(bob, fields="name")
+    assert answer.status_code in (200, 404) and b'"a"' not in answer.content
+    assert answer.content == api(bob).get("note", fields="name").content
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
+def test_what_was_granted_is_read_although_it_is_behind(reading: Rule, replica: list[str], bob: User, again: bool):
+    reading.active = False
+    reading.save()
+    api(bob).get("note")
+    reading.active = True
+    reading.save()
+    if again:
+        api(bob).get("note")
+    assert column(ask(bob), "name") == ["a"]
+
+
+def test_a_column_that_came_is_known_although_it_is_behind(reading: Rule, replica: list[str], bob: User):
+    field("note", "colour", default_value="red")
+    assert data(ask(bob, fields="name,colour", query="colourISEMPTY")) == [{"name": "a", "colour": None}]

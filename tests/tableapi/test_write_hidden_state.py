@@ -1,0 +1,127 @@
+"""What somebody may not read does not show by writing either, and what became of columns does not mislead."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from tableapi.models import Rule
+from tests.tableapi.designs import ask
+from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
+
+pytestmark = pytest.mark.django_db
+
+
+class TestAColumnThatIsNeverRead:
+    @pytest.fixture
+    def device(self, db: Any) -> str:
+        """Bob reads devices, but no laptops; what hides him the column of devices shows it of laptops."""
+        table("device")
+        table("laptop", parent="device")
+        field("device", "name")
+        field("device", "hid")
+        rule("read", "device")
+        rule("create", "device")
+        rule("write", "device")
+        rule("read", "device", "hid", roles=["keeper"])
+        rule("read", "laptop", roles=["keeper"])
+        rule("read", "laptop", "hid")
+        rule("write", "device", "hid")
+        rule("create", "device", "hid")
+        return record("device", name="a", hid="s")
+
+    @pytest.mark.parametrize("value", ["new", "s", None, 1, {"a": 1}])
+    def test_is_unknown_to_every_write(self, device: str, bob: User, value: Any):
+        for name in ("hid", "nothing"):
+            for answer in (
+                api(bob).patch(f"device/{device}", {name: value}), api(bob).put(f"device/{device}", {name: value}),
+                api(bob).post("device", {name: value}), api(bob).patch("device/0", {name: value}),
+            ):  # fmt: skip
+                assert failed(answer) == (400, "unknown_field", name)
+        assert ask("SELECT hid, sys_version FROM records.device") == [("s", 0)]
+
+    def test_of_the_deletion_log_too(self, bob: User):
+        rule("read", "sys_deletion_log")
+        told = []
+        for name in ("payload", "nothing"):
+            answer = api(bob).patch("sys_deletion_log/1", {name: 1})
+            assert failed(answer) == (400, "unknown_field", name)
+            told.append(answer.json()["errors"][0]["message"].replace(name, ""))
+        assert told[0] == told[1]
+
+
+class TestASecretColumn:
+    @pytest.fixture
+    def notes(self, db: Any, alice: User) -> list[str]:
+        """One with a token, one without; only administrators may write it."""
+        table("note")
+        field("note", "name")
+        field("note", "token", "secret")
+        rule("read", "note")
+        rule("write", "note")
+        rule("write", "note", "token", roles=["admin"])
+        found = [record("note", name=name) for name in ("full", "empty")]
+        data(api(alice).patch(f"note/{found[0]}", {"token": "abc"}))
+        return found
+
+    @pytest.mark.parametrize("value", [None, "abc", "x"])
+    def test_does_not_show_whether_it_is_set(self, notes: list[str], bob: User, value: Any):
+        answers = [
+            send(f"note/{note}", {"name": "x", "token": value}) for send in (api(bob).patch, api(bob).put)
+            for note in notes
+        ]  # fmt: skip
+        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
+
+    def test_where_it_depends_on_the_record_it_does_not_show_either(self, notes: list[str], bob: User):
+        rule("write", "note", "token", condition="name=mine")
+        answers = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
+        assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
+        data(api(bob).patch(f"note/{notes[0]}", {"name": "mine"}))
+        data(api(bob).patch(f"note/{notes[0]}", {"token": None}))
+        assert ask("SELECT token FROM records.note WHERE sys_id = %s", notes[0]) == [(None,)]
+
+    def test_a_put_that_leaves_it_out_does_not_tell(self, notes: list[str], bob: User):
+        answers = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
+        assert [data(answer)[0]["name"] for answer in answers] == ["x", "x"]
+        assert ask("SELECT count(token) FROM records.note") == [(1,)]
+
+
+class TestATextFromBeforeItsConversion:
+    @pytest.fixture
+    def note(self, db: Any) -> str:
+        table("note")
+        body = field("note", "body", "text")
+        open_table("note")
+        found = record("note", body="a <b>x</b> 1")
+        body.type = "wysiwyg"
+        body.save()
+        return found
+
+    def test_a_change_to_what_it_would_read_as_without_its_tags_is_stored(self, note: str, bob: User):
+        assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
+        answer = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
+        assert data(answer) == [{"body": "a x 1", "sys_version": 1}]
+        assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a x 1"}]
+
+    def test_sent_back_as_it_reads_it_stays(self, note: str, bob: User):
+        for send in (api(bob).patch, api(bob).put):
+            answer = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
+            assert data(answer) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
+        assert ask("SELECT body FROM records.note") == [("a <b>x</b> 1",)]
+
+
+def test_the_rules_of_a_column_go_with_it(db: Any, bob: User):
+    table("device")
+    table("laptop", parent="device")
+    made = field("device", "price")
+    field("device", "name")
+    for name in ("device", "laptop"):
+        rule("read", name, "price", roles=["keeper"])
+        rule("read", name, "name")
+    made.delete()
+    left = Rule.objects.filter(table__name__in=["device", "laptop"])
+    assert list(left.values_list("column_name", flat=True)) == ["name", "name"]
+    field("device", "price")
+    rule("read", "device")
+    lamp = record("device", price="5")
+    assert data(api(bob).get(f"device/{lamp}"))[0]["price"] == "5"
