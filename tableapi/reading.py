@@ -45,14 +45,14 @@ class Request:
 
 @dataclass(frozen=True)
 class RecordAnswer:
-    body: str
+    body: bytes
     version: int
     ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ListAnswer:
-    bodies: list[str]
+    bodies: list[bytes]
     next_page: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     total: int | None = None

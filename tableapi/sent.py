@@ -94,23 +94,32 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
 
 def check_references(change: Change, given: Mapping[Column, Any]) -> None:
     """A dangling reference and one to a record that the caller may not read are refused alike."""
-    for column, value in given.items():
-        if column.type in ("reference", "list") and value:
-            _check_there(change, column, value if isinstance(value, list) else [value])
+    referring = {
+        column: value if isinstance(value, list) else [value]
+        for column, value in given.items()
+        if column.type in ("reference", "list") and value
+    }
+    asked: dict[tuple[str | None, bool], dict[str, None]] = {}
+    for column, ids in referring.items():
+        asked.setdefault((column.reference, column.type == "list"), {}).update(dict.fromkeys(ids))
+    # One question for all that refer to the same table; only where something is missing, whose it is.
+    missing = {place for place, ids in asked.items() if not _are_there(change, *place, list(ids))}
+    for column, ids in referring.items():
+        place = (column.reference, column.type == "list")
+        if place in missing and not _are_there(change, *place, ids):
+            raise _no_such_record(column)
 
 
-def _check_there(change: Change, column: Column, ids: list[str]) -> None:
+def _are_there(change: Change, name: str | None, is_list: bool, ids: list[str]) -> bool:
     sight = change.request.sight
-    target: Table | None = sight.catalogue.tables.get(column.reference or "")
+    target: Table | None = sight.catalogue.tables.get(name or "")
     if target is None or not sight.can_read(target):
-        raise _no_such_record(column)
-    is_list = column.type == "list"
+        return False
     statement = sight.kept(
         ("there", target.name, is_list), lambda: checks.there(sight.rights, target, for_lists=is_list)
     )
     ((count,),) = store.fetch(statement, replace(change.request.inputs, given={"ids": ids}))
-    if count != len(ids):
-        raise _no_such_record(column)
+    return bool(count == len(ids))
 
 
 def _no_such_record(column: Column) -> Invalid:

@@ -196,7 +196,7 @@ def _behind(text: Text, read: Read, keys: list[str], after: tuple[bool, ...]) ->
 
 
 def _json(text: Text, style: Style, fields: tuple[Output, ...], scope: Scope) -> str:
-    """The record as JSON text. A row is the quickest way; names too long for a row's columns are added behind."""
+    """The record as JSON. A row is the quickest way; names too long for a row's columns are added behind."""
     short, long = [], []
     for output in fields:
         sql = answers.field(text, style, output, scope.reach(output.leaf.hops))
@@ -205,14 +205,13 @@ def _json(text: Text, style: Style, fields: tuple[Output, ...], scope: Scope) ->
         else:
             long += [literal(output.key), sql]
     if not fields:
-        return "'{}'"
+        return "'{}'::json"
     # In upper case: a column of the record may be called x, and would be meant in its place.
-    row = f'(SELECT row_to_json("X")::text FROM (SELECT {", ".join(short)}) "X")'
+    row = f'(SELECT row_to_json("X") FROM (SELECT {", ".join(short)}) "X")'
     if not long:
         return row
     # A function takes no more than a hundred arguments.
     pieces = [f"json_build_object({', '.join(long[at : at + 80])})::text" for at in range(0, len(long), 80)]
-    inner = " || ',' || ".join(
-        f"substr({piece}, 2, length({piece}) - 2)" for piece in ([row] if short else []) + pieces
-    )
-    return f"'{{' || {inner} || '}}'"
+    whole = ([f"{row}::text"] if short else []) + pieces
+    inner = " || ',' || ".join(f"substr({piece}, 2, length({piece}) - 2)" for piece in whole)
+    return f"('{{' || {inner} || '}}')::json"

@@ -16,6 +16,7 @@ from django.db import (
     connections,
     transaction,
 )
+from psycopg.adapt import Loader
 
 from system.errors import ServiceError, Unavailable
 
@@ -29,6 +30,13 @@ Row = tuple[Any, ...]
 
 REPLICA = "replica"
 TRIES = 3
+
+
+class AsBytes(Loader):
+    """The database's JSON goes into the answer as it came: neither parsed nor decoded, and kept in memory once."""
+
+    def load(self, data: Any) -> bytes:
+        return bytes(data)
 
 
 class Stale(Exception):
@@ -51,6 +59,7 @@ def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -
     values = statement.values(inputs)
     # Raw: the driver reads longer statements anew for placeholders each time; ours have PostgreSQL's own.
     with cursor(alias, psycopg.RawCursor) as found:
+        found.adapters.register_loader("json", AsBytes)
         # Prepared under one version of the catalogue, a statement is never run under another: a column that was
         # dropped and made anew may have another type.
         found.execute(f"{statement.sql} /* {inputs.version} */", values)

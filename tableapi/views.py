@@ -134,12 +134,12 @@ def current_tag(request: HttpRequest) -> Callable[[int], bool] | None:
 
 def written_response(request: HttpRequest, written: Written, status: int = 200) -> HttpResponse:
     if written.answer is None:
-        return envelope(["{}"], status)
+        return envelope([b"{}"], status)
     return record_response(request, written.answer, status)
 
 
-def envelope(bodies: Sequence[str], status: int = 200) -> HttpResponse:
-    body = f'{{"status":"OK","data":[{",".join(bodies)}]}}'
+def envelope(bodies: Sequence[bytes], status: int = 200) -> HttpResponse:
+    body = b"".join((b'{"status":"OK","data":[', b",".join(bodies), b"]}"))
     return HttpResponse(body, status=status, content_type="application/json")
 
 
@@ -178,7 +178,7 @@ def note_ignored(response: HttpResponse, names: Sequence[str]) -> None:
 
 
 def etag(found: RecordAnswer) -> str:
-    return f'"{found.version}-{hashlib.sha256(found.body.encode()).hexdigest()[:16]}"'
+    return f'"{found.version}-{hashlib.sha256(found.body).hexdigest()[:16]}"'
 
 
 def matches(request: HttpRequest, header: str, is_it: Callable[[str], bool]) -> bool:

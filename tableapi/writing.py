@@ -68,7 +68,7 @@ def _later(change: Change, given: dict[Column, Any], make: Callable[[], Written]
     # "dot-walking yields `null`": there is no record yet that a path could start from.
     shown = {name: None if "." in name else value for name, value in json.loads(written.answer.body).items()}
     body = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return replace(written, answer=replace(written.answer, body=body))
+    return replace(written, answer=replace(written.answer, body=body.encode()))
 
 
 def _insert(change: Change, given: Mapping[Column, Any], sys_id: str | None) -> str:
