@@ -82,6 +82,10 @@ def _patiently(statement: sql.Composable) -> None:
             cause = error.__cause__
             if isinstance(cause, errors.ProgramLimitExceeded | errors.TooManyColumns):
                 raise ValidationError("The database cannot hold this: too many columns, or values too long.") from error
+            if isinstance(cause, errors.InsufficientPrivilege):
+                raise ValidationError(
+                    "The service's role in the database may not change this table; its owner may."
+                ) from error
             if isinstance(cause, errors.QueryCanceled):
                 raise Unavailable("This takes too long now; try again when less is going on.") from error
             if not isinstance(cause, errors.LockNotAvailable | errors.DeadlockDetected):

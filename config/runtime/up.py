@@ -23,9 +23,11 @@ PARTS = ("web", "worker", "beat")
 # Requests end first, then background work, then what both need.
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
+# In a rolling restart the next process goes when the new one has surely loaded, on a slow machine too.
+REPLACED_EVERY_S = 10
 WEB_THREADS = 4
 HEADERS_BYTES = 64 * 1024
-WEB_READY_WITHIN_S = 60.0
+WEB_READY_WITHIN_S = 180.0
 
 
 def main(words: list[str], environment: Environment) -> int:
@@ -153,6 +155,7 @@ def web_command(environment: Environment) -> list[str]:
         "--port", str(environment.port), "--workers", str(environment.web_processes),
         "--blocking-threads", str(WEB_THREADS), "--no-ws", "--log-level", "warning",
         "--workers-kill-timeout", str(int(DRAIN_S)), "--respawn-failed-workers",
+        "--respawn-interval", str(REPLACED_EVERY_S),
         "--http1-buffer-size", str(HEADERS_BYTES), "config.wsgi:application",
     ]  # fmt: skip
     if environment.tls_cert and environment.tls_key:

@@ -73,7 +73,8 @@ def test_the_service_runs_without_the_right_to_change_tables(prepared: Roles, tm
         eventually(lambda: stack.get("/readyz") == 200)
         assert manage("key", "admin", "test", env=stack.env).stdout.startswith("sb_")
         with psycopg.connect(prepared.url("servicebase_service")) as link:
-            for statement in ("CREATE TABLE mine ()", 'ALTER TABLE "user" ADD extra text', 'DROP TABLE "user"'):
+            refused = ("CREATE TABLE mine ()", 'ALTER TABLE "user" ADD extra text', 'DROP TABLE "user"')
+            for statement in (*refused, "ALTER TABLE records.task ADD extra text"):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege), link.transaction():
                     link.execute(statement.encode())
         assert stack.stop() == 0
@@ -89,4 +90,23 @@ def test_the_service_may_make_a_backup(prepared: Roles, tmp_path: Path):
 
     assert done.returncode == 0, done.stderr
     listed = subprocess.run([postgres_tool("pg_restore"), "--list", str(target)], capture_output=True, text=True)
-    assert "TABLE DATA public user" in listed.stdout
+    assert "TABLE DATA public user" in listed.stdout and "TABLE DATA records task" in listed.stdout
+
+
+def test_an_administrator_designs_tables_of_their_own(prepared: Roles, tmp_path: Path):
+    code = (
+        "from tableapi.models import Column, Table\n"
+        "user = Table.objects.get(name='user')\n"
+        "car = Table(name='car', label='Car'); car.save()\n"
+        "Column(table=car, name='driver', label='Driver', type='reference', reference_table=user).save()\n"
+        "try: Column(table=Table.objects.get(name='task'), name='extra', label='Extra', type='string').save()\n"
+        "except Exception as error: print(error)\n"
+    )
+    env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
+
+    done = manage("shell", "-c", code, env=env)
+
+    assert done.returncode == 0, done.stderr
+    assert "may not change this table; its owner may" in done.stdout
+    with psycopg.connect(prepared.url("servicebase_service")) as link:
+        assert link.execute("SELECT count(driver) FROM records.car").fetchone() == (0,)
