@@ -2,6 +2,7 @@
 
 import gc
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,6 @@ from django.core.exceptions import ValidationError
 
 from accounts.models import User
 from tableapi import checks, designer, load, statements, store, tasks
-from tableapi.catalogue import Catalogue
 from tableapi.models import Column, Rule, State
 from tests.tableapi.designs import ask, indexes_of, make_column
 from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
@@ -136,11 +136,13 @@ class TestWhatIsKept:
 
     def test_former_catalogues_go(self, note: Any, bob: User):
         caller = api(bob, by="key")
+        kept = []
         for number in range(8):
             field("note", f"c{number}")
             assert caller.get("note").status_code == 200
+            kept.append(weakref.ref(load.current()))
         gc.collect()
-        assert sum(isinstance(each, Catalogue) for each in gc.get_objects()) == 1
+        assert [each() for each in kept[:-1]] == [None] * 7
 
 
 class TestIndexes:
