@@ -12,7 +12,7 @@ from system.errors import Conflict
 
 class NoAdminLeft(Conflict):
     code = "last_admin"
-    message = "Nothing was changed: at least one active user must hold the role admin."
+    message = "Nobody could administer any more: at least one active user must hold the role admin."
 
 
 @contextmanager

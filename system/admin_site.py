@@ -1,10 +1,13 @@
 """The admin site and the base of its pages."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.core.exceptions import ValidationError
 from django.core.paginator import InvalidPage
-from django.db import models
+from django.db import models, transaction
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,7 +17,7 @@ from simple_history.admin import SimpleHistoryAdmin
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
-from system.errors import AccessDenied, NotFound
+from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -78,6 +81,31 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     """The same with the change history; an old state is shown, never restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
+
+    def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
+        return self._or_say_why(request, super().changeform_view, *positional, **named)
+
+    def delete_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
+        return self._or_say_why(request, super().delete_view, *positional, **named)
+
+    def changelist_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
+        return self._or_say_why(request, super().changelist_view, *positional, **named)
+
+    def _or_say_why(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
+    ) -> HttpResponse:
+        """What a model refuses while it is saved or deleted is said on the page, and nothing is half done."""
+        try:
+            with transaction.atomic():  # what the page logged about the change goes with it
+                return view(request, *positional, **named)
+        except ValidationError as error:
+            said = " ".join(error.messages)
+        except (Conflict, Invalid, Unavailable) as error:
+            said = error.message
+        except (models.ProtectedError, models.RestrictedError):
+            said = "Something else refers to it."
+        messages.error(request, f"Nothing was changed. {said}")
+        return redirect(request.get_full_path())
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None

@@ -31,6 +31,11 @@ NUMBER = "number"
 DISPLAY_NAME = "display_name"
 
 
+def plain_name(column_id: str) -> str:
+    """The physical column of a formatted text's plain one. Upper case: no administrator's column is called so."""
+    return f"P{column_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column; `owner` is the table that has it, `physical` what the database calls it there."""
@@ -63,8 +68,7 @@ class Column:
 
     @property
     def plain(self) -> str:
-        """The physical column of a wysiwyg column's plain text. Upper case: no administrator's column is called so."""
-        return f"P{self.id}"
+        return plain_name(self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,22 +13,13 @@ from psycopg import errors
 from system import actor
 from system.errors import Conflict, Invalid
 
-from . import values
+from . import values, values_of_queries
 from .catalogue import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
 from .sql import Anchor, Text, literal, quoted
 from .store import cursor
 
-# What a value is in the database, by the column's type.
-SQL_TYPES = {
-    "integer": "bigint",
-    "decimal": "numeric",
-    "boolean": "boolean",
-    "datetime": "timestamptz",
-    "date": "date",
-    "reference": "varchar",
-    "list": "varchar[]",
-    "json": "jsonb",
-}
+# What a value is in the database, by the column's type; all others are text.
+SQL_TYPES = {**values_of_queries.SQL_TYPES, "list": "varchar[]", "json": "jsonb"}
 NUMBER_DIGITS = 7
 
 Values = Mapping[Column, Any]

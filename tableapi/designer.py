@@ -15,6 +15,7 @@ from psycopg import errors, sql
 
 from system.errors import Unavailable
 from tableapi import physical
+from tableapi.catalogue import plain_name
 
 if TYPE_CHECKING:
     from tableapi.models import Column, Table
@@ -181,7 +182,7 @@ def _parts(column: Column) -> Iterator[sql.Composable]:
         )
     yield kept
     if column.type == column.Type.WYSIWYG:
-        yield add.format(sql.Identifier(physical.plain(column.pk)), sql.SQL("text"))
+        yield add.format(sql.Identifier(plain_name(column.pk)), sql.SQL("text"))
 
 
 def change_column(column: Column, before: Column) -> None:
@@ -192,7 +193,7 @@ def change_column(column: Column, before: Column) -> None:
     if column.type != before.type:
         if column.type == column.Type.WYSIWYG:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
-            run(text.format(place(table), sql.Identifier(physical.plain(column.pk))))
+            run(text.format(place(table), sql.Identifier(plain_name(column.pk))))
         # They hold other values now, under the same name; and the old one would refuse a long text.
         run(*(index.drop() for index in physical.wanted_indexes(before, table.name)))
     if column.is_unique and not before.is_unique:
@@ -204,7 +205,7 @@ def change_column(column: Column, before: Column) -> None:
 
 
 def drop_column(column: Column) -> None:
-    names = [column.physical, physical.plain(column.pk)] if column.type == column.Type.WYSIWYG else [column.physical]
+    names = [column.physical, plain_name(column.pk)] if column.type == column.Type.WYSIWYG else [column.physical]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
     run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(place(column.table), sql.SQL(", ").join(parts)))
 

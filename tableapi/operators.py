@@ -175,11 +175,11 @@ def _compared_columns(operator: str) -> Row:
     return row
 
 
-def _period(side: Side, _: Side | None, condition: Condition, bind: Binder) -> str:
+def _within(side: Side, _: Side | None, condition: Condition, bind: Binder) -> str:
     def edge(number: int) -> str:
         def of(given: Condition, moment: Moment) -> datetime:
             found: Any = read(given)
-            assert isinstance(found, Period)
+            assert isinstance(found, Period | Relative)
             return found.bounds(moment)[number]
 
         return bind.value(of, "timestamptz")
@@ -205,18 +205,6 @@ def _relative(operator: str) -> Row:
         return f"{side.instant} {operator} {bind.value(of, 'timestamptz')}"
 
     return row
-
-
-def _relative_unit(side: Side, _: Side | None, condition: Condition, bind: Binder) -> str:
-    def edge(number: int) -> str:
-        def of(given: Condition, moment: Moment) -> datetime:
-            found: Any = read(given)
-            assert isinstance(found, Relative)
-            return found.bounds(moment)[number]
-
-        return bind.value(of, "timestamptz")
-
-    return f"{side.instant} BETWEEN {edge(0)} AND {edge(1)}"
 
 
 def _distance(is_more: bool) -> Row:
@@ -282,7 +270,7 @@ ROWS: Mapping[str, Row] = {
     "LT_FIELD": _compared_columns("<"),
     "GT_OR_EQUALS_FIELD": _compared_columns(">="),
     "LT_OR_EQUALS_FIELD": _compared_columns("<="),
-    "ON": _period,
+    "ON": _within,
     "YEAR_IS": _part("year"),
     "QUARTER_IS": _part("quarter"),
     "MONTH_IS": _part("month"),
@@ -294,7 +282,7 @@ ROWS: Mapping[str, Row] = {
     "RELATIVEGE": _relative(">="),
     "RELATIVELT": _relative("<"),
     "RELATIVELE": _relative("<="),
-    "RELATIVEEE": _relative_unit,
+    "RELATIVEEE": _within,
     "MORETHAN": _distance(True),
     "LESSTHAN": _distance(False),
     "DYNAMIC": _dynamic,

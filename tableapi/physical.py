@@ -8,7 +8,8 @@ from typing import Protocol
 
 from psycopg import sql
 
-from .catalogue import TEXT_TYPES
+from . import operators
+from .catalogue import TEXT_TYPES, plain_name
 
 SCHEMA = "records"
 ID = sql.SQL('varchar(32) COLLATE "C"')
@@ -81,14 +82,9 @@ def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Compos
     return sql.SQL("DROP INDEX {} IF EXISTS {}").format(word, sql.Identifier(schema, name))
 
 
-def plain(column_id: str) -> str:
-    """The column of the plain text beside a formatted one."""
-    return f"P{column_id}"
-
-
 def searched(column: Kept) -> sql.Identifier:
     """The column that filters and sorting look at."""
-    return sql.Identifier(plain(column.id) if column.type == "wysiwyg" else column.physical)
+    return sql.Identifier(plain_name(column.id) if column.type == "wysiwyg" else column.physical)
 
 
 def key(column: Kept) -> sql.Composable:
@@ -99,7 +95,8 @@ def key(column: Kept) -> sql.Composable:
     """
     if column.type not in TEXT_TYPES:
         return searched(column)
-    return sql.SQL("nullif(lower({} COLLATE \"pg_c_utf8\"), '')").format(searched(column))
+    # The query's own expression: an index on any other would not be used.
+    return sql.SQL(operators.key("text", "{}")).format(searched(column))
 
 
 def unique_index(column: Kept, table: str, schema: str = SCHEMA) -> Index:

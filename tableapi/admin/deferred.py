@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from system.admin_site import ReadOnlyAdmin
@@ -19,10 +18,6 @@ class DeferredRecordAdmin(ReadOnlyAdmin):
     list_filter: ClassVar[list[Any]] = ["state"]
     search_fields = ("table", "record_id")
     fields = ("table", "record_id", "by_whom", "state", "attempts", "error", "created_at", "next_at")
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[DeferredRecord]":
-        found: QuerySet[DeferredRecord] = super().get_queryset(request)
-        return found.exclude(state=DeferredRecord.State.DONE)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return [(None, {"fields": self.fields})]  # it is no record with bookkeeping of its own

@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.roles import RoleChoices
 from accounts.models import Role
-from tableapi.admin.design import DesignAdmin
+from system.admin_site import TrackedAdmin
 from tableapi.models import Rule
 
 CONDITION = (
@@ -44,7 +44,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Rule)
-class RuleAdmin(DesignAdmin):
+class RuleAdmin(TrackedAdmin):
     form = RuleForm
     list_display = ("place", "operation", "held_by", "condition", "admin_overrides", "active")
     list_filter: ClassVar[list[Any]] = ["operation", "active"]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from unfold.admin import TabularInline
 
-from tableapi.admin.design import DesignAdmin
+from system.admin_site import TrackedAdmin
 from tableapi.models import View, ViewColumn
 
 
@@ -18,7 +18,7 @@ class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no type
 
 
 @admin.register(View)
-class ViewAdmin(DesignAdmin):
+class ViewAdmin(TrackedAdmin):
     list_display = ("name", "table")
     list_select_related = ("table",)
     list_filter: ClassVar[list[Any]] = []

@@ -14,7 +14,7 @@ class IdempotentAnswer(models.Model):
     path = models.TextField()
     key = models.CharField(max_length=255)
     body_hash = models.CharField(max_length=64)
-    status = models.SmallIntegerField(null=True)
+    status = models.SmallIntegerField()
     body = models.TextField(blank=True, default="")
     headers = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
@@ -35,7 +35,6 @@ class DeferredRecord(models.Model):
 
     class State(models.TextChoices):
         QUEUED = "queued", "queued"
-        DONE = "done", "done"
         FAILED = "failed", "failed"
 
     table = models.CharField(max_length=63)

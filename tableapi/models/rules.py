@@ -12,8 +12,6 @@ from tableapi.models import checks
 from tableapi.models.state import Catalogued
 from tableapi.models.tables import Table
 
-ANY_COLUMN = "*"
-
 
 class Rule(Catalogued):
     """One access rule."""

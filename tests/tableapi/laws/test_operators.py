@@ -50,7 +50,7 @@ def each_pair(draws: int, examples: int) -> None:
 
 def test_each_operator_finds_what_it_means_and_its_negation_the_rest() -> None:
     assert len(PAIRS) > 200
-    each_pair(draws=1, examples=2)
+    each_pair(draws=1, examples=4)
 
 
 @pytest.mark.nightly

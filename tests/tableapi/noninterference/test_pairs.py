@@ -18,7 +18,7 @@ import pytest
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.running import difference
 
-PAIRS, MANY_PAIRS = 250, 20_000
+PAIRS, MANY_PAIRS = 500, 20_000
 
 
 def test_what_is_hidden_changes_no_answer() -> None:
