@@ -79,7 +79,7 @@ class Bearer(BaseAuthentication):
         user = keys.owner(secret)
         if user is None:
             raise AuthenticationFailed
-        actor.become(user.pk)
+        actor.become(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
         return user, "key"
 
     def authenticate_header(self, request: Request) -> str:

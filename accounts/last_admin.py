@@ -16,11 +16,20 @@ class NoAdminLeft(Conflict):
 
 
 @contextmanager
-def keeping_an_admin() -> Iterator[None]:
-    """Undo a change after which no active user holds `admin`."""
+def keeping_an_admin(was_there: bool | None = None) -> Iterator[None]:
+    """Undo a change that takes the last active holder of `admin` away; where there was none, nothing is taken.
+
+    `was_there` is for a change that has begun before: whether there was one until then.
+    """
     with transaction.atomic():
+        was_there = is_there() if was_there is None else was_there
         yield
         # One after the other: two changes at once would each count on the administrator that the other takes away.
-        admin = Role.objects.select_for_update(no_key=True).get(name=roles.ADMIN)
-        if not User.objects.filter(active=True, grants__role__in=roles.ids_that_give(admin.pk)).exists():
+        Role.objects.select_for_update(no_key=True).get(name=roles.ADMIN)
+        if was_there and not is_there():
             raise NoAdminLeft
+
+
+def is_there() -> bool:
+    admin = Role.objects.get(name=roles.ADMIN)
+    return User.objects.filter(active=True, grants__role__in=roles.ids_that_give(admin.pk)).exists()

@@ -11,11 +11,9 @@ STATEMENT_TIMEOUT_MS = {"web": 5_000, "worker": 60_000, "beat": 60_000}
 LOCK_TIMEOUT_MS = {"web": 2_000, "worker": 10_000, "beat": 10_000}
 IDLE_IN_TRANSACTION_MS = {"web": 10_000, "worker": 300_000, "beat": 60_000}
 
-# A request waits 2 s at most for a connection, then answers 503: a queue would only grow.
-# Trying to connect anew is given up soon and begun again by the next request: the pool's own tries come at growing
-# distances, and after an outage of minutes the next one would come a minute late.
-POOL = {"min_size": 1, "max_size": 8, "timeout": 2.0, "max_idle": 300.0, "reconnect_timeout": 4.0}
-CONNECT_TIMEOUT_S = 5
+# Seconds to connect: a request answers 503 then, since a queue would only grow.
+CONNECT_TIMEOUT_S = {"web": 2}
+PATIENT_CONNECT_TIMEOUT_S = 5
 
 # A host that vanished says no goodbye. Without these its connection, and with it beat's lead, would last two hours;
 # here and on the server it ends within a minute. Sockets of this machine have no use for them and ignore them.
@@ -56,17 +54,18 @@ def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, An
     settings = " ".join(f"-c {key}={value}" for key, value in session_settings(process).items())
     options: dict[str, Any] = {**given, "options": f"{own} {settings}".strip()}
     options.setdefault("application_name", f"servicebase {process}")  # who is who in pg_stat_activity
-    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S)
+    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S.get(process, PATIENT_CONNECT_TIMEOUT_S))
     for setting, value in SILENCE.items():
         options.setdefault(f"keepalives_{setting}", value)
     # Keepalives rest while an answer is awaited; this ends the wait for a host that vanished.
     options.setdefault("tcp_user_timeout", "60000")
     # The Table API binds on the server: a statement that comes often is planned once a connection.
     options.setdefault("prepare_threshold", 5)
-    if process == "web":
-        options["pool"] = dict(POOL)
     return {
-        "ENGINE": "django_prometheus.db.backends.postgresql",
+        "ENGINE": "config.postgresql",
+        # A thread of the web server keeps its connection: a pool's checkout took an eighth of a read's CPU. What ends
+        # with its work gives its connection back.
+        "CONN_MAX_AGE": None if process == "web" else 0,
         "CONN_HEALTH_CHECKS": True,
         **parts,
         "OPTIONS": options,

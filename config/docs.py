@@ -13,11 +13,22 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.templatetags.static import static
 from django.views import View
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from drf_spectacular.views import SpectacularJSONAPIView
 
 from system import errors
 from system.errors import ServiceError
 from system.http import CHALLENGE
 from system.middleware import policy_with_nonce
+
+
+class Compact(OpenApiJsonRenderer):
+    def get_indent(self, *_: Any) -> None:
+        """None: programs read it, and indented it is more than three times as long."""
+
+
+class Schema(SpectacularJSONAPIView):
+    renderer_classes = [Compact]
 
 
 class WithNonce(View):

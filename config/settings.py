@@ -93,15 +93,14 @@ MIDDLEWARE = [
     "system.middleware.TrustedProxies",
     "system.middleware.RequestLog",
     "system.middleware.RequestLimits",
-    "django_prometheus.middleware.PrometheusBeforeMiddleware",  # behind the limits: it trusts Content-Length
+    "system.metrics.RequestMetrics",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "system.pages_only.Sessions",
     "system.middleware.HostNames",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "system.pages_only.Csrf",
+    "system.pages_only.Authentication",
     "system.middleware.CurrentActor",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django_prometheus.middleware.PrometheusAfterMiddleware",
+    "system.pages_only.Messages",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -222,7 +221,7 @@ SILENCED_SYSTEM_CHECKS = [
 ]
 
 LOGGING = logs.logging_config(as_json=ENVIRONMENT.is_production)
-logs.configure()
+logs.configure(as_json=ENVIRONMENT.is_production)
 
 UNFOLD = {
     "SITE_TITLE": "Servicebase",

@@ -3,13 +3,13 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularJSONAPIView
 
 from accounts.pages import SignOut
-from config.docs import Redoc, RedocBundle, Swagger
+from config.docs import Redoc, RedocBundle, Schema, Swagger
 from system import health, metrics
 
 urlpatterns = [
+    path("", include("tableapi.urls")),  # first: addresses are tried one after the other
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics.Metrics.as_view()),
@@ -17,11 +17,10 @@ urlpatterns = [
     path("admin/logout/", SignOut.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
-    path("api/schema", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("api/schema", Schema.as_view(), name="schema"),
     path("api/docs", Swagger.as_view(), name="docs"),
     path("api/docs/reference", Redoc.as_view(), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
-    path("", include("tableapi.urls")),
     path("", include("accounts.urls")),
 ]
 

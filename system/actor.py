@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _actor: ContextVar[str | None] = ContextVar("actor", default=None)
+_roles: ContextVar[frozenset[str] | None] = ContextVar("roles", default=None)
 
 
 def current() -> str | None:
@@ -12,15 +13,22 @@ def current() -> str | None:
     return _actor.get()
 
 
-def become(sys_id: str | None) -> None:
+def role_names() -> frozenset[str] | None:
+    """The roles that the credentials give, which may be fewer than the user's; None: all that the user holds."""
+    return _roles.get()
+
+
+def become(sys_id: str | None, roles: frozenset[str] | None = None) -> None:
     """From here on this user acts in the running request; the request's middleware ends it."""
     _actor.set(sys_id)
+    _roles.set(roles)
 
 
 @contextmanager
 def acting_as(sys_id: str | None) -> Iterator[None]:
-    token = _actor.set(sys_id)
+    before, roles = _actor.set(sys_id), _roles.set(None)
     try:
         yield
     finally:
-        _actor.reset(token)
+        _actor.reset(before)
+        _roles.reset(roles)

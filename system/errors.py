@@ -20,7 +20,13 @@ One place turns them into an answer: `system.http.error_response`. Messages neve
 anything a person did not send.
 """
 
-from typing import ClassVar
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+# Nobody mends more at once, and a body may have thousands of wrong names.
+MOST_TOLD = 20
 
 
 class ServiceError(Exception):
@@ -44,7 +50,13 @@ class ServiceError(Exception):
         self.field = field
         self.position = position
         self.retry_after_s = retry_after_s
+        # What else is wrong with the same request.
+        self.others: tuple[ServiceError, ...] = ()
         super().__init__(self.message)
+
+    def as_items(self) -> list[dict[str, object]]:
+        """The list `errors` of an answer."""
+        return [each.as_item() for each in (self, *self.others)]
 
     def as_item(self) -> dict[str, object]:
         """The entry of `errors` in an answer."""
@@ -54,6 +66,23 @@ class ServiceError(Exception):
         if self.position is not None:
             item["position"] = self.position
         return item
+
+
+Kind = TypeVar("Kind", bound=ServiceError)
+
+
+def together(found: Sequence[Kind]) -> Kind:
+    """The first with the others of its status, as far as they are told: an answer has one status.
+
+    >>> [each["field"] for each in together([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
+    ['a', 'c']
+    """
+    first = found[0]
+    more: list[ServiceError] = [*first.others]
+    for error in found[1:]:
+        more += [error, *error.others]
+    first.others = tuple([each for each in more if each.status == first.status][: MOST_TOLD - 1])
+    return first
 
 
 class BadRequest(ServiceError):

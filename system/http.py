@@ -43,7 +43,7 @@ def own_url(request: HttpRequest, path: str) -> str:
 
 def error_response(error: ServiceError) -> HttpResponse:
     """The answer that every JSON endpoint gives for an error."""
-    body = {"status": "ERROR", "error_type": "SERVER", "errors": [error.as_item()]}
+    body = {"status": "ERROR", "error_type": "SERVER", "errors": error.as_items()}
     response = HttpResponse(json.dumps(body), content_type="application/json", status=error.status)
     if error.status == 401:
         response["WWW-Authenticate"] = CHALLENGE

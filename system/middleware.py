@@ -3,6 +3,7 @@
 import ipaddress
 import re
 import secrets
+import uuid
 from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import quote
@@ -15,6 +16,8 @@ from django.utils.functional import SimpleLazyObject
 from django_structlog.middlewares import RequestMiddleware
 
 from system import actor, errors, http
+
+logger = structlog.get_logger(__name__)
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -107,33 +110,42 @@ class TrustedProxies:
 
 
 class RequestLog(RequestMiddleware):
-    """One line a request, with an id that the answer and background tasks carry too; never the query string."""
+    """One line a request, with an id that the answer and background tasks carry too; never the query string.
+
+    The library's, for the lines of faults; its own beginning and end send signals that nobody here listens to.
+    """
 
     WELL_FORMED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-    def prepare(self, request: HttpRequest) -> None:
-        # Not by request.headers: that is made once, and would keep what is taken away here.
-        if not self.WELL_FORMED_ID.fullmatch(request.META.get("HTTP_X_REQUEST_ID", "")):
-            request.META.pop("HTTP_X_REQUEST_ID", None)
-        super().prepare(request)
-
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        self.prepare(request)
-        request_id = structlog.contextvars.get_contextvars().get("request_id", "")
-        response = cast(HttpResponse, self.get_response(request))
-        response["X-Request-ID"] = request_id
-        if request.path.startswith(QUIET) and response.status_code < 500:
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        request_id = given if self.WELL_FORMED_ID.fullmatch(given) else str(uuid.uuid4())
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        try:
+            response = cast(HttpResponse, self.get_response(request))
+            response["X-Request-ID"] = request_id
+            self.log(request, response.status_code)
+            return response
+        finally:
             structlog.contextvars.clear_contextvars()
-        else:
-            self.handle_response(request, response)
-        return response
+
+    def log(self, request: HttpRequest, status: int) -> None:
+        """A fault has left its own line already."""
+        has_failed = request.__dict__.pop("_raised_exception", None) is not None
+        if has_failed or (status < 500 and request.path.startswith(QUIET)):
+            return
+        log = logger.error if status >= 500 else logger.warning if status >= 400 else logger.info
+        log("request_finished", code=status, request=self.format_request(request), user_id=self.user_id(request))
 
     @staticmethod
-    def bind_user_id(request: HttpRequest) -> None:
+    def user_id(request: HttpRequest) -> str | None:
         """Who was found to be calling; asking for the user here would ask a database that may be away once more."""
         found = getattr(request, "_cached_user", None) or request.__dict__.get("user")
-        sys_id = getattr(found, "pk", None) if not isinstance(found, SimpleLazyObject) else None
-        structlog.contextvars.bind_contextvars(user_id=sys_id)
+        return getattr(found, "pk", None) if not isinstance(found, SimpleLazyObject) else None
+
+    @classmethod
+    def bind_user_id(cls, request: HttpRequest) -> None:
+        structlog.contextvars.bind_contextvars(user_id=cls.user_id(request))
 
     @staticmethod
     def format_request(request: HttpRequest) -> str:

@@ -131,14 +131,19 @@ _read: dict[str, tuple[float, str]] = {}
 
 def get(definition: Definition) -> Any:
     """The typed value in force."""
+    now = time.monotonic()
+    at, found = _read.get(definition.name, (0.0, ""))
+    if now - at > FRESH_FOR_S or at == 0.0:
+        found = stored(definition)
+        _read[definition.name] = (now, found)
+    return definition.read(found)
+
+
+def stored(definition: Definition) -> str:
+    """The text as it stands in the database now, for who is about to change it."""
     from system.models import Property  # its checks need the definitions above
 
-    now = time.monotonic()
-    at, stored = _read.get(definition.name, (0.0, ""))
-    if now - at > FRESH_FOR_S or at == 0.0:
-        stored = Property.objects.filter(name=definition.name).values_list("value", flat=True).first() or ""
-        _read[definition.name] = (now, stored)
-    return definition.read(stored)
+    return Property.objects.filter(name=definition.name).values_list("value", flat=True).first() or ""
 
 
 def put(definition: Definition, value: str) -> None:

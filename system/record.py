@@ -75,6 +75,13 @@ class Record(models.Model):
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], *stamped}
 
+    @classmethod
+    def take_turn(cls) -> None:
+        """Who locks a record of this table to change it calls this first, in the same transaction.
+
+        For tables where saving one record changes others: each locking its own first, two would wait for each other.
+        """
+
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=options.get("using")):
             return super().delete(*positional, **options)

@@ -20,6 +20,7 @@ class Sight:
     def __init__(self, catalogue: Catalogue, role_names: frozenset[str]) -> None:
         self.catalogue = catalogue
         self.role_names = role_names
+        self.sorted_roles = tuple(sorted(role_names))
         self.rights = Rights(catalogue, role_names)
         self._statements: dict[Any, Any] = {}
 

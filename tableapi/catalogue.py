@@ -36,7 +36,7 @@ def plain_name(column_id: str) -> str:
     return f"P{column_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One column; `owner` is the table that has it, `physical` what the database calls it there."""
 

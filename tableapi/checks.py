@@ -93,18 +93,27 @@ def allowed(rights: Rights, table: Table, operation: str, columns: tuple[Column,
     return Statement(f"SELECT {', '.join(wanted)} FROM {anchor.joined()} WHERE {where}", text.parameters)
 
 
-def there(rights: Rights, target: Table, *, for_lists: bool) -> Statement:
-    """How many of these ids are records that the caller may read."""
+def there(rights: Rights, targets: tuple[tuple[Table, bool], ...]) -> Statement:
+    """For each table, and whether a list refers to it: how many of these ids are records that the caller may read. The
+    catalogue's version comes first."""
     text = Text()
+    counts = [
+        _there(text, rights, target, f"ids{number}", for_lists) for number, (target, for_lists) in enumerate(targets)
+    ]
+    version = "(SELECT version FROM public.tableapi_state)"
+    return Statement(f"SELECT {', '.join([version, *counts])}", text.parameters)
+
+
+def _there(text: Text, rights: Rights, target: Table, ids: str, for_lists: bool) -> str:
     anchor = Anchor(text, target)
-    where = [f"{anchor.sys_id()} = ANY ({text.given('ids', 'varchar[]')})"]
+    where = [f"{anchor.sys_id()} = ANY ({text.given(ids, 'varchar[]')})"]
     readable = conditions.decision(text, rights.records(READ, target), anchor)
     if readable:
         where.append(readable)
     # Lists have no foreign key that would keep the records until the end of the transaction.
     lock = f" FOR KEY SHARE OF {', '.join(anchor.whole())}" if for_lists else ""
     found = f"SELECT 1 FROM {anchor.joined()} WHERE {' AND '.join(where)}{lock}"
-    return Statement(f"SELECT count(*) FROM ({found}) c", text.parameters)
+    return f"(SELECT count(*) FROM ({found}) c)"
 
 
 def called(rights: Rights, target: Table, shown: str, holds: Decision) -> Statement:

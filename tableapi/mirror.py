@@ -55,7 +55,7 @@ def _models() -> Iterator[type[Record]]:
 def _make_tables(shown: dict[str, type[Record]]) -> bool:
     known = set(Table.objects.filter(name__in=shown).values_list("name", flat=True))
     new = [
-        Table(name=name, label=str(model._meta.verbose_name).capitalize(), is_system=True)
+        Table(name=name, label=_capitalised(model._meta.verbose_name), is_system=True)
         for name, model in shown.items()
         if name not in known
     ]
@@ -122,7 +122,7 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
     is_secret = name in model.secret_columns
     is_optional = field.blank or field.null or field.has_default() or not field.editable or is_secret
     return {
-        "label": str(field.verbose_name).capitalize(),
+        "label": _capitalised(field.verbose_name),
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
@@ -133,6 +133,11 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "is_display": model.display_column == name,
         "physical_name": field.column,
     }
+
+
+def _capitalised(name: Any) -> str:
+    """ "URL IdP" keeps its capitals."""
+    return str(name)[:1].upper() + str(name)[1:]
 
 
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:

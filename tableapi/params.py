@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from system.encoded_query import Query, QueryError, parse
+from system.encoded_query import QueryError
 from system.errors import BadRequest
 
 from .answers import BOTH, DISPLAY, VALUE
+from .shapes import Understood, understand
 
 DEFAULT_LIMIT = 20
 MOST_RECORDS = 10_000
@@ -39,8 +40,8 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class AskedList:
     shown: Shown
-    text: str = ""
-    query: Query = field(default_factory=Query)
+    text: str
+    query: Understood
     limit: int = DEFAULT_LIMIT
     page: int = 1
     cursor: str = ""
@@ -86,9 +87,9 @@ def parse_input_display(given: Given) -> bool:
     return _switch("sysparm_input_display_value", _one(given, "sysparm_input_display_value"))
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str) -> Understood:
     try:
-        return parse(text)
+        return understand(text)
     except QueryError as error:
         raise invalid_query(error) from None
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from system.encoded_query import Condition, Distance, Group, Query, QueryError, SubQuery, Term, ValueKind
+from system.encoded_query import Distance, Query, QueryError, ValueKind
 from system.encoded_query import read as value_of
 from system.errors import BadRequest
 
 from .catalogue import Column, Table
 from .expressions import ALWAYS, NEVER, Decision, Expression, Hop, Leaf
-from .operators import SHAPING
 from .resolve import Eyes, expression, leaf, unknown
 
 MOST_JOINS = 12
@@ -43,21 +42,6 @@ class Read:
     where: Expression | None = None
     order: tuple[Sort, ...] = ()
     ignored: tuple[str, ...] = ()
-
-
-def shape(query: Query) -> Query:
-    """The query without the values that do not decide its SQL: requests of one shape share a statement."""
-    return Query(tuple(_group(group) for group in query.groups), query.order)
-
-
-def _group(group: Group) -> Group:
-    return Group(tuple(Term(tuple(_factor(factor) for factor in term.factors)) for term in group.terms))
-
-
-def _factor(factor: Condition | SubQuery) -> Condition | SubQuery:
-    if isinstance(factor, SubQuery):
-        return SubQuery(tuple(_group(group) for group in factor.groups))
-    return factor if factor.row.kind in SHAPING else replace(factor, value="")
 
 
 def read(eyes: Eyes, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = "") -> Read:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS
 
 from system import properties
-from system.encoded_query import Moment, Query, QueryError
+from system.encoded_query import Condition, Moment, QueryError
 
 from . import cursors, load, params, plan, statements, store
 from .access import Sight, record_not_found
@@ -37,10 +37,10 @@ class Request:
     now: datetime
     link: str
 
-    @property
-    def inputs(self) -> Inputs:
-        moment, names = Moment(self.now, self.user_id), tuple(sorted(self.sight.role_names))
-        return Inputs(moment, self.sight.catalogue.version, names, link=self.link)
+    def inputs(self, conditions: tuple[Condition, ...] = (), **given: Any) -> Inputs:
+        sight = self.sight
+        moment = Moment(self.now, self.user_id)
+        return Inputs(moment, sight.catalogue.version, sight.sorted_roles, conditions, self.link, given)
 
 
 @dataclass(frozen=True)
@@ -79,23 +79,20 @@ def record(request: Request, table: Table, sys_id: str, shown: Shown) -> RecordA
     if not request.sight.can_read(table):
         raise record_not_found()
     read, statement = request.sight.kept(("record", table.name, shown, look), make)
-    rows = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    rows = store.fetch_bytes(statement, request.inputs(sys_id=sys_id))
     ((version, body),) = store.current(rows, request.sight.catalogue)
-    if body is None:
+    if body is None or version is None:
         raise record_not_found()
-    return RecordAnswer(body, version, read.ignored)
+    return RecordAnswer(body, int(version), read.ignored)
 
 
 def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
     """A page of a list."""
     if not request.sight.can_read(table):
         return _nothing(request, asked)
-    shape = plan.shape(asked.query)
+    shape = asked.query.shape
     look = style(asked.shown)
-    read = request.sight.kept(
-        ("plan", table.name, asked.shown, shape),
-        lambda: _plan(request.sight, table, asked, shape),
-    )
+    read = request.sight.kept(("plan", table.name, asked.shown, shape), lambda: _plan(request.sight, table, asked))
     bound_to = [table.name, asked.text, ",".join(asked.shown.fields), asked.shown.view, request.user_id]
     keys = cursors.read(asked.cursor, bound_to) if asked.cursor else None
     page = Page(asked.limit, asked.page > 1 and not keys, _pattern(keys))
@@ -103,16 +100,15 @@ def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
         ("list", table.name, asked.shown, shape, look, page), lambda: statements.records(read, look, page)
     )
     alias = _place(request, asked)
-    inputs = replace(request.inputs, conditions=tuple(asked.query.conditions()))
-    given: dict[str, Any] = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
-    given["offset"] = (asked.page - 1) * asked.limit
-    found = _run(statement, replace(inputs, given=given), request.sight.catalogue, alias)
+    given = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
+    inputs = request.inputs(asked.query.conditions, offset=(asked.page - 1) * asked.limit, **given)
+    found = _run(statement, inputs, request.sight.catalogue, alias)
     total = _count(request, read, asked, inputs, alias) if asked.count else None
-    found = [row for row in found if row[0] is not None]
-    bodies = [row[0] for row in found[: asked.limit]]
+    bodies = [row[0] for row in found[: asked.limit] if row[0] is not None]
     if len(found) <= asked.limit:
         return ListAnswer(bodies, {}, read.ignored, total)
-    following = cursors.write(list(found[asked.limit - 1][1:]), bound_to)
+    last = [key.decode() if key is not None else None for key in found[asked.limit - 1][1:]]
+    following = cursors.write(last, bound_to)
     return ListAnswer(bodies, _next(asked, following), read.ignored, total)
 
 
@@ -131,9 +127,9 @@ def _nothing(request: Request, asked: AskedList) -> ListAnswer:
     return ListAnswer([], total=0 if asked.count else None)
 
 
-def _plan(sight: Sight, table: Table, asked: AskedList, shape: Query) -> plan.Read:
+def _plan(sight: Sight, table: Table, asked: AskedList) -> plan.Read:
     try:
-        return plan.read(sight, table, query=shape, fields=asked.shown.fields, view=asked.shown.view)
+        return plan.read(sight, table, query=asked.query.shape.query, fields=asked.shown.fields, view=asked.shown.view)
     except QueryError as error:
         raise params.invalid_query(error) from None
 
@@ -143,7 +139,7 @@ def _place(request: Request, asked: AskedList) -> str:
     force is asked there, and a replica that has not heard of them yet is not asked at all."""
     if not asked.replica or store.REPLICA not in settings.DATABASES:
         return DEFAULT_DB_ALIAS
-    inputs = request.inputs
+    inputs = request.inputs()
     store.current(store.fetch(VERSION, inputs), request.sight.catalogue)
     ((there,),) = store.fetch(VERSION, inputs, store.REPLICA)
     return store.REPLICA if there == request.sight.catalogue.version else DEFAULT_DB_ALIAS
@@ -153,16 +149,16 @@ def _pattern(keys: list[str | None] | None) -> tuple[bool, ...] | None:
     return tuple(key is not None for key in keys) if keys is not None else None
 
 
-def _run(statement: statements.Statement, inputs: Inputs, catalogue: Catalogue, alias: str) -> list[store.Row]:
+def _run(statement: statements.Statement, inputs: Inputs, catalogue: Catalogue, alias: str) -> list[store.Bytes]:
     try:
-        return store.current(store.fetch(statement, inputs, alias), catalogue)
+        return store.current(store.fetch_bytes(statement, inputs, alias), catalogue)
     except QueryError as error:
         raise params.invalid_query(error) from None
 
 
 def _count(request: Request, read: plan.Read, asked: AskedList, inputs: Inputs, alias: str) -> int:
     most = COUNTED_UP_TO if asked.count == "estimated" else None
-    key = ("count", read.table.name, asked.shown, plan.shape(asked.query), most)
+    key = ("count", read.table.name, asked.shown, asked.query.shape, most)
     statement = request.sight.kept(key, lambda: statements.counted(read, most))
     ((found,),) = store.fetch(statement, inputs, alias)
     return int(found)

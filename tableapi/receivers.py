@@ -49,8 +49,9 @@ def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> 
             designer.drop_column(stored)
 
 
-def keep_system_choice(sender: Any, instance: Choice, **_: Any) -> None:
-    checks.check_choice_can_go(instance)
+def keep_choice(sender: Any, instance: Choice, origin: Any = None, **_: Any) -> None:
+    stored = Choice.objects.select_related("column__table").get(pk=instance.pk)
+    checks.check_choice_can_go(stored, with_column=is_of(Column, origin) or is_of(Table, origin))
 
 
 def is_of(model: Any, origin: Any) -> bool:
@@ -64,7 +65,7 @@ def connect() -> None:
             pre_delete.connect(release_references, sender=shown)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
-    pre_delete.connect(keep_system_choice, sender=Choice)
+    pre_delete.connect(keep_choice, sender=Choice)
     for model in (Table, Column, Choice, View, ViewColumn, Rule, Role):
         post_save.connect(raise_version, sender=model)
         post_delete.connect(raise_version, sender=model)

@@ -24,6 +24,7 @@ CATALOGUE = ("sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_
 FIXED_WRITERS: dict[str, frozenset[str]] = {
     **dict.fromkeys((*CATALOGUE, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
     "oidc_setting": ONLY_ADMIN | {"sso_admin"},
+    # By which they can be deleted; what is in them comes from the provider alone, so every column is read-only.
     "idp_certificate": ONLY_ADMIN | {"sso_admin"},
     # "no view, endpoint or admin page can change or delete an entry".
     "sys_deletion_log": frozenset(),
@@ -165,9 +166,15 @@ SOME_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 def check(eyes: RuleEyes, table: Table, query: Query) -> None:
     """Raise for names and values that do not fit the table."""
-    found = expression(eyes, table, query)
-    for test in _tests(found) if found else ():
+    for test in tests(eyes, table, query):
         check_values(test)
+
+
+def tests(eyes: RuleEyes, table: Table, query: Query) -> Iterator[Test]:
+    """Every condition of a query, with its columns."""
+    found = expression(eyes, table, query)
+    if found is not None:
+        yield from _tests(found)
 
 
 def check_values(test: Test) -> None:
@@ -194,10 +201,14 @@ def _tests(found: Expression) -> Iterator[Test]:
 def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> None:
     """Raise QueryError for a condition that could not hold on records of this table; without a table, read it only."""
     query = parse(text)
+    if query.order:
+        raise QueryError("a rule's condition has no order", query.order[0].position, ".".join(query.order[0].path))
+    if not query.groups:
+        raise QueryError("a condition is expected", 0, text)
     table = catalogue.tables.get(table_name) if table_name else None
     if table is None:
         return
     try:
         check(RuleEyes(catalogue), table, query)
     except BadRequest as error:
-        raise QueryError(error.message, error.position or 0, error.field or "") from None
+        raise QueryError(error.message.rstrip("."), error.position or 0, error.field or "") from None

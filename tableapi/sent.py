@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from system.errors import BadRequest, Invalid
+from system.errors import BadRequest, Invalid, together
 
-from . import checks, plan, store, values
-from .catalogue import CREATE, Column, Table
+from . import checks, display_values, plan, store, values
+from .catalogue import CREATE, Column
 from .change import Change
 from .expressions import NEVER
 from .reading import RECORD_ID
@@ -19,12 +18,15 @@ from .standing import denied, is_made_here, no_creation, plain_nothing, read_onl
 def columns(change: Change) -> dict[Column, Any]:
     """The columns of the body; the same 400 for one that is missing and one that the caller may never read."""
     table, rights = change.table, change.request.sight.rights
-    found = {}
+    found, unknown = {}, []
     for name, value in change.body.items():
         column = table.columns.get(name)
         if column is None or not rights.is_known(table, column):
-            raise BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80])
-        found[column] = value
+            unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
+        else:
+            found[column] = value
+    if unknown:
+        raise together(unknown)
     return found
 
 
@@ -33,10 +35,10 @@ def columns_of_new(change: Change) -> tuple[dict[Column, Any], str | None]:
     table, request = change.table, change.request
     found = columns(change)
     sys_id = _imported_id(change, found)
-    for column in list(found):
-        is_ours = is_made_here(table, column) or column.is_sys or column.read_only
-        if is_ours and found.pop(column) is not None:
-            raise read_only(column)
+    ours = [each for each in found if is_made_here(table, each) or each.is_sys or each.read_only]
+    refused = [read_only(column) for column in ours if found.pop(column) is not None]
+    if refused:
+        raise together(refused)
     names = [column.name for column in found if request.sight.rights.column(CREATE, table, column) == NEVER]
     if names:
         raise denied(names) if request.sight.can_read(table) else no_creation(request, table)
@@ -59,20 +61,28 @@ def value(change: Change, column: Column, given: Any) -> Any:
     """What is to be stored for what was sent."""
     if change.by_display:
         given = _from_display(change, column, given)
-    if change.table.is_system and column.type in ("password", "secret", "json"):
+    if change.table.is_system and column.type in ("password", "json"):
         return given  # the model has its own way with it
     return plain_nothing(change.table, values.read(column, given))
 
 
 def _from_display(change: Change, column: Column, given: Any) -> Any:
+    if column.type == "reference":
+        given = _called(given)
     if column.type == "list" and given is not None:
-        items = given if isinstance(given, list) else [given]
+        items = [_called(item) for item in given] if isinstance(given, list) else [given]
         names = list(dict.fromkeys(item for item in items if isinstance(item, str) and item))
         ids = _ids_called(change, column, names)
         return [ids[item] if isinstance(item, str) and item else item for item in items]
     if column.type == "reference" and isinstance(given, str) and given:
         return _ids_called(change, column, [given])[given]
-    return given if column.type in ("reference", "list") else values.from_display(column, given)
+    return given if column.type in ("reference", "list") else display_values.back(column, given)
+
+
+def _called(given: Any) -> Any:
+    """A reference as answers with display values show it: with its link, and without its id."""
+    is_shown = isinstance(given, dict) and given.keys() <= {"display_value", "link"}
+    return given.get("display_value") if is_shown else given
 
 
 def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, str]:
@@ -85,41 +95,60 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     statement = sight.kept(
         ("called", target.name), lambda: checks.called(sight.rights, target, shown.column.name, shown.guard)
     )
-    rows = store.fetch(statement, replace(change.request.inputs, given={"called": names}))
-    found = {name: first for name, first, last in rows if first == last}
-    if set(found) != set(names):
+    texts = {name: display_values.stored_texts(shown.column, name) for name in names}
+    called = list(dict.fromkeys(text for each in texts.values() for text in each))
+    ids = {text: {first, last} for text, first, last in store.fetch(statement, change.request.inputs(called=called))}
+    found = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
+    if any(len(each) != 1 for each in found.values()):
         raise _no_such_record(column)
-    return found
+    return {name: next(iter(each)) for name, each in found.items()}
 
 
-def check_references(change: Change, given: Mapping[Column, Any]) -> None:
-    """A dangling reference and one to a record that the caller may not read are refused alike."""
+# The table that a column refers to, and whether it holds a list.
+Place = tuple[str | None, bool]
+
+
+def check_references(change: Change, given: Mapping[Column, Any]) -> bool:
+    """A dangling reference and one to a record that the caller may not read are refused alike. Whether anything was
+    asked, and so the catalogue was found to be the newest."""
     referring = {
         column: value if isinstance(value, list) else [value]
         for column, value in given.items()
         if column.type in ("reference", "list") and value
     }
-    asked: dict[tuple[str | None, bool], dict[str, None]] = {}
+    asked: dict[Place, dict[str, None]] = {}
     for column, ids in referring.items():
-        asked.setdefault((column.reference, column.type == "list"), {}).update(dict.fromkeys(ids))
-    # One question for all that refer to the same table; only where something is missing, whose it is.
-    missing = {place for place, ids in asked.items() if not _are_there(change, *place, list(ids))}
-    for column, ids in referring.items():
-        place = (column.reference, column.type == "list")
-        if place in missing and not _are_there(change, *place, ids):
-            raise _no_such_record(column)
+        asked.setdefault(_place(column), {}).update(dict.fromkeys(ids))
+    # One question for all of them; only where something is missing, whose it is.
+    missing, was_asked = _missing(change, asked)
+    wrong = [
+        column
+        for column, ids in referring.items()
+        if _place(column) in missing and _missing(change, {_place(column): ids})[0]
+    ]
+    if wrong:
+        raise together([_no_such_record(column) for column in wrong])
+    return was_asked
 
 
-def _are_there(change: Change, name: str | None, is_list: bool, ids: list[str]) -> bool:
+def _place(column: Column) -> Place:
+    return column.reference, column.type == "list"
+
+
+def _missing(change: Change, asked: Mapping[Place, Collection[str]]) -> tuple[set[Place], bool]:
+    """Where not every record is there for this caller; whether the database was asked."""
     sight = change.request.sight
-    target: Table | None = sight.catalogue.tables.get(name or "")
-    if target is None or not sight.can_read(target):
-        return False
-    statement = sight.kept(
-        ("there", target.name, is_list), lambda: checks.there(sight.rights, target, for_lists=is_list)
-    )
-    ((count,),) = store.fetch(statement, replace(change.request.inputs, given={"ids": ids}))
-    return bool(count == len(ids))
+    tables = {place: sight.catalogue.tables.get(place[0] or "") for place in asked}
+    open_ones = [(place, table) for place, table in tables.items() if table is not None and sight.can_read(table)]
+    counts: dict[Place, int] = {}
+    if open_ones:
+        places = tuple(place for place, _ in open_ones)
+        targets = tuple((table, is_list) for (_, is_list), table in open_ones)
+        statement = sight.kept(("there", places), lambda: checks.there(sight.rights, targets))
+        ids: dict[str, Any] = {f"ids{number}": list(asked[place]) for number, place in enumerate(places)}
+        (found,) = store.current(store.fetch(statement, change.request.inputs(**ids)), sight.catalogue)
+        counts = dict(zip(places, found, strict=True))
+    return {place for place, wanted in asked.items() if counts.get(place) != len(wanted)}, bool(open_ones)
 
 
 def _no_such_record(column: Column) -> Invalid:

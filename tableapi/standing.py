@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from system.errors import AccessDenied, BadRequest, NotFound, Stale
 
-from . import checks, designed, store
+from . import checks, designed, store, system_records
 from .access import record_not_found
 from .catalogue import CREATE, NUMBER, Column, Table
 from .change import Change
@@ -37,6 +37,7 @@ def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]
     request, table = change.request, change.table
     if not RECORD_ID.fullmatch(sys_id) or not request.sight.can_read(table):
         raise record_not_found()
+    system_records.take_turn(table)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # whatever order the body has
     rights = request.sight.rights
     statement, questions = request.sight.kept(
@@ -46,7 +47,7 @@ def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]
             [checks.question(rights, table, operation, column) for column in columns],
         ),
     )
-    rows = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    rows = store.fetch(statement, request.inputs(sys_id=sys_id))
     (answers,) = store.current(rows, request.sight.catalogue)
     told = iter(answers)
     version, is_allowed = next(told), next(told)
@@ -83,7 +84,7 @@ def check_allowed(change: Change, operation: str, sys_id: str, columns: tuple[Co
         ("allowed", table.name, operation, tuple(column.name for column in columns)),
         lambda: checks.allowed(rights, table, operation, columns),
     )
-    ((is_allowed, *each),) = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
+    ((is_allowed, *each),) = store.fetch(statement, request.inputs(sys_id=sys_id))
     if not is_allowed:
         raise no_creation(request, table) if operation == CREATE else denied([])
     if not all(each):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -16,7 +17,6 @@ from django.db import (
     connections,
     transaction,
 )
-from psycopg.adapt import Loader
 
 from system.errors import ServiceError, Unavailable
 
@@ -27,16 +27,10 @@ from .statements import Statement
 
 Answer = TypeVar("Answer")
 Row = tuple[Any, ...]
+Bytes = tuple[bytes | None, ...]
 
 REPLICA = "replica"
 TRIES = 3
-
-
-class AsBytes(Loader):
-    """The database's JSON goes into the answer as it came: neither parsed nor decoded, and kept in memory once."""
-
-    def load(self, data: Any) -> bytes:
-        return bytes(data)
 
 
 class Stale(Exception):
@@ -56,19 +50,38 @@ def cursor(
 
 
 def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
-    values = statement.values(inputs)
+    with _run(statement, inputs, alias) as found:
+        return found.fetchall()
+
+
+def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Bytes]:
+    """Values as the database wrote them: its JSON goes into the answer neither parsed nor decoded, in memory once."""
+    with _run(statement, inputs, alias) as found:
+        result = found.pgresult
+        assert result is not None  # a SELECT has one
+        columns = range(result.nfields)
+        return [tuple([result.get_value(row, column) for column in columns]) for row in range(result.ntuples)]
+
+
+@contextmanager
+def _run(statement: Statement, inputs: Inputs, alias: str) -> Iterator[psycopg.Cursor[Row]]:
     # Raw: the driver reads longer statements anew for placeholders each time; ours have PostgreSQL's own.
     with cursor(alias, psycopg.RawCursor) as found:
-        found.adapters.register_loader("json", AsBytes)
-        # Prepared under one version of the catalogue, a statement is never run under another: a column that was
-        # dropped and made anew may have another type.
-        found.execute(f"{statement.sql} /* {inputs.version} */", values)
-        return found.fetchall()
+        found.execute(_encoded(statement.sql, inputs.version), statement.values(inputs))
+        yield found
+
+
+@lru_cache(maxsize=1_000)
+def _encoded(sql: str, version: int) -> bytes:
+    """Prepared under one version of the catalogue, a statement is never run under another: a column that was dropped
+    and made anew may have another type."""
+    return f"{sql} /* {version} */".encode()
 
 
 def current(rows: list[Row], catalogue: Catalogue) -> list[Row]:
     """The rows of a statement whose first column is the catalogue's version, without it."""
-    if rows[0][0] != catalogue.version:
+    told = rows[0][0]
+    if told is None or int(told) != catalogue.version:
         raise Stale
     return [row[1:] for row in rows]
 

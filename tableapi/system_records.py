@@ -17,7 +17,7 @@ from django.db.models import Field, ProtectedError, RestrictedError, UniqueConst
 from psycopg import errors
 
 from accounts.last_admin import keeping_an_admin
-from system.errors import Conflict, Invalid
+from system.errors import Conflict, Invalid, together
 from system.record import Record
 
 from .access import record_not_found
@@ -34,6 +34,12 @@ KEPT = object()
 @cache
 def model_of(name: str) -> type[Record]:
     return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
+
+
+def take_turn(table: Table) -> None:
+    """Before a record is locked: where saving one changes others of its table, one after the other does."""
+    if table.is_system:
+        model_of(table.name).take_turn()
 
 
 def insert(table: Table, given: Mapping[Column, Any]) -> str:
@@ -142,19 +148,20 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
 
 
 def _refusal(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
-    """The first complaint of a model, with the column it is about if that one was sent."""
-    if hasattr(error, "error_dict"):
-        field, (first, *_) = next(iter(error.error_dict.items()))
-    else:
-        field, first = "", error.error_list[0]
+    """What a model complains of, each with the column it is about if that one was sent."""
+    by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
+    return together([_complaint(field, each[0], record, names) for field, each in by_field.items()])
+
+
+def _complaint(field: str, error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
     name = names.get(field)
-    if first.code in UNIQUE_CODES:
+    if error.code in UNIQUE_CODES:
         return Duplicate(name)
-    message = " ".join(first.messages)
+    message = " ".join(error.messages)
     taken = _taken(record, message)
     if taken is not None:
         return Duplicate(names.get(taken[0]) if len(taken) == 1 else None)
-    if first.code in ("null", "blank", "required"):
+    if error.code in ("null", "blank", "required"):
         return Invalid("A value is needed.", code="mandatory", field=name or field or None)
     return Invalid(message, field=name)
 

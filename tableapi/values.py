@@ -19,7 +19,6 @@ from system.body import InvalidJson, parse_json, refuse_unstorable
 from system.encoded_query import QueryError, read_instant
 from system.errors import Invalid
 from tableapi import wysiwyg
-from tableapi.answers import NO, YES
 from tableapi.catalogue import WRITE_ONLY_TYPES, Column
 
 BIGGEST = 2**63 - 1
@@ -218,36 +217,15 @@ def default(column: Column) -> Any:
     if not column.default or column.type in WRITE_ONLY_TYPES:
         return None
     try:
-        given = parse_json(column.default.encode()) if column.type == "json" else column.default
-        return read(column, given)
+        return default_of(column)
     except (Invalid, InvalidJson):
-        # The designer checks it; one that a later change, of the choices say, made wrong is not this caller's mistake.
+        # The designer checks it; one that a later change made wrong is not this caller's mistake.
         return None
 
 
-def from_display(column: Column, given: Any) -> Any:
-    """What `read` takes, for a value as people read it. References are looked up elsewhere."""
-    if given is None or given == "":
-        return given
-    if column.type == "choice":
-        found = _named(given, [(label, value) for value, label in column.choices])
-        if found is None:
-            raise Invalid("This is not one of the column's choices.", field=column.name)
-        return found
-    if column.type == "boolean":
-        found = _named(given, [(YES, True), (NO, False)])
-        return given if found is None else found
-    return given
-
-
-def _named(given: Any, values: list[tuple[str, Any]]) -> Any:
-    """The one value of this label: as spelled, else otherwise spelled."""
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        return None
-    text = str(given)
-    exact = [value for label, value in values if label == text]
-    found = exact or [value for label, value in values if label.casefold() == text.casefold()]
-    return found[0] if len(found) == 1 else None
+def default_of(column: Column) -> Any:
+    """The same, where it must be one: read as if a caller had sent it."""
+    return read(column, parse_json(column.default.encode()) if column.type == "json" else column.default)
 
 
 def check_mandatory(column: Column, value: Any) -> None:

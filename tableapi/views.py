@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest as DjangoRequest
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from rest_framework.request import Request as HttpRequest
 from rest_framework.viewsets import ViewSet
 
@@ -31,6 +32,13 @@ class TableViewSet(ViewSet):
     """Records of any table, behind its access rules."""
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
+
+    def dispatch(self, request: DjangoRequest, *positional: Any, **named: Any) -> HttpResponseBase:
+        answer = super().dispatch(request, *positional, **named)
+        # The view and its request refer to one another: an answer of megabytes would stay with them until Python
+        # collects what is in circles.
+        del self.response
+        return answer
 
     def list(self, request: HttpRequest, table: str) -> HttpResponse:
         asked = params.parse_list(request.query_params)

@@ -11,9 +11,10 @@ from typing import Any
 from django.db import transaction
 
 from system import deletion_log
-from system.errors import AccessDenied, BadRequest, Invalid
+from system.errors import AccessDenied, BadRequest, Invalid, together
 
 from . import deferred, designed, plan, reading, references, sent, standing, statements, store, system_records, values
+from .access import Sight
 from .catalogue import CREATE, DELETE, DISPLAY_NAME, NUMBER, OWN_TABLE, WRITE, Column, Table
 from .change import Body, Change, Written
 from .expressions import NEVER
@@ -24,15 +25,24 @@ from .standing import Standing, Stored, check_allowed, is_made_here
 def create(change: Change) -> Written:
     """ "POST needs `create` on the record as it will be and on each column sent." """
     request, table = change.request, change.table
-    # No later statement is sure to tell, and one that does comes after a write that may itself raise the version.
-    store.current(store.fetch(reading.VERSION, request.inputs), request.sight.catalogue)
     if request.sight.rights.records(CREATE, table) == NEVER:
         raise standing.no_creation(request, table)
     look = _prepare_answer(change)
     named, sys_id = sent.columns_of_new(change)
-    given = {column: sent.value(change, column, value) for column, value in named.items()}
-    sent.check_references(change, given)
-    _complete(table, given)
+    given: dict[Column, Any] = {}
+    wrong: list[Invalid] = []
+    for column, value in named.items():
+        with _noted(wrong):
+            given[column] = sent.value(change, column, value)
+    has_told_version = False
+    with _noted(wrong):
+        has_told_version = sent.check_references(change, given)
+    if not has_told_version:
+        # Before anything is written: a write may itself raise the version, and takes a number that would be lost.
+        store.current(store.fetch(reading.VERSION, request.inputs()), request.sight.catalogue)
+    _complete(change, given, named, wrong)
+    if wrong:
+        raise together(wrong)
 
     def make() -> Written:
         new_id = _insert(change, given, sys_id)
@@ -42,13 +52,41 @@ def create(change: Change) -> Written:
     return _later(change, given, make) if table.deferred_create else make()
 
 
-def _complete(table: Table, given: dict[Column, Any]) -> None:
+@contextmanager
+def _noted(wrong: list[Invalid]) -> Iterator[None]:
+    """Goes on after what is wrong with one column, so that all of it is told at once."""
+    try:
+        yield
+    except Invalid as error:
+        if error.as_items() not in [each.as_items() for each in wrong]:
+            wrong.append(error)
+
+
+def _complete(change: Change, given: dict[Column, Any], named: Mapping[Column, Any], wrong: list[Invalid]) -> None:
     """Defaults for what was not sent, and a word about what is still missing."""
-    for column in table.columns.values():
-        if not column.is_sys and column not in given and (value := values.default(column)) is not None:
+    sight, table = change.request.sight, change.table
+    concerned = sight.kept(
+        ("completed", table.name),
+        lambda: [each for each in table.columns.values() if not each.is_sys and (each.default or each.mandatory)],
+    )
+    for column in concerned:
+        if column in named and column not in given:
+            continue  # what was sent for it is wrong, and told already
+        if column not in given and (value := values.default(column)) is not None:
             given[column] = value
-        if not column.is_sys and not is_made_here(table, column) and not table.is_system:
-            values.check_mandatory(column, given.get(column))
+        if not is_made_here(table, column) and not table.is_system:
+            with _noted(wrong):
+                _need(sight, table, column, given.get(column))
+
+
+def _need(sight: Sight, table: Table, column: Column, value: Any) -> None:
+    """That something is missing is told; which column, only to somebody for whom it is there."""
+    try:
+        values.check_mandatory(column, value)
+    except Invalid as error:
+        if not sight.rights.is_known(table, column):
+            error.field = None
+        raise
 
 
 def _later(change: Change, given: dict[Column, Any], make: Callable[[], Written]) -> Written:
@@ -86,36 +124,50 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
     stand = standing.ask(change, sys_id, WRITE, tuple(table.columns.values()) if replaces else tuple(named))
     if not stand.is_allowed:
         raise AccessDenied("You have no access to change this record.")
-    given = _changes(change, named, stand, replaces=replaces)
+    wrong: list[Invalid] = []
+    given = _changes(change, named, stand, wrong, replaces=replaces)
     denied = [column.name for column in given if not stand.columns[column].is_allowed]
     if denied:
         raise standing.denied(denied)
     if replaces:
         given |= _left_out(table, named, stand)
-    sent.check_references(change, given)
-    _check_mandatory(table, given, stand, replaces=replaces)
+    with _noted(wrong):
+        sent.check_references(change, given)
+    _check_mandatory(table, given, stand, wrong, replaces=replaces)
+    if wrong:
+        raise together(wrong)
     if given:
         _update(change, sys_id, given)
         check_allowed(change, WRITE, sys_id, tuple(given))
     return Written(sys_id, look(sys_id))
 
 
-def _changes(change: Change, named: Mapping[Column, Any], stand: Standing, *, replaces: bool) -> dict[Column, Any]:
+def _changes(
+    change: Change, named: Mapping[Column, Any], stand: Standing, wrong: list[Invalid], *, replaces: bool
+) -> dict[Column, Any]:
     found = {}
     for column, value in named.items():
-        new = _changed(change, column, value, stand.columns[column], replaces=replaces)
+        new = UNCHANGED
+        with _noted(wrong):
+            new = _changed(change, column, value, stand.columns[column], replaces=replaces)
         if new is not UNCHANGED:
             found[column] = new
     return found
 
 
-def _check_mandatory(table: Table, given: Mapping[Column, Any], stand: Standing, *, replaces: bool) -> None:
-    for column, value in given.items():
-        values.check_mandatory(column, value)
+def _check_mandatory(
+    table: Table, given: Mapping[Column, Any], stand: Standing, wrong: list[Invalid], *, replaces: bool
+) -> None:
+    told = {error.field for error in wrong}
+    found = dict(given)
     for column, stored in stand.columns.items() if replaces else ():
         # "A missing mandatory column is a 422", also where it was missing before.
         if column not in given and (_is_theirs(table, column, stored) or not column.is_readable):
-            values.check_mandatory(column, stored.value)
+            found[column] = stored.value
+    for column, value in found.items():
+        if column.name not in told:
+            with _noted(wrong):
+                values.check_mandatory(column, value)
 
 
 def _update(change: Change, sys_id: str, given: Mapping[Column, Any]) -> None:
@@ -162,8 +214,11 @@ def _prepare_answer(change: Change) -> Callable[[str], RecordAnswer | None]:
     read, statement = request.sight.kept(("record", table.name, shown, look), make)
 
     def answer(sys_id: str) -> RecordAnswer | None:
-        ((_, version, body),) = store.fetch(statement, replace(request.inputs, given={"sys_id": sys_id}))
-        return RecordAnswer(body, version, read.ignored) if body is not None else None
+        rows = store.fetch_bytes(statement, request.inputs(sys_id=sys_id))
+        if not table.is_system:
+            store.current(rows, request.sight.catalogue)
+        ((_, version, body),) = rows
+        return RecordAnswer(body, int(version), read.ignored) if body is not None and version is not None else None
 
     return answer
 

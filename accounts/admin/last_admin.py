@@ -5,15 +5,20 @@ from typing import Any
 from django.db import models
 from django.http import HttpRequest
 
-from accounts.last_admin import keeping_an_admin
+from accounts.last_admin import is_there, keeping_an_admin
 from system.admin_site import TrackedAdmin
 
 
 class KeepingAnAdmin(TrackedAdmin):
     """Base of the pages that could take the last administrator away: those of users and of roles."""
 
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        with keeping_an_admin():
+    def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
+        # The record is saved first, what belongs to it in a second step: asked before both, checked after both.
+        request.had_admin = is_there()
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: Any, form: Any, formsets: Any, change: bool) -> None:
+        with keeping_an_admin(was_there=request.had_admin):
             super().save_related(request, form, formsets, change)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:

@@ -1,5 +1,6 @@
 """Admin pages of roles."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
@@ -10,6 +11,16 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from accounts.admin.last_admin import KeepingAnAdmin
 from accounts.models import Role
 from accounts.roles import SHIPPED
+
+# What names a role without being linked to it; each area says what of its own does.
+FindUses = Callable[[Role], Iterable[str]]
+USES: list[FindUses] = []
+
+
+def used_by(find: FindUses) -> FindUses:
+    """Add what the page that deletes a role names."""
+    USES.append(find)
+    return find
 
 
 class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -53,5 +64,6 @@ class RoleAdmin(KeepingAnAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)
         kept = [f"{role.name} (shipped with the product)" for role in objs if role.name in SHIPPED]
+        uses = [sentence for role in objs for find in USES for sentence in find(role)]
         # Said as what it is, not as a right that the administrator lacks.
-        return deleted, count, set() if kept else needed, [*protected, *kept]
+        return [*deleted, *uses], count, set() if kept else needed, [*protected, *kept]

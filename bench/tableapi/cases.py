@@ -60,6 +60,15 @@ def reads(tasks: Sequence[str]) -> list[Case]:
     ]
 
 
+def absent(hidden: Sequence[str]) -> list[Case]:
+    """What the caller may not read, and what is not there: neither may take longer than the other."""
+    missing = [f"{TABLE}/{each[:-1]}z" for each in hidden]
+    return [
+        Case("H1", OURS, "a record that is hidden", [f"{TABLE}/{each}" for each in hidden], status=404),
+        Case("H2", OURS, "a record that is not there", missing, status=404),
+    ]
+
+
 def writes(tasks: Sequence[str]) -> list[Case]:
     """W1 and W2, ours."""
     return [

@@ -91,6 +91,12 @@ class Judged:
         text = f"R2: {max(sizes):,} rows, times {min(sizes):,} rows"
         return Aim(text, most.cpu_ms / least.cpu_ms, FLAT, False)
 
+    def alike(self) -> Aim | None:
+        hidden, missing = self.at("H1"), self.at("H2")
+        if hidden is None or missing is None:
+            return None
+        return Aim("ms between a hidden and a missing record", abs(hidden.cpu_ms - missing.cpu_ms), 1, False)
+
     def cursor(self) -> Aim | None:
         first, deep = self.at("P0"), self.at("Pc")
         if first is None or deep is None:
@@ -110,6 +116,7 @@ def aims(found: Found, rows: int, memory_mb: float) -> list[Aim]:
         ),
         judged.flat(),
         judged.cursor(),
+        judged.alike(),
         Aim("MB of a web process after R4", memory_mb, MOST_MEMORY_MB, False),
     ]
     return [aim for aim in listed if aim is not None]

@@ -19,7 +19,7 @@ from config.env import ROOT, Environment
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded import DATABASE, Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
-from config.runtime.up import web_command
+from config.runtime.up import WEB_MEMORY, web_command
 
 WITHIN_S = 60.0
 # Lines of the log that tell of no fault.
@@ -109,6 +109,7 @@ class Stack:
         metrics = self.folder.run / f"metrics-{name}"
         metrics.mkdir(mode=0o700)
         own: Mapping[str, Any] = {
+            **WEB_MEMORY,
             "SVC_PROCESS": "web",
             "SVC_PORT": str(port),
             "SVC_BASE_URL": f"http://127.0.0.1:{port}",

@@ -27,6 +27,7 @@ class Size:
     web: Web
     key: str
     tasks: list[str]
+    hidden: list[str]
 
     @property
     def has_deep_pages(self) -> bool:
@@ -54,7 +55,7 @@ class Turns:
         """Everything with the most rows, the reads also with fewer, and the reads as SQL alone."""
         most = self.sizes[-1]
         refuse_unequal(most, drf)
-        own = [cases.least(), *cases.reads(most.tasks), *cases.writes(most.tasks)]
+        own = [cases.least(), *cases.reads(most.tasks), *cases.absent(most.hidden), *cases.writes(most.tasks)]
         if most.has_deep_pages:
             own += cases.pages(cursor_path(most))
         for count in clients:

@@ -26,6 +26,8 @@ DRAIN_S = 30.0
 # In a rolling restart the next process goes when the new one has surely loaded, on a slow machine too.
 REPLACED_EVERY_S = 10
 WEB_THREADS = 4
+# Each thread would keep what its largest answer took; two pools of memory for all of them, and it is used again.
+WEB_MEMORY = {"MALLOC_ARENA_MAX": "2"}
 HEADERS_BYTES = 64 * 1024
 WEB_READY_WITHIN_S = 180.0
 
@@ -145,7 +147,7 @@ def part_child(part: str, environment: Environment, folder: DataFolder) -> Child
         # Celery's advice on root is for a worker that unpickles; ours takes JSON only.
         environ["PYTHONWARNINGS"] = "ignore:You're running the worker with superuser"
     if part == "web":
-        environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder.metrics)
+        environ |= {"PROMETHEUS_MULTIPROC_DIR": str(folder.metrics), **WEB_MEMORY}
     return Child(part, commands[part], environ)
 
 

@@ -129,8 +129,9 @@ class _Parser:
         start = self.at
         self.at += len(keyword)
         is_descending = self.take("DESC")
+        place = self.at
         path, self.at = read_path(self.text, self.at, self.dialect)
-        self.order.append(OrderBy(path, is_descending, start))
+        self.order.append(OrderBy(path, is_descending, place))
         if len(self.order) > self.dialect.sort_keys:
             raise QueryError(f"more than {self.dialect.sort_keys} sort keys", start, "ORDERBY")
 

@@ -27,7 +27,7 @@ class Period:
     last: Operand | None = None
 
     def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
-        """First and last instant, both included; a bare date as the end means to the end of that day.
+        """First and last instant, both included; an end is there to the last of what it names: its day, or its second.
 
         >>> noon = Moment(datetime(2024, 5, 19, 12, tzinfo=UTC), "17")
         >>> [edge.isoformat() for edge in Period("2024-02-29").bounds(noon)]
@@ -38,7 +38,8 @@ class Period:
             return start_of(first, Unit.DAY), end_of(first, Unit.DAY)
         last = read_instant(resolve(self.last, moment))
         is_bare = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
-        return first, end_of(last, Unit.DAY) if is_bare else last
+        # Times are shown to the second: one that is shown as the end lies in the period, whatever its fraction.
+        return first.replace(microsecond=0), end_of(last, Unit.DAY) if is_bare else last.replace(microsecond=999_999)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,28 @@
 """Admin pages of columns and their choices."""
 
+import json
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.admin import TabularInline
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from tableapi import designer
+from tableapi import defaults, designer
 from tableapi.admin.design import OfTable
-from tableapi.models import Choice, Column, Table
+from tableapi.models import Choice, Column, Table, checks
+
+TYPES = frozenset(Column.Type.values)
+# What only columns of some types have; the form shows it for these.
+FITTING = {
+    "reference_table": checks.WITH_TARGET,
+    "is_unique": TYPES - checks.NOT_UNIQUE,
+    "is_indexed": TYPES - checks.NOT_INDEXED,
+    "is_display": TYPES - checks.NOT_SHOWN,
+    "default_value": TYPES - defaults.NONE,
+    "max_length": checks.WITH_LENGTH,
+    "choices": frozenset({"choice"}),
+}
 
 
 class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
@@ -33,7 +46,7 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
 
 @admin.register(Column)
 class ColumnAdmin(OfTable):
-    list_display = ("name", "table", "label", "type", "reference_table", "mandatory", "is_unique", "is_indexed")
+    list_display = ("name", "table", "label", "kind", "marks")
     list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")
@@ -56,8 +69,40 @@ class ColumnAdmin(OfTable):
         "converted_from_text",
     )
 
+    class Media:
+        js = ("servicebase/column.js",)
+
+    @admin.display(description="Type", ordering="type")
+    def kind(self, column: Column) -> str:
+        of = f" ({column.reference_table})" if column.reference_table else ""
+        return f"{column.get_type_display()}{of}"
+
+    @admin.display(description="Marks")
+    def marks(self, column: Column) -> str:
+        """In words: a column of red crosses for each says little on a desk and fills a phone."""
+        names = ("is_display", "mandatory", "read_only", "is_unique", "is_indexed")
+        fields = [Column._meta.get_field(name) for name in names if getattr(column, name)]
+        return ", ".join(str(field.verbose_name) for field in fields)  # type: ignore[union-attr]
+
     def is_ours(self, obj: Column) -> bool:
         return obj.table.is_system
+
+    def save_model(self, request: HttpRequest, obj: Column, form: Any, change: bool) -> None:
+        former = obj.table.columns.filter(is_display=True).exclude(pk=obj.pk).first() if obj.is_display else None
+        super().save_model(request, obj, form, change)
+        if former is not None:
+            messages.warning(
+                request, f"Records of {obj.table} are called by {obj.name} now, no longer by {former.name}."
+            )
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        column: Column = form.instance
+        values = column.choices.values_list("value", flat=True)
+        if column.type == Column.Type.CHOICE and column.default_value and column.default_value not in values:
+            messages.warning(
+                request, f"{column.default_value} is none of the choices: new records come without a value."
+            )
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, *rest = super().get_deleted_objects(objs, request)
@@ -77,7 +122,11 @@ class ColumnAdmin(OfTable):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        options["widgets"] = {"default_value": UnfoldAdminTextareaWidget(attrs={"rows": 2})}
+        fitting = json.dumps({name: sorted(types) for name, types in FITTING.items()})
+        options["widgets"] = {
+            "default_value": UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+            "type": UnfoldAdminSelectWidget(attrs={"data-fitting": fitting}),
+        }
         options["help_texts"] = {
             "name": "Small letters, digits and _. It cannot be changed later.",
             "type": "Later a string may become a text and back, and both a formatted text; nothing else.",

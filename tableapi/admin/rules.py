@@ -1,17 +1,20 @@
 """Admin pages of access rules."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, Func, IntegerField, OuterRef, QuerySet
+from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.roles import RoleChoices
+from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
 from system.admin_site import TrackedAdmin
+from tableapi import doubts, load
 from tableapi.models import Rule
 
 CONDITION = (
@@ -43,10 +46,18 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
 
+@used_by
+def rules_of(role: Role) -> Iterator[str]:
+    for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
+        # The rule itself stays: it fails closed, and its other roles go on.
+        whom = "its other roles only" if len(rule.roles) > 1 else "nobody"
+        yield f"Not deleted: the access rule “{rule}”, which will hold for {whom}"
+
+
 @admin.register(Rule)
 class RuleAdmin(TrackedAdmin):
     form = RuleForm
-    list_display = ("place", "operation", "held_by", "condition", "admin_overrides", "active")
+    list_display = ("what", "held_by", "condition", "admin_overrides", "active")
     list_filter: ClassVar[list[Any]] = ["operation", "active"]
     list_select_related = ("table",)
     search_fields = ("table__name", "column_name", "description")
@@ -60,10 +71,15 @@ class RuleAdmin(TrackedAdmin):
         found: QuerySet[Rule] = super().get_queryset(request).annotate(role_names=ArraySubquery(named))
         return found
 
-    @admin.display(description="What", ordering="table__name")
-    def place(self, rule: Rule) -> str:
-        table = rule.table.name if rule.table else "any table"
-        return f"{table}.{rule.column_name}" if rule.column_name else table
+    def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if obj.table is not None and obj.condition:
+            for sentence in doubts.of_condition(load.read(), obj.table.name, obj.condition):
+                messages.warning(request, sentence)
+
+    @admin.display(description="What", ordering=Concat("table__name", "column_name", "operation"))
+    def what(self, rule: Rule) -> str:
+        return rule.place
 
     @admin.display(description="Roles")
     def held_by(self, rule: Any) -> str:

@@ -3,14 +3,33 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest
 from unfold.admin import TabularInline
 
 from system.admin_site import TrackedAdmin
-from tableapi.models import View, ViewColumn
+from tableapi.models import View, ViewColumn, checks
+
+
+class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
+    def clean(self) -> None:
+        """Of a new view, which its columns cannot ask yet: a wrong path is said beside it."""
+        super().clean()
+        if not self.instance.is_new or self.instance.table_id is None:
+            return
+        for form in self.forms:
+            path = form.cleaned_data.get("path") if form.is_valid() and form not in self.deleted_forms else None
+            try:
+                if path:
+                    checks.check_path(self.instance.table, path)
+            except ValidationError as error:
+                form.add_error(None, error)
 
 
 class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no types
     model = ViewColumn
+    formset = Paths
     fields = ("path", "position")
     extra = 0
     verbose_name = "column"
@@ -25,3 +44,7 @@ class ViewAdmin(TrackedAdmin):
     search_fields = ("name", "table__name")
     fields = ("table", "name")
     inlines = (ViewColumns,)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_readonly_fields(request, obj)
+        return (*found, *obj.fixed) if obj is not None else found

@@ -1,21 +1,22 @@
-"""In charge of what a table, a column, a choice and a rule may be; asked by whichever way one is saved or deleted."""
+"""In charge of what a table and all that belongs to it may be; asked by whichever way one is saved or deleted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
 from accounts.models import Role
 from system.encoded_query import QueryError
-from tableapi import defaults, designer
+from tableapi import catalogue, defaults, designer
 from tableapi.catalogue import NUMBER, OWN_TABLE, SYS_COLUMNS
 from tableapi.physical import WITHOUT_MAIN_INDEX
 
 if TYPE_CHECKING:
     from tableapi.models.rules import Rule
     from tableapi.models.tables import Choice, Column, Table
+    from tableapi.models.views import ViewColumn
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into the list of them.
 LONGEST_INDEXED = 600
@@ -144,9 +145,19 @@ def _check_length(column: Column) -> None:
 def _check_default(column: Column) -> None:
     if not column.default_value:
         return
-    choices = None if column.is_new else set(column.choices.values_list("value", flat=True))
-    problem = defaults.problem(column.type, column.default_value, column.max_length, choices or None)
-    if problem:
+    choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
+    if column.type == column.Type.CHOICE and not choices:
+        return  # they come after their column
+    as_read = catalogue.Column(
+        name=column.name,
+        type=column.type,
+        owner="",
+        physical="",
+        default=column.default_value,
+        max_length=column.max_length,
+        choices=choices,
+    )
+    if problem := defaults.problem(as_read):
         raise ValidationError({"default_value": problem})
 
 
@@ -170,28 +181,52 @@ def check_choice(choice: Choice) -> None:
         raise ValidationError(SYSTEM_TABLE)
     if column.type != column.Type.CHOICE:
         raise ValidationError("Only a column of type choice has choices.")
+    before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
+    if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
+        _check_is_no_default(before)
 
 
-def check_choice_can_go(choice: Choice) -> None:
-    if choice.column.table.is_system and not designer.is_product():
+def check_choice_can_go(choice: Choice, *, with_column: bool) -> None:
+    if designer.is_product():
+        return
+    if choice.column.table.is_system:
         raise ValidationError(SYSTEM_TABLE)
+    if not with_column:
+        _check_is_no_default(choice)
+
+
+def _check_is_no_default(choice: Choice) -> None:
+    """Chosen: refused, not warned of. New records would silently come without a value from then on."""
+    if choice.column.default_value == choice.value:
+        raise ValidationError(f"{choice.value} is the default of {choice.column}; give the column another one first.")
 
 
 def check_rule(rule: Rule) -> None:
-    _check_rule_roles(rule)
     table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
-    _check_rule_column(rule, table)
-    if rule.condition:
-        from tableapi import load, rules  # noqa: PLC0415  (they import the models)
-
+    wrong: dict[str, Any] = {}
+    for check in (_check_rule_roles, _check_rule_column, _check_rule_condition):
         try:
-            # Read anew: the table may have been made in this transaction, which no other process knows of yet.
-            rules.check_condition(load.read(), table.name if table else None, rule.condition)
-        except QueryError as error:
-            raise ValidationError({"condition": str(error)}) from None
+            check(rule, table)
+        except ValidationError as error:
+            wrong = error.update_error_dict(wrong)
+    if wrong:
+        raise ValidationError(wrong)
 
 
-def _check_rule_roles(rule: Rule) -> None:
+def _check_rule_condition(rule: Rule, table: Table | None) -> None:
+    if not rule.condition:
+        return
+    from tableapi import load, rules  # noqa: PLC0415  (they import the models)
+
+    try:
+        # Read anew: the table may have been made in this transaction, which no other process knows of yet.
+        rules.check_condition(load.read(), table.name if table else None, rule.condition)
+    except QueryError as error:
+        said = str(error)
+        raise ValidationError({"condition": f"{said[0].upper()}{said[1:]}."}) from None
+
+
+def _check_rule_roles(rule: Rule, _: Table | None) -> None:
     known = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
     stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
     if set(rule.roles) - known - set(stored or ()):
@@ -209,3 +244,21 @@ def _check_rule_column(rule: Rule, table: Table | None) -> None:
     columns = apps.get_model("tableapi", "Column").objects
     if not columns.filter(table__in=table.lineage, name=name).exists():
         raise ValidationError({"column_name": f"{table.name} has no column of this name."})
+
+
+def check_view_column(column: ViewColumn) -> None:
+    """A path that dies later, with its column, is left out of answers; one that never led anywhere is a mistake."""
+    before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
+    if before is not None and (before.path, before.view_id) == (column.path, column.view_id):
+        return
+    view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
+    if view is not None:  # else said by the checks of the fields
+        check_path(view.table, column.path)
+
+
+def check_path(table: Table, path: str) -> None:
+    from tableapi import load, resolve  # noqa: PLC0415  (they import the models)
+
+    known = load.read()  # anew, as for a rule
+    if resolve.leaf(resolve.RuleEyes(known), known.tables[table.name], tuple(path.split("."))) is None:
+        raise ValidationError({"path": f"{path} leads nowhere from {table.name}."})

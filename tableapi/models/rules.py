@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from accounts.models import Role
 from system.history import tracked
 from tableapi.models import checks
 from tableapi.models.state import Catalogued
@@ -58,6 +59,14 @@ class Rule(Catalogued):
         super().clean()
         checks.check_rule(self)
 
+    @property
+    def place(self) -> str:
+        """What the rule is about, such as `read task.state`."""
+        table = self.table.name if self.table else "any table"
+        return f"{self.operation} {table}{'.' if self.column_name else ''}{self.column_name}"
+
     def __str__(self) -> str:
-        place = self.table.name if self.table else "any table"
-        return f"{self.operation} {place}{'.' if self.column_name else ''}{self.column_name}"
+        names = Role.objects.filter(sys_id__in=self.roles).order_by("name").values_list("name", flat=True)
+        # Several rules about one thing are usual; only together with these two are they told apart.
+        who = f" for {', '.join(names) or 'roles that are gone'}" if self.roles else ""
+        return f"{self.place}{who}{f' where {self.condition}' if self.condition else ''}"

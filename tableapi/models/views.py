@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from system.history import tracked
+from tableapi.models import checks
 from tableapi.models.state import Catalogued
 from tableapi.models.tables import Table
 
@@ -19,6 +20,7 @@ class View(Catalogued):
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="views")
     name = models.CharField(max_length=100)
     history = tracked()
+    fixed = ("table",)
 
     class Meta(Catalogued.Meta):
         db_table = "sys_ui_view"
@@ -52,6 +54,10 @@ class ViewColumn(Catalogued):
                 fields=["view", "path"], name="view_column_once", violation_error_message="This path stands twice."
             )
         ]
+
+    def clean(self) -> None:
+        super().clean()
+        checks.check_view_column(self)
 
     def __str__(self) -> str:
         return self.path

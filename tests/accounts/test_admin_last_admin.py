@@ -141,3 +141,16 @@ def test_an_api_answers_conflict(alice: User):
     assert (refused.value.status, refused.value.code) == (409, "last_admin")
     assert "at least one active user must hold the role admin" in refused.value.message
     assert is_admin(alice)
+
+
+def test_where_nobody_administers_anything_may_change(bob: User):
+    """As after a restore or by SQL: no change takes away what is not there, least of all one that gives it back."""
+    with keeping_an_admin():
+        bob.first_name = "Robert"
+        bob.save()
+    with keeping_an_admin():
+        UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"))
+    assert is_admin(bob) and bob.refreshed().first_name == "Robert"
+
+    with pytest.raises(NoAdminLeft), keeping_an_admin():
+        bob.delete()

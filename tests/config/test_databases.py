@@ -4,6 +4,8 @@ import pytest
 
 from config import databases
 
+URL = "postgresql://me@db.example.com/records"
+
 
 def options(url: str, process: str = "web") -> dict[str, str]:
     found: dict[str, str] = databases.database(url, process)["OPTIONS"]
@@ -12,20 +14,29 @@ def options(url: str, process: str = "web") -> dict[str, str]:
 
 @pytest.mark.parametrize("process", ["web", "worker", "beat"])
 def test_each_part_has_its_timeouts_and_its_name(process: str):
-    found = options("postgresql://me@db.example.com/records", process)
+    found = options(URL, process)
 
     assert f"statement_timeout={databases.STATEMENT_TIMEOUT_MS[process]}" in found["options"]
     assert f"lock_timeout={databases.LOCK_TIMEOUT_MS[process]}" in found["options"]
     assert found["application_name"] == f"servicebase {process}"
-    assert ("pool" in found) is (process == "web")
+
+
+def test_a_web_request_waits_no_longer_than_two_seconds_to_connect():
+    assert [int(options(URL, process)["connect_timeout"]) for process in ("web", "worker")] == [2, 5]
+
+
+def test_only_threads_of_the_web_server_keep_their_connection():
+    kept = {process: databases.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")}
+
+    assert kept == {"web": None, "worker": 0, "command": 0}
 
 
 def test_a_command_of_a_person_is_not_cut_off():
-    assert "statement_timeout" not in options("postgresql://me@db.example.com/records", "command")["options"]
+    assert "statement_timeout" not in options(URL, "command")["options"]
 
 
 def test_a_vanished_host_is_noticed_on_both_ends_within_a_minute():
-    found = options("postgresql://me@db.example.com/records", "beat")
+    found = options(URL, "beat")
 
     asked = {name: int(found[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
     assert asked["idle"] + asked["interval"] * asked["count"] <= 60

@@ -101,7 +101,7 @@ def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
 OUTAGES = [
     pytest.param(signal.SIGINT, 0, id="stopped"),
     pytest.param(signal.SIGQUIT, 0, id="crashed"),
-    # So long that the pool's own tries to connect would be far apart.
+    # So long that tries to connect with a growing distance would be far apart.
     pytest.param(signal.SIGINT, 20, id="long", marks=pytest.mark.nightly),
 ]
 

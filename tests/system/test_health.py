@@ -102,7 +102,7 @@ def test_metrics_are_for_the_role_monitoring(client: Client, alice: User, bob: U
     answer = client.get("/metrics", headers=bearer)
 
     assert answer.status_code == 200
-    assert "django_http_requests_total_by_method_total" in answer.content.decode()
+    assert "django_http_responses_total_by_status_view_method_total" in answer.content.decode()
 
 
 def test_the_vector_extension_is_installed(db):

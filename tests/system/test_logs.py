@@ -4,6 +4,8 @@ import io
 import json
 import logging
 import logging.config
+from collections.abc import Callable
+from contextlib import redirect_stderr
 
 import pytest
 import structlog
@@ -13,9 +15,19 @@ from hypothesis import strategies as some
 
 from system import logs
 
+Written = Callable[..., str]
 
-def written(*, as_json: bool, event: str, **values) -> str:
-    """What one line looks like in the log."""
+
+def of_ours(*, as_json: bool, event: str, **values) -> str:
+    """What one line of ours looks like in the log."""
+    with redirect_stderr(io.StringIO()) as stream:
+        processors = [*logs.NAMED_AND_DATED, *logs.finish(as_json=as_json)]
+        structlog.wrap_logger(logs.Line("tests.logs"), processors=processors).info(event, **values)
+    return stream.getvalue()
+
+
+def of_libraries(*, as_json: bool, event: str, **values) -> str:
+    """What a line looks like that came through Python's logging."""
     config = logs.logging_config(as_json=as_json)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -24,13 +36,14 @@ def written(*, as_json: bool, event: str, **values) -> str:
     logger = logging.getLogger("tests.logs")
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(logging.INFO)
-    structlog.stdlib.get_logger("tests.logs").info(event, **values)
+    logger.info(event, extra=values)
     return stream.getvalue()
 
 
+@pytest.mark.parametrize("written", [of_ours, of_libraries])
 @pytest.mark.parametrize("as_json", [True, False])
 @given(text=some.text(max_size=60))
-def test_one_event_is_one_line_whatever_it_holds(as_json: bool, text: str):  # X09
+def test_one_event_is_one_line_whatever_it_holds(as_json: bool, text: str, written: Written):  # X09
     line = written(as_json=as_json, event="happened", typed=text)
 
     assert line.count("\n") == 1
@@ -39,12 +52,14 @@ def test_one_event_is_one_line_whatever_it_holds(as_json: bool, text: str):  # X
     assert "\r" not in line
 
 
-def test_production_lines_are_json():
+@pytest.mark.parametrize("written", [of_ours, of_libraries])
+def test_production_lines_are_json(written: Written):
     line = json.loads(written(as_json=True, event="happened", count=3))
 
-    assert (line["event"], line["count"], line["level"]) == ("happened", 3, "info")
+    assert (line["event"], line["count"], line["level"], line["logger"]) == ("happened", 3, "info", "tests.logs")
 
 
+@pytest.mark.parametrize("written", [of_ours, of_libraries])
 @pytest.mark.parametrize(
     "values",
     [
@@ -57,20 +72,20 @@ def test_production_lines_are_json():
         {"note": "key sb_canarycanarycanarycanary was used"},
     ],
 )
-def test_secrets_are_hidden_by_name_and_by_form(values):  # B63
+def test_secrets_are_hidden_by_name_and_by_form(values, written: Written):  # B63
     for as_json in (True, False):
         line = written(as_json=as_json, event="happened", **values)
         assert "canary" not in line
         assert "[hidden]" in line
 
 
-def test_a_request_is_logged_without_its_query_and_with_its_id(client: Client, caplog, db):
-    with caplog.at_level(logging.INFO):
-        answer = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
+def test_a_request_is_logged_without_its_query_and_with_its_id(client: Client, capsys, db):
+    answer = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
 
     assert answer["X-Request-ID"] == "abc-123"
-    assert "abc-123" in caplog.text
-    assert "canary" not in caplog.text
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "abc-123" in line
+    assert "canary" not in line
 
 
 @pytest.mark.parametrize("sent", ["a b", "x" * 65, "a\x1b[31m", "ü", ""])
@@ -81,8 +96,8 @@ def test_a_request_id_of_another_form_is_replaced(client: Client, sent: str, db)
     assert len(given_back) == 36
 
 
-def test_a_path_cannot_forge_a_line(client: Client, caplog, db):
-    with caplog.at_level(logging.INFO):
-        client.get("/nowhere%0a2026 admin signed in%1b[31m")
+def test_a_path_cannot_forge_a_line(client: Client, capsys, db):
+    client.get("/nowhere%0a2026 admin signed in%1b[31m")
 
-    assert all("\x1b" not in record.getMessage() and "\n2026" not in record.getMessage() for record in caplog.records)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\x1b" not in line

@@ -80,7 +80,7 @@ def test_the_page_of_a_table_leads_to_its_columns(as_alice: Client, device: Tabl
     (more,) = re.findall(r'href="(/admin/tableapi/column/add/[^"]+)"', seen)
 
     listed = said(as_alice.get(there))
-    assert "colour" in listed and "1 column" in listed and "login" not in listed
+    assert "colour" in listed and "1 column" in listed and "first_name" not in listed
     assert f'value="{device.pk}" selected' in as_alice.get(more).content.decode()
 
 
@@ -131,6 +131,37 @@ def test_a_column_is_made_with_its_choices(as_alice: Client, device: Table):
     assert "Blue" in as_alice.get(page("column", column)).content.decode()
 
 
+def test_a_second_display_column_takes_the_mark_and_says_so(as_alice: Client, device: Table):
+    make_column(device, "title", is_display=True)
+    answer = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
+
+    shown = said(as_alice.get(answer["Location"]))
+    assert "Records of device are called by serial now, no longer by title." in shown
+    again = as_alice.post(
+        page("column", Column.objects.get(name="serial")), column_form(device, "serial", is_display="on", max_length="")
+    )
+    assert "no longer by" not in said(as_alice.get(again["Location"]))
+
+
+def test_a_default_that_is_no_choice_is_doubted(as_alice: Client, device: Table):
+    choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
+    sent = column_form(device, "colour", type="choice", default_value="x") | choices
+    answer = as_alice.post(page("column"), sent)
+    assert "x is none of the choices: new records come without a value." in said(as_alice.get(answer["Location"]))
+
+
+def test_the_default_choice_is_kept_with_a_sentence(as_alice: Client, device: Table):
+    column = make_column(device, "colour", "choice", default_value="r")
+    red = Choice(column=column, value="r", label="Red")
+    red.save()
+    row = {"sys_id": red.pk, "column": column.pk, "value": "r", "label": "Red", "position": 0, "DELETE": "on"}
+    gone = rows("choices", row, stored=1)
+    sent = column_form(device, "colour", type="choice", default_value="r") | gone
+    answer = as_alice.post(page("column", column), sent, follow=True)
+    assert "Nothing was changed. r is the default of device.colour" in said(answer)
+    assert column.choices.count() == 1
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -138,7 +169,7 @@ def test_a_column_is_made_with_its_choices(as_alice: Client, device: Table):
         ({"name": "xmin"}, "The database itself calls a column so"),
         ({"name": "a;--"}, "A name has small letters"),
         ({"type": "json", "is_unique": "on"}, "cannot be this"),
-        ({"type": "integer", "default_value": "x"}, "no whole number"),
+        ({"type": "integer", "default_value": "1_000"}, "A whole number is expected"),
         (
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
             "type choice has choices",
@@ -199,6 +230,18 @@ def test_a_view_is_made_with_its_paths(as_alice: Client):
     assert "The table has a view of this name" in said(again)
 
 
+def test_a_path_that_leads_nowhere_is_named_beside_it(as_alice: Client):
+    task = Table.objects.get(name="task")
+    wrong = rows("columns", {"path": "number", "position": 1}, {"path": "caller.shoe", "position": 2})
+    answer = as_alice.post(page("view"), {"table": task.pk, "name": "small"} | wrong)
+    assert "caller.shoe leads nowhere from task." in said(answer) and not View.objects.exists()
+
+    view = View(table=task, name="small")
+    view.save()
+    assert "caller.shoe leads nowhere" in said(as_alice.post(page("view", view), {"name": "small"} | wrong))
+    assert not view.columns.exists()
+
+
 class TestRules:
     def send(self, client: Client, **values: Any) -> Any:
         task = Table.objects.get(name="task")
@@ -219,6 +262,9 @@ class TestRules:
         [
             ({"condition": "stateISNT1"}, "position"),
             ({"condition": "nonsense=1"}, "nonsense"),
+            ({"condition": "active=true^ORDERBYnumber"}, "has no order"),
+            ({"condition": "ORDERBYnumber"}, "has no order"),
+            ({"condition": "^EQ"}, "A condition is expected"),
             ({"column_name": "nonsense"}, "no column of this name"),
             ({"roles": ["nobody"]}, "Select a valid choice"),
         ],
@@ -228,6 +274,63 @@ class TestRules:
     ):  # B74
         assert sentence in said(self.send(as_alice, **values))
         assert not Rule.objects.filter(table__name="task").exists()
+
+    def test_everything_that_is_wrong_with_a_rule_is_said_at_once(self, as_alice: Client):
+        answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
+        text = said(answer)
+        assert "task has no column of this name." in text
+        assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
+
+    @pytest.mark.parametrize(
+        ("condition", "sentence"),
+        [
+            ("state=9^ORstate=1", "9 is none of the choices of state."),
+            ("stateIN1,8,7", "8 is none of the choices of state. 7 is none"),
+            ("state!=New", "New is none of the choices of state."),
+            ("caller=bob", "caller: user has no record with the id bob."),
+            ("caller.company!=1", "caller.company: company has no record with the id 1."),
+            ("followers_listHASnobody", "followers_list: user has no record with the id nobody."),
+        ],
+    )
+    def test_a_value_that_is_not_there_is_doubted_and_saved(self, as_alice: Client, condition: str, sentence: str):
+        answer = self.send(as_alice, condition=condition)
+        assert answer.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
+        assert sentence in said(as_alice.get(answer["Location"]))
+
+    @pytest.mark.parametrize(
+        "condition",
+        ["state=1", "stateIN1,2", "state=", "callerDYNAMICme", "caller={user}", "caller=javascript:gs.getUserID()",
+         "stateLIKE9", "short_description=9"],
+    )  # fmt: skip
+    def test_what_is_there_is_not_doubted(self, as_alice: Client, alice: User, condition: str):
+        answer = self.send(as_alice, condition=condition.format(user=alice.pk))
+        text = said(as_alice.get(answer["Location"]))
+        assert "none of the choices" not in text and "has no record with" not in text
+
+    def test_two_rules_about_one_thing_are_told_apart(self, as_alice: Client):
+        itil = Role.objects.get(name="itil")
+        for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
+            self.send(as_alice, **values)
+        names = {str(rule) for rule in Rule.objects.filter(table__name="task")}
+        assert names == {"read task for itil", "read task where active=true", "read task.state"}
+        listed = said(as_alice.get("/admin/tableapi/rule/?q=task"))
+        assert "read task itil" in listed and "read task any signed-in caller active=true" in listed
+
+    def test_deleting_a_role_names_the_rules_that_use_it(self, as_alice: Client):
+        desk, itil = Role.objects.create(name="desk"), Role.objects.get(name="itil")
+        self.send(as_alice, roles=[desk.pk])
+        self.send(as_alice, roles=[desk.pk, itil.pk], column_name="state")
+        self.send(as_alice, roles=[itil.pk], column_name="number")
+
+        chosen = {"action": "delete_selected", "_selected_action": [desk.pk]}
+        for asked in (
+            as_alice.get(f"/admin/accounts/role/{desk.pk}/delete/"),
+            as_alice.post("/admin/accounts/role/", chosen),
+        ):
+            text = said(asked)
+            assert "the access rule “read task for desk”, which will hold for nobody" in text
+            assert "the access rule “read task.state for desk, itil”, which will hold for its other roles only" in text
+            assert "the access rule “read task.number" not in text
 
     def test_a_rule_whose_role_is_gone_says_so(self, as_alice: Client):  # B74
         role = Role.objects.create(name="desk")

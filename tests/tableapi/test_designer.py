@@ -337,6 +337,15 @@ class TestColumns:
             ("json", {"default_value": "[" * 100_000}),
             ("password", {"default_value": "x"}),
             ("string", {"max_length": 3, "default_value": "four"}),
+            # One grammar for what callers send and for defaults.
+            ("integer", {"default_value": "1_000"}),
+            ("integer", {"default_value": " 1"}),
+            ("decimal", {"default_value": "1_0.5"}),
+            ("decimal", {"default_value": "\u0661"}),
+            ("date", {"default_value": "20300101"}),
+            ("date", {"default_value": "2030-W01-1"}),
+            ("datetime", {"default_value": "20300101T000000"}),
+            ("json", {"default_value": '{"a": 1, "a": 2}'}),
         ],
     )
     def test_what_a_column_cannot_be(self, device: Table, type_name: str, about: dict[str, Any]):
@@ -364,10 +373,25 @@ class TestColumns:
         column = make_column(device, "colour", "choice")
         Choice(column=column, value="r", label="Red").save()
 
-        assert "none of the choices" in refusal(lambda: change(column, default_value="b"))
+        assert "not one of the column's choices" in refusal(lambda: change(column, default_value="b"))
         assert change(column, default_value="r").refreshed().default_value == "r"
         other = make_column(device, "weight", "integer")
         assert "has choices" in refusal(lambda: Choice(column=other, value="1", label="One").save())
+
+    def test_a_choice_that_is_the_default_stays(self, device: Table):
+        column = make_column(device, "colour", "choice", default_value="r")
+        red, blue = (Choice(column=column, value=value, label=value) for value in "rb")
+        red.save()
+        blue.save()
+
+        for way in (red.delete, lambda: Choice.objects.filter(value="r").delete(), lambda: change(red, value="x")):
+            assert "r is the default of device.colour" in refusal(way)
+        red.refresh_from_db()
+        change(red, label="Red")
+        change(column, default_value="b")
+        red.delete()
+        column.delete()  # with its choices, the default one too
+        assert not Choice.objects.filter(pk=blue.pk).exists()
 
     def test_one_column_of_a_table_is_what_people_call_it_by(self, device: Table):
         first = make_column(device, "title", is_display=True)

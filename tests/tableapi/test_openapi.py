@@ -49,7 +49,11 @@ def record(schema: dict[str, Any], table: str) -> dict[str, Any]:
 
 
 def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = schema["components"]["schemas"][f"table.{table}.{kind}"]
+    """With what it takes over from another one."""
+    schemas = schema["components"]["schemas"]
+    found: dict[str, Any] = schemas[f"table.{table}.{kind}"]
+    for part in found.get("allOf", ()):
+        found = schemas[part["$ref"].rpartition("/")[2]] | found
     return found
 
 
@@ -191,7 +195,24 @@ def test_a_column_says_what_its_values_are(bob: User, vault: Table):
     assert sent["required"] == ["title"] and sent["properties"]["title"]["maxLength"] == 40
     assert not {"sys_id", "sys_version", "counter"} & set(sent["properties"])
     assert body(schema, "vault", "replace")["properties"]["sys_version"]["readOnly"] is True
+    assert body(schema, "vault", "replace")["required"] == ["title"]
     assert "required" not in body(schema, "vault", "write")
+
+
+def test_what_is_alike_is_said_once(alice: User, vault: Table):
+    """Programs load it whole, and so do the two pages."""
+    answer = Client().get(
+        "/api/schema", headers={"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
+    )
+    assert b"\n" not in answer.content and b'": ' not in answer.content
+
+    schema = answer.json()
+    times = schema["components"]["schemas"]["Time"]["pattern"]
+    assert answer.content.count(json.dumps(times).encode()) == 2, "what is read, and what is sent"
+    replacing = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"]["application/json"]
+    assert replacing["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
+    parts = schema["components"]["schemas"]["table.company.replace"]
+    assert parts == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
 
 
 def test_only_what_the_caller_may_do_is_offered(bob: User, vault: Table):
@@ -224,6 +245,14 @@ def test_a_new_column_is_in_the_document_at_once(bob: User, vault: Table):
 
 def test_a_signed_in_browser_gets_its_tables(as_bob: Client, vault: Table):
     assert "vault" in tables_in(described(client=as_bob))
+
+
+@pytest.mark.parametrize(
+    ("page", "other"), [("/api/docs", "/api/docs/reference"), ("/api/docs/reference", "/api/docs")]
+)
+def test_both_pages_lead_back_and_to_each_other(page: str, other: str):
+    text = Client().get(page).content.decode()
+    assert 'href="/"' in text and f'href="{other}"' in text
 
 
 def test_wrong_credentials_are_refused_and_not_taken_for_none(bob: User):

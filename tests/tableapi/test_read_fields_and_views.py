@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from tableapi import load
 from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table, view
 
 pytestmark = pytest.mark.django_db
@@ -155,10 +156,45 @@ class TestViews:
         assert failed(one(bob, lamp, view="short", fields="sys_id,sys_version")) == (400, "no_fields", "sysparm_fields")
 
     def test_columns_that_may_not_be_read_are_dropped_from_a_view(self, lamp: str, alice: User, bob: User):  # B09
-        view("device", "prices", "name", "price", "nothing")
+        view("device", "prices", "name", "price")
         answer = one(bob, lamp, view="prices")
         assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
         assert data(one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
+
+    def test_a_path_whose_column_has_gone_is_left_out(self, lamp: str, bob: User):
+        gone = field("device", "gone")
+        view("device", "short", "name", "gone")
+        gone.delete()
+        load.newest()
+        answer = one(bob, lamp, view="short")
+        assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
+
+    @pytest.mark.parametrize(
+        "path",
+        ["nothing", "maker.nothing", "name.name", "maker", "maker..name", "", ".", "Name", "pin", ".".join("x" * 7)],
+    )
+    def test_a_path_that_leads_nowhere_is_refused_when_it_is_saved(self, lamp: str, alice: User, path: str):
+        field("device", "pin", "password")
+        made = view("device", "short", "name")
+        answer = api(alice).post("sys_ui_view_column", {"view": made.pk, "path": path, "position": 2})
+        if path == "maker":
+            assert answer.status_code == 201, "the reference itself is a field"
+            return
+        assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
+        assert path == "" or f"{path} leads nowhere from device." in answer.json()["errors"][0]["message"]
+
+    def test_a_dead_path_may_be_moved_but_not_made_another_one(self, lamp: str, alice: User):
+        gone = field("device", "gone")
+        made = view("device", "short", "name", "gone").columns.get(path="gone")
+        gone.delete()
+        path = f"sys_ui_view_column/{made.pk}"
+        assert data(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
+        assert failed(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
+
+    def test_a_view_stays_with_its_table(self, lamp: str, alice: User):
+        made = view("device", "short", "name")
+        other = table("other")
+        assert failed(api(alice).patch(f"sys_ui_view/{made.pk}", {"table": other.pk}))[0] == 422
 
     def test_a_view_of_nothing_readable_is_not_all_columns(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")

@@ -117,6 +117,8 @@ EXAMPLES: dict[str, tuple[tuple[list[Any], list[Any]], list[tuple[str, str]]]] =
             ("itON2024-02-29", "ab"),
             ("itNOTON2024-02-29", "cde"),
             ("itONleap@2024-02-29@2024-03-01", "abc"),
+            ("itONx@2024-02-29 10:00:00@2024-02-29 23:59:59", "b"),
+            ("itNOTONx@2024-02-29 10:00:00@2024-02-29 23:59:59", "acde"),
             ("itNOTONx@2024-02-29@2024-03-01", "de"),
             ("itYEAR_IS2024", "abc"),
             ("itQUARTER_IS4", "d"),

@@ -1,6 +1,7 @@
 """Reads that may go to a replica, which can be behind: the primary's rules and catalogue decide."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,14 +31,14 @@ def replica(reading: Rule, monkeypatch: Any, bob: User) -> list[str]:
     behind = load.current().version
     monkeypatch.setitem(settings.DATABASES, store.REPLICA, {"ATOMIC_REQUESTS": False})
     asked: list[str] = []
-    fetch: Callable[..., Any] = store.fetch
 
-    def lagging(statement: Any, inputs: Any, alias: str = "default") -> Any:
+    def lagging(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
         asked.append(alias)
         rows = fetch(statement, inputs)
         return [(behind, *row[1:]) for row in rows] if alias == store.REPLICA else rows
 
-    monkeypatch.setattr(store, "fetch", lagging)
+    for name in ("fetch", "fetch_bytes"):
+        monkeypatch.setattr(store, name, partial(lagging, getattr(store, name)))
     return asked
 
 

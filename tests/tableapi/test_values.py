@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from system import encryption
 from system.encoded_query import COLUMN_TYPES
 from system.errors import Invalid
-from tableapi import values
+from tableapi import display_values, values
 from tableapi.catalogue import WRITE_ONLY_TYPES, Column
 
 CHOICES = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
@@ -184,7 +184,7 @@ JSON = st.recursive(
 def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is_displayed: bool):
     it = column(type)
     try:
-        stored = values.read(it, values.from_display(it, given) if is_displayed else given)
+        stored = values.read(it, display_values.back(it, given) if is_displayed else given)
     except Invalid:
         return
     assert values.is_same(it, stored, stored) == (it.type not in WRITE_ONLY_TYPES or stored is None)
@@ -275,6 +275,12 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
     ("boolean", "no", False),
     ("boolean", True, True),
     ("boolean", "maybe", "maybe"),
+    ("date", "9 May 2024", "2024-05-09"),
+    ("date", "2024-05-09", "2024-05-09"),
+    ("date", "9 Mai 2024", "9 Mai 2024"),
+    ("datetime", "31 Dec 1999 23:59:59", "1999-12-31 23:59:59"),
+    ("datetime", 5, 5),
+    ("string", "9 May 2024", "9 May 2024"),
     ("string", "Yes", "Yes"),
     ("reference", "Bob", "Bob"),
 ]
@@ -282,13 +288,13 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
 def test_display_values_are_understood(type: str, given: Any, found: Any):
-    assert values.from_display(column(type), given) == found
+    assert display_values.back(column(type), given) == found
 
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
 def test_a_choice_is_named_by_one_label(given: Any):
     with pytest.raises(Invalid) as refused:
-        values.from_display(column("choice"), given)
+        display_values.back(column("choice"), given)
     assert refused.value.field == "it"
 
 

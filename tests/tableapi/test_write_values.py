@@ -162,6 +162,64 @@ class TestDisplayValues:
             assert column(self.send(bob, {"active": given}), "active") == [value]
         assert failed(self.send(bob, {"active": "maybe"})) == (422, "invalid_value", "active")
 
+    @pytest.mark.parametrize(
+        ("type_name", "value", "shown"),
+        [
+            ("choice", "1", "First one"),
+            ("choice", "gone", "gone"),
+            ("boolean", True, "Yes"),
+            ("boolean", False, "No"),
+            ("date", "2024-05-09", "9 May 2024"),
+            ("datetime", "2024-05-09 13:45:00+00", "9 May 2024 13:45:00"),
+            ("integer", 5, "5"),
+            ("decimal", "1.50", "1.50"),
+        ],
+    )
+    def test_what_records_are_called_by_can_be_sent_back_whatever_its_type(
+        self, device: Table, bob: User, type_name: str, value: Any, shown: str
+    ):
+        table("slot")
+        field(
+            "slot",
+            "it",
+            type_name,
+            is_display=True,
+            choices={"1": "First one", "2": "one"} if type_name == "choice" else None,
+        )
+        rule("read", "slot")
+        field("device", "slot", to="slot")
+        field("device", "slots", "list", to="slot")
+        slot = record("slot", it=value)
+        (made,) = data(
+            api(bob).post("device", {"slot": slot, "slots": [slot]}, display_value=1, fields="sys_id,slot,slots")
+        )
+        assert made["slot"]["display_value"] == made["slots"][0]["display_value"] == shown
+
+        path, sent = f"device/{made['sys_id']}", {name: made[name] for name in ("slot", "slots")}
+        assert api(bob).patch(path, {"slot": None, "slots": None}).status_code == 200
+        for body in (sent, {"slot": shown, "slots": [shown]}):
+            (after,) = data(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
+            assert (after["slot"], after["slots"]) == (slot, [slot])
+
+    def test_one_label_of_two_records_calls_neither(self, device: Table, bob: User):
+        table("slot")
+        field("slot", "it", choices={"1": "Same", "2": "Same"}, is_display=True)
+        rule("read", "slot")
+        field("device", "slot", to="slot")
+        record("slot", it="1")
+        assert self.send(bob, {"slot": "Same"}).status_code == 201
+        assert failed(self.send(bob, {"slot": "1"})) == (422, "invalid_value", "slot"), "no value, a label is meant"
+        record("slot", it="2")
+        assert failed(self.send(bob, {"slot": "Same"})) == (422, "invalid_value", "slot")
+
+    def test_dates_as_people_read_them(self, device: Table, bob: User):
+        field("device", "day", "date")
+        field("device", "at", "datetime")
+        (made,) = data(self.send(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
+        assert (made["day"], made["at"]) == ("2024-05-09", "2024-05-09 13:45:00")
+        assert failed(self.send(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
+        assert failed(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
+
     def test_the_parameter_takes_1_and_0(self, device: Table, bob: User):
         answer = api(bob).post("device", {}, input_display_value="perhaps")
         assert failed(answer) == (400, "invalid_parameter", "sysparm_input_display_value")

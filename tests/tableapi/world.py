@@ -13,6 +13,7 @@ Calls, each with real credentials and no cookies (`api` keeps nothing between tw
     data(answer)            the records of a success; refuses anything else, and says what came
     column(answer, "name")  one column of them
     failed(answer)          (status, code, field) of an error
+    all_failed(answer)      the same of every error of an answer
     next_of(answer)         the address of the next page
     followed(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
 
@@ -115,11 +116,15 @@ def column(answer: Any, name: str) -> list[Any]:
 
 
 def failed(answer: Any) -> tuple[int, str, str | None]:
+    (error,) = all_failed(answer)
+    return error
+
+
+def all_failed(answer: Any) -> list[tuple[int, str, str | None]]:
     body = answer.json()
     assert body["status"] == "ERROR" and body["error_type"] == "SERVER", body
-    (error,) = body["errors"]
-    assert error["message"]
-    return answer.status_code, error["code"], error.get("field")
+    assert all(error["message"] for error in body["errors"])
+    return [(answer.status_code, error["code"], error.get("field")) for error in body["errors"]]
 
 
 def next_of(answer: Any) -> str:

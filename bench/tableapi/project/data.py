@@ -75,7 +75,7 @@ OTHER_INDEXES = """
     WHERE indrelid = 'records.task'::regclass AND NOT indisprimary
 """
 SAMPLED = """
-    SELECT sys_id FROM records.task WHERE active AND number = ANY (%s) ORDER BY random() LIMIT %s
+    SELECT sys_id FROM records.task WHERE active = %s AND number = ANY (%s) ORDER BY random() LIMIT %s
 """
 
 
@@ -85,6 +85,7 @@ class Made:
 
     key: str
     tasks: list[str]
+    hidden: list[str]
 
 
 def make(tasks: int) -> Made:
@@ -107,7 +108,7 @@ def make(tasks: int) -> Made:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM (ANALYZE)")
         cursor.execute("CHECKPOINT")
-        return Made(key, _sample(cursor, tasks))
+        return Made(key, _sample(cursor, tasks, active=True), _sample(cursor, tasks, active=False))
 
 
 def _drop_indexes(cursor: Any) -> list[str]:
@@ -140,8 +141,8 @@ def _caller() -> str:
     return keys.make(user, "bench", expires_at=None)
 
 
-def _sample(cursor: Any, tasks: int) -> list[str]:
-    """Ids of active tasks from everywhere in the table."""
+def _sample(cursor: Any, tasks: int, *, active: bool) -> list[str]:
+    """Ids of active tasks, or of others, from everywhere in the table."""
     step = max(1, tasks // (2 * SAMPLE))
-    cursor.execute(SAMPLED, [[f"TSK{number:07}" for number in range(1, tasks, step)], SAMPLE])
+    cursor.execute(SAMPLED, [active, [f"TSK{number:07}" for number in range(1, tasks, step)], SAMPLE])
     return [sys_id for (sys_id,) in cursor.fetchall()]

@@ -19,7 +19,8 @@ def noted() -> Iterator[list[Run]]:
 
     def note(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
         if not isinstance(cursor, psycopg.ClientCursor):
-            found.append(Run(str(query), params, isinstance(cursor, psycopg.RawCursor)))
+            sql = query if isinstance(query, bytes) else str(query).encode()
+            found.append(Run(sql, params, isinstance(cursor, psycopg.RawCursor)))
         return execute(cursor, query, params, **options)
 
     with patch.object(psycopg.Cursor, "execute", note):

@@ -167,7 +167,7 @@ def test_every_operator_can_be_written_and_is_the_longest_of_its_place() -> None
 def test_places_are_counted_from_the_start_of_the_text() -> None:
     condition = list(parse("ab=1^(cde={x})").conditions())[1]
     assert (condition.position, condition.value_position) == (6, 11)
-    assert parse("ab=1^ORDERBYx").order[0].position == 4
+    assert parse("ab=1^ORDERBYx").order[0].position == 12
 
 
 METADATA_PATHS = [

@@ -107,15 +107,15 @@ class Answer:
 def ids_seen() -> Iterator[list[list[str]]]:
     """The last key of each row that a page is made of: the id, which answers hide where a rule says so."""
     found: list[list[str]] = []
-    fetch = store.fetch
+    fetch = store.fetch_bytes
 
-    def spying(*positional: Any, **named: Any) -> list[store.Row]:
+    def spying(*positional: Any, **named: Any) -> list[store.Bytes]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
-            found.append([row[-1] for row in rows if row[1] is not None])
+            found.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])
         return rows
 
-    with patch.object(store, "fetch", spying):
+    with patch.object(store, "fetch_bytes", spying):
         yield found
 
 

@@ -1,0 +1,35 @@
+"""In charge of keeping what only browsers need (session, CSRF, messages) away from requests of programs."""
+
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponseBase
+from django.middleware.csrf import CsrfViewMiddleware
+from django.utils.deprecation import MiddlewareMixin
+
+PROGRAMS = "/rest/"
+
+
+class PagesOnly(MiddlewareMixin):
+    """No session counts under /rest/, so none is read there."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(PROGRAMS):
+            return self.get_response(request)  # type: ignore[return-value]  # never asynchronous here
+        return super().__call__(request)  # type: ignore[return-value]
+
+
+class Sessions(PagesOnly, SessionMiddleware):
+    pass
+
+
+class Csrf(PagesOnly, CsrfViewMiddleware):
+    pass
+
+
+class Authentication(PagesOnly, AuthenticationMiddleware):
+    pass
+
+
+class Messages(PagesOnly, MessageMiddleware):
+    pass

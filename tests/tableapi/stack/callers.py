@@ -1,0 +1,110 @@
+"""Calls a running product, and waits for what it does in the database."""
+
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import psycopg
+
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, eventually
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def records(self) -> Any:
+        assert self.status in (200, 201), (self.status, self.content)
+        return json.loads(self.content)["data"]
+
+    @property
+    def is_retry_later(self) -> bool:
+        """The answer that tells a program to come back."""
+        code = json.loads(self.content)["errors"][0]["code"]
+        return self.status == 503 and code == "unavailable" and int(self.headers["retry-after"]) > 0
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with an access key; each request has a connection of its own."""
+
+    web: Stack
+    key: str
+
+    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS) -> Answer:
+        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
+        try:
+            link.request(method, f"/rest/v1/table/{path}", *self._sent(body, headers))
+            answer = link.getresponse()
+            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            link.close()
+
+    def _sent(self, body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, dict[str, str]]:
+        always = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        return (None if body is None else json.dumps(body).encode()), {**always, **headers}
+
+    def leave(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str] = NO_HEADERS
+    ) -> http.client.HTTPConnection:
+        """Send, and do not wait; whoever closes what is returned is a client that went away."""
+        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=30)
+        link.request(method, f"/rest/v1/table/{path}", *self._sent(body, headers))
+        return link
+
+    def design(self, name: str, **about: Any) -> str:
+        """A table with a column `name`."""
+        (made,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **about}).records
+        column = {"table": made["sys_id"], "name": "name", "label": "Name", "type": "string"}
+        assert self.send("POST", "sys_db_column", column).status == 201
+        return str(made["sys_id"])
+
+    def names(self, table: str) -> list[str]:
+        return [each["name"] for each in self.send("GET", f"{table}?sysparm_fields=name").records]
+
+
+TRIGGER = """
+CREATE OR REPLACE FUNCTION records.of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NEW; END $$;
+CREATE OR REPLACE TRIGGER of_test BEFORE INSERT OR UPDATE ON records.{table} FOR EACH ROW
+EXECUTE FUNCTION records.of_test()
+"""
+
+
+# Waits as long as the statement may last: what the test does meanwhile needs its time on a busy machine.
+AT_THE_GATE = "PERFORM set_config('lock_timeout', '0', true); PERFORM pg_advisory_xact_lock(4711)"
+
+
+@contextmanager
+def gate_closed(servers: SharedServers) -> Iterator[None]:
+    """What is AT_THE_GATE waits until the end of the block."""
+    with closing(psycopg.connect(servers.postgres.url, autocommit=True)) as connection:
+        connection.execute("SELECT pg_advisory_lock(4711)")
+        yield
+
+
+def while_written(sql: psycopg.Connection, table: str, does: str) -> None:
+    """From now on this happens inside of every write to the table, in whatever process makes it."""
+    sql.execute(TRIGGER.format(table=table, does=does))
+
+
+def wait_until_one_waits(sql: psycopg.Connection, process: str) -> int:
+    """Until a connection of this kind of process waits for a lock; its number."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+    (pid,) = eventually(lambda: sql.execute(query, [f"servicebase {process}"]).fetchone())
+    return int(pid)
+
+
+def wait_until_gone(sql: psycopg.Connection, pid: int) -> None:
+    """Until a connection has ended, and with it whatever it had not committed."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+    eventually(lambda: sql.execute(query, [pid]).fetchone() == (0,))

@@ -1,0 +1,58 @@
+"""One PostgreSQL and Valkey, and the parts of the product on them as on hosts of their own."""
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, environment, free_port, manage
+from tests.tableapi.stack.callers import Caller
+
+Begin = Callable[..., Stack]
+# Between the commit of a write and its answer there is no other place to stop a process at.
+KILLABLE = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
+
+
+@pytest.fixture(scope="package")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    made = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
+    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), SVC_DEMO="0", **made.environ)
+    prepared = manage("prepare", env=first_host)
+    assert prepared.returncode == 0, prepared.stderr
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="package")
+def begin(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begin]:
+    """Starts one part, with more in its environment."""
+    hosts: list[Stack] = []
+
+    def begin_part(part: str, **more: str) -> Stack:
+        host = Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ, **more)
+        hosts.append(host)
+        return host.start("--only", part)
+
+    yield begin_part
+    for host in reversed(hosts):
+        if host.process.poll() is None:
+            host.stop()
+        host.end()
+
+
+@pytest.fixture(scope="package")
+def web(begin: Begin) -> Stack:
+    return begin("web", **KILLABLE).wait_until_up()
+
+
+@pytest.fixture(scope="package")
+def admin(web: Stack) -> Caller:
+    return Caller(web, manage("key", "admin", "test", env=web.env).stdout.strip())
+
+
+@pytest.fixture
+def sql(servers: SharedServers) -> Iterator[psycopg.Connection]:
+    """A connection past the product; what it does is done at once."""
+    with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
+        yield connection

@@ -1,0 +1,68 @@
+"""A real worker creates the records of tables that create later, each once, whatever happens to it meanwhile."""
+
+import psutil
+import psycopg
+import pytest
+
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, eventually
+from tests.tableapi.stack.callers import (
+    AT_THE_GATE,
+    Caller,
+    gate_closed,
+    wait_until_gone,
+    wait_until_one_waits,
+    while_written,
+)
+from tests.tableapi.stack.conftest import Begin
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def worker(admin: Caller, begin: Begin) -> Stack:
+    admin.design("plan", deferred_create=True, number_prefix="PLN")
+    started, beat = begin("worker"), begin("beat")
+    started.wait_for("ready")
+    beat.wait_for("beat_leads")
+    return started
+
+
+def kill_all(host: Stack) -> None:
+    """The worker and its children, as when memory runs out; what supervises them starts them again."""
+    for each in psutil.Process(host.child(" worker ").pid).children(recursive=True):
+        each.kill()
+    host.child(" worker ").kill()
+
+
+def test_it_is_answered_at_once_and_there_when_the_worker_ran(worker: Stack, admin: Caller, sql: psycopg.Connection):
+    (made,) = admin.send("POST", "plan", {"name": "first"}).records
+    path = f"plan/{made['sys_id']}"
+
+    eventually(lambda: admin.send("GET", path).status == 200)
+    (read,) = admin.send("GET", path).records
+    assert {name: read[name] for name in ("name", "number", "sys_created_by")} == {
+        name: made[name] for name in ("name", "number", "sys_created_by")
+    }
+    assert sql.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
+
+
+def test_a_worker_that_is_killed_in_the_middle_of_it_creates_it_once(
+    worker: Stack, admin: Caller, servers: SharedServers, sql: psycopg.Connection
+):
+    # Only in the worker: the request tries the same insert first, and undoes it.
+    only = "current_setting('application_name') = 'servicebase worker'"
+    while_written(sql, "plan", f"IF {only} THEN {AT_THE_GATE}; END IF")
+    with gate_closed(servers):
+        (made,) = admin.send("POST", "plan", {"name": "second"}).records
+        waiting = wait_until_one_waits(sql, "worker")
+        kill_all(worker)
+    wait_until_gone(sql, waiting)
+
+    path = f"plan/{made['sys_id']}"
+    eventually(lambda: admin.send("GET", path).status == 200)
+    (read,) = admin.send("GET", path).records
+    assert (read["name"], read["number"], read["sys_version"]) == ("second", made["number"], 0)
+    made_ones = "SELECT count(*) FROM records.plan WHERE name = 'second'"
+    count = f"SELECT ({made_ones}), (SELECT count(*) FROM tableapi_deferred_record)"
+    eventually(lambda: sql.execute(count).fetchone() == (1, 0))

@@ -1,0 +1,105 @@
+"""A web process that dies under a write: with an `Idempotency-Key` it can be sent until it is answered."""
+
+import http.client
+import os
+import signal
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, eventually
+from tests.tableapi.stack.callers import (
+    AT_THE_GATE,
+    Answer,
+    Caller,
+    gate_closed,
+    wait_until_gone,
+    wait_until_one_waits,
+    while_written,
+)
+from tests.tableapi.stack.killing import HEADER
+
+pytestmark = pytest.mark.stack
+
+GONE = (http.client.HTTPException, OSError)
+
+
+@pytest.fixture(scope="module")
+def order(admin: Caller) -> str:
+    return admin.design("sales_order", number_prefix="ORD")
+
+
+@pytest.fixture
+def orders(order: str, sql: psycopg.Connection) -> None:
+    sql.execute("DROP TRIGGER IF EXISTS of_test ON records.sales_order")
+    sql.execute("DELETE FROM records.sales_order")
+
+
+def again(admin: Caller, *what: Any) -> Answer:
+    """The same request, until a process is there to answer it."""
+
+    def sent() -> Answer | None:
+        try:
+            return admin.send(*what)
+        except GONE:
+            return None
+
+    found: Answer = eventually(sent)
+    return found
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+def test_killed_between_commit_and_answer_the_retry_gets_the_first_answer(
+    orders: None, admin: Caller, sql: psycopg.Connection, method: str
+):  # B54
+    (old,) = admin.send("POST", "sales_order", {"name": "old"}).records
+    path = "sales_order" if method == "POST" else f"sales_order/{old['sys_id']}"
+    key = {"Idempotency-Key": f"killed-{method}"}
+    what = (method, path, None if method == "DELETE" else {"name": "new"})
+    kept = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
+
+    with pytest.raises(GONE):
+        admin.send(*what, {**key, HEADER: "1"})
+    body, status = sql.execute(kept, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
+    before = admin_sees(admin)
+
+    for _ in range(2):
+        answer = again(admin, *what, key)
+        assert (answer.content.decode(), answer.status) == (body, status)
+    assert admin_sees(admin) == before
+    assert before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
+
+
+def admin_sees(admin: Caller) -> list[tuple[str, int]]:
+    answer = again(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
+    return [(each["name"], each["sys_version"]) for each in answer.records]
+
+
+def test_killed_before_the_commit_nothing_is_there_and_the_retry_makes_it(
+    orders: None, web: Stack, admin: Caller, servers: SharedServers, sql: psycopg.Connection
+):  # B54
+    while_written(sql, "sales_order", AT_THE_GATE)
+    with gate_closed(servers):
+        what = ("POST", "sales_order", {"name": "new"}, {"Idempotency-Key": "before"})
+        link = admin.leave(*what)
+        waiting = wait_until_one_waits(sql, "web")
+        kill_the_one_that_serves(web)
+        with pytest.raises(GONE):
+            link.getresponse()
+        link.close()
+    wait_until_gone(sql, waiting)
+
+    kept = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
+    count = f"SELECT (SELECT count(*) FROM records.sales_order), ({kept})"
+    assert sql.execute(count).fetchone() == (0, 0)
+    answer = again(admin, *what)
+    assert answer.status == 201
+    assert again(admin, *what).content == answer.content
+    assert sql.execute(count).fetchone() == (1, 1)
+
+
+def kill_the_one_that_serves(web: Stack) -> None:
+    (serving,) = web.child("granian").children(recursive=True)
+    os.kill(serving.pid, signal.SIGKILL)

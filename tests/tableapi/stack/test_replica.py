@@ -1,0 +1,144 @@
+"""Reads from a real streaming replica: it answers while its catalogue is the primary's, else the primary does."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from config.runtime import unprivileged
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded import DATABASE, Postgres, postgres_tool
+from tests.config.shared import FAST, SharedServers
+from tests.config.stack import eventually, manage
+from tests.tableapi.stack.callers import Caller
+from tests.tableapi.stack.conftest import Begin
+
+pytestmark = pytest.mark.stack
+
+REPLICA = "sysparm_query_category=replica&sysparm_fields=name"
+
+
+class Standby:
+    """A second PostgreSQL that follows the first."""
+
+    def __init__(self, primary: SharedServers, root: Path) -> None:
+        self.folder = DataFolder(root)
+        self.folder.prepare()
+        copy = [
+            *unprivileged.prefix(), postgres_tool("pg_basebackup"), "--pgdata", str(self.folder.postgres),
+            "--host", str(primary.folder.sockets), "--username", DATABASE, "--write-recovery-conf",
+            "--checkpoint=fast", "--no-sync",
+        ]  # fmt: skip
+        shutil.rmtree(self.folder.postgres, ignore_errors=True)
+        made = subprocess.run(copy, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST], stderr=subprocess.DEVNULL)
+        eventually(self.is_following)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
+
+    def ask(self, query: str) -> object:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            row = connection.execute(query).fetchone()
+            return row[0] if row else None
+
+    def is_following(self) -> bool:
+        try:
+            return self.ask("SELECT status FROM pg_stat_wal_receiver") == "streaming"
+        except psycopg.OperationalError:
+            assert self.process.poll() is None, "the standby did not start"
+            return False
+
+    def pause(self) -> None:
+        self.ask("SELECT pg_wal_replay_pause()")
+        eventually(lambda: self.ask("SELECT pg_get_wal_replay_pause_state()") == "paused")
+
+    def go_on(self) -> None:
+        self.ask("SELECT pg_wal_replay_resume()")
+
+    def end(self) -> None:
+        self.process.send_signal(Postgres.stop_signal)
+        self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def standby(servers: SharedServers, admin: Caller, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standby]:
+    if not os.path.exists(postgres_tool("pg_basebackup")):
+        pytest.skip("this wheel of PostgreSQL has no pg_basebackup")
+    made = Standby(servers, tmp_path_factory.mktemp("standby"))
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def reader(begin: Begin, standby: Standby, admin: Caller) -> Caller:
+    """Somebody without roles, at a host that knows the replica; a rule lets them read notes."""
+    web = begin("web", DATABASE_REPLICA_URL=standby.url).wait_until_up()
+    assert admin.send("POST", "user", {"login": "reader"}).status == 201
+    return Caller(web, manage("key", "reader", "test", env=web.env).stdout.strip())
+
+
+@pytest.fixture
+def rule(admin: Caller, standby: Standby, reader: Caller, sql: psycopg.Connection) -> Iterator[str]:
+    """The rule that opens the notes, and one note; the replica has both, then stands still."""
+    table = admin.design("note")
+    (made,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
+    assert admin.send("POST", "note", {"name": "old"}).status == 201
+    eventually(lambda: seen(reader) == ["old"] and is_caught_up(standby, sql))
+    standby.pause()
+    yield made["sys_id"]
+    standby.go_on()
+    for each in admin.send("GET", "note?sysparm_fields=sys_id").records:
+        admin.send("DELETE", f"note/{each['sys_id']}")
+    assert admin.send("DELETE", f"sys_db_table/{table}").status == 200
+
+
+def is_caught_up(standby: Standby, sql: psycopg.Connection) -> bool:
+    version = "SELECT version FROM tableapi_state"
+    notes = "SELECT count(*) FROM records.note"
+    return all(standby.ask(query) == sql.execute(query).fetchone()[0] for query in (version, notes))  # type: ignore[index]
+
+
+def seen(caller: Caller, parameters: str = REPLICA) -> list[str] | int:
+    answer = caller.send("GET", f"note?{parameters}")
+    return [each["name"] for each in answer.records] if answer.status == 200 else answer.status
+
+
+def test_the_replica_answers_what_asks_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):
+    assert admin.send("POST", "note", {"name": "new"}).status == 201
+    assert seen(reader, "sysparm_fields=name") == ["old", "new"]
+    assert seen(reader) == ["old"], "the replica has not heard of it"
+
+    standby.go_on()
+    eventually(lambda: seen(reader) == ["old", "new"])
+
+
+def test_what_was_revoked_is_not_read_from_one_that_lags(rule: str, admin: Caller, reader: Caller, standby: Standby):
+    assert admin.send("PATCH", f"sys_acl/{rule}", {"condition": "name=new"}).status == 200
+    assert admin.send("POST", "note", {"name": "new"}).status == 201
+
+    assert seen(reader) == ["new"], "by the primary's rules, so of the primary's records"
+    assert admin.send("DELETE", f"sys_acl/{rule}").status == 200
+    assert seen(reader) == 404
+
+    standby.go_on()
+    eventually(lambda: standby.ask("SELECT count(*) FROM sys_acl WHERE condition = 'name=new'") == 0)
+    assert seen(reader) == 404
+
+
+def test_a_column_that_came_meanwhile_is_answered_by_the_primary(
+    rule: str, admin: Caller, reader: Caller, sql: psycopg.Connection
+):
+    (table,) = admin.send("GET", "sys_db_table?sysparm_query=name=note&sysparm_fields=sys_id").records
+    column = {"table": table["sys_id"], "name": "colour", "label": "Colour", "type": "string"}
+    assert admin.send("POST", "sys_db_column", column).status == 201
+
+    answer = reader.send("GET", "note?sysparm_query_category=replica&sysparm_fields=name,colour")
+    assert answer.records == [{"name": "old", "colour": None}]

@@ -1,0 +1,114 @@
+"""What takes too long or waits too long ends by itself: the caller is told to come back, and nothing is half done."""
+
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from config.databases import session_settings
+from tests.config.shared import SharedServers
+from tests.config.stack import eventually
+from tests.tableapi.stack.callers import AT_THE_GATE, Caller, gate_closed, wait_until_one_waits, while_written
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture(scope="module")
+def device(admin: Caller) -> str:
+    return admin.design("device")
+
+
+@pytest.fixture
+def lamp(device: str, admin: Caller, sql: psycopg.Connection) -> str:
+    sql.execute("DROP TRIGGER IF EXISTS of_test ON records.device")
+    sql.execute("DELETE FROM records.device")
+    (made,) = admin.send("POST", "device", {"name": "Lamp"}).records
+    return str(made["sys_id"])
+
+
+@pytest.fixture
+def other(servers: SharedServers) -> Any:
+    """Somebody else's connection, in a transaction."""
+    with closing(psycopg.connect(servers.postgres.url)) as connection:
+        yield connection
+
+
+def test_the_connections_of_web_processes_have_their_limits(lamp: str, admin: Caller, sql: psycopg.Connection):
+    # B48 B49 B50
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    told = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
+    while_written(sql, "device", f"NEW.name = {told}")
+
+    (made,) = admin.send("POST", "device", {}).records
+    assert made["name"] == "5s 2s 10s"
+
+
+def test_a_transaction_left_idle_ends_and_lets_go_of_its_locks(servers: SharedServers, lamp: str, other: Any):  # B50
+    settings = session_settings("web") | {"idle_in_transaction_session_timeout": "200"}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    lock = "SELECT FROM records.device FOR UPDATE"
+    with closing(psycopg.connect(servers.postgres.url, options=options)) as gone:
+        gone.execute(lock)
+
+        def is_free() -> bool:
+            try:
+                other.execute(f"{lock} NOWAIT")
+            except errors.LockNotAvailable:
+                other.rollback()
+                return False
+            return True
+
+        assert not is_free()
+        eventually(is_free, within_s=20)
+        with pytest.raises(errors.IdleInTransactionSessionTimeout):
+            gone.execute("SELECT 1")
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_write_leaves_nothing_open(
+    servers: SharedServers, lamp: str, admin: Caller, sql: psycopg.Connection, other: Any
+):  # B50
+    while_written(sql, "device", AT_THE_GATE)
+    with gate_closed(servers):
+        link = admin.leave("PATCH", f"device/{lamp}", {"name": "Other"})
+        wait_until_one_waits(sql, "web")
+        link.close()
+
+    left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'servicebase web' AND xact_start IS NOT NULL"
+    eventually(lambda: sql.execute(left).fetchone() == (0,))
+    other.execute("SELECT FROM records.device FOR UPDATE NOWAIT")
+    assert admin.names("device") in (["Lamp"], ["Other"]), "all of it or nothing: nobody is there to be told"
+
+
+def test_a_record_that_somebody_else_holds_is_a_503_and_free_afterwards(lamp: str, admin: Caller, other: Any):  # B49
+    other.execute("SELECT FROM records.device FOR UPDATE")
+    for method in ("PATCH", "PUT", "DELETE"):
+        assert admin.send(method, f"device/{lamp}", {"name": "Other"} if method != "DELETE" else None).is_retry_later
+    other.rollback()
+
+    (read,) = admin.send("GET", f"device/{lamp}").records
+    assert (read["name"], read["sys_version"]) == ("Lamp", 0)
+    # As often as there are connections: whichever of them was refused is as good as before.
+    for _ in range(8):
+        assert admin.send("PATCH", f"device/{lamp}", {"name": "Mine"}).status == 200
+
+
+def test_a_table_that_is_being_changed_is_a_503_for_reads_too(lamp: str, admin: Caller, other: Any):  # B49
+    other.execute("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE")
+    assert admin.send("GET", "device").is_retry_later
+    other.rollback()
+    assert admin.names("device") == ["Lamp"]
+
+
+def test_a_slow_statement_is_a_503_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
+    key = {"Idempotency-Key": "slow"}
+    while_written(sql, "device", "PERFORM pg_sleep(60)")
+    assert admin.send("POST", "device", {"name": "Slow"}).is_retry_later
+    assert admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}).is_retry_later
+    assert admin.send("POST", "device", {"name": "Slow"}, key).is_retry_later
+
+    sql.execute("DROP TRIGGER of_test ON records.device")
+    assert admin.names("device") == ["Lamp"]
+    assert admin.send("POST", "device", {"name": "Slow"}, key).status == 201, "a 503 is not kept"
+    assert sorted(admin.names("device")) == ["Lamp", "Slow"]
