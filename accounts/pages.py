@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 
-from accounts import keys
+from accounts import elsewhere, keys
 from accounts.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInForm
 from accounts.models import AccessKey, Session, User
 from accounts.sessions import own_row
@@ -42,13 +42,13 @@ def local_path(request: HttpRequest, wanted: str) -> str:
 
 
 class SignIn(View):
-    """`/login/`: by password."""
+    """`/login/`: by password; where there is another way, that one first and the form behind `?local=1`."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         wanted = request.GET.get("next", "")
         if request.user.is_authenticated and "signed_out" not in request.GET:
             return redirect(local_path(request, wanted))
-        return self._show(request, SignInForm(), wanted)
+        return self._show(request, SignInForm(), wanted, is_open="local" in request.GET)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form, wanted = SignInForm(request.POST), request.POST.get("next", "")
@@ -67,11 +67,19 @@ class SignIn(View):
         login(request, user)
         return redirect(local_path(request, wanted))
 
-    def _show(self, request: HttpRequest, form: SignInForm, wanted: str, status: int = 200) -> HttpResponse:
+    def _show(
+        self, request: HttpRequest, form: SignInForm, wanted: str, status: int = 200, *, is_open: bool = True
+    ) -> HttpResponse:
         if form.data.get("login"):  # who typed a login goes on with the password
             form.fields["login"].widget.attrs.pop("autofocus")
             form.fields["password"].widget.attrs["autofocus"] = True
-        seen = {"form": form, "next": wanted, "has_signed_out": "signed_out" in request.GET}
+        ways = elsewhere.ways(request)
+        seen = {
+            "form": form if is_open or not ways else None,
+            "ways": ways,
+            "next": wanted,
+            "has_signed_out": "signed_out" in request.GET,
+        }
         return render(request, "pages/login.html", seen, status=status)
 
 
@@ -79,8 +87,9 @@ class SignOut(View):
     """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
+        finish = elsewhere.leaving(request)
         logout(request)
-        return redirect(reverse("login") + "?signed_out=1")
+        return finish(request) if finish else redirect(reverse("login") + "?signed_out=1")
 
 
 class OwnAccount(LoginRequiredMixin, View):

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 ADDRESS = "signed_in_from"
 BROWSER = "signed_in_with"
+PROVIDER_SESSION = "provider_session"
 
 
 def hashed(session_key: str) -> str:
@@ -25,6 +26,8 @@ class Session(AbstractBaseSession):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions")
     address = models.CharField(max_length=45, blank=True, default="")
     browser = models.CharField(max_length=200, blank=True, default="")
+    # Which session of an identity provider it began with, if any (single sign-on knows more).
+    provider_session = models.CharField(max_length=32, blank=True, default="", db_index=True)
     started_at = models.DateTimeField(default=timezone.now)
 
     objects: ClassVar[Any] = BaseSessionManager()
@@ -64,6 +67,7 @@ class SessionStore(DatabaseStore):
             "user_id": data.get(SESSION_KEY),
             "address": data.get(ADDRESS, ""),
             "browser": data.get(BROWSER, ""),
+            "provider_session": data.get(PROVIDER_SESSION, ""),
         }
         key = hashed(self._get_or_create_session_key())  # type: ignore[attr-defined]  # Django's own
         started = Session.objects.filter(session_key=key).values_list("started_at", flat=True).first()

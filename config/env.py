@@ -161,11 +161,13 @@ class Environment:
         "kept in the data folder.",
         secret=True,
     )
-    allow_http_idp: bool = variable(
+    allow_http_idp: bool | None = variable(
         "SVC_ALLOW_HTTP_IDP",
         boolean,
-        False,
-        "1 allows identity providers over http and on loopback addresses. For development; refused in production.",
+        None,
+        "1 allows identity providers over http and on loopback addresses, for development; refused in production. "
+        "Default: 1 on a machine of one's own, that is outside production, listening on a loopback address, without "
+        "SVC_BASE_URL and SVC_TRUSTED_PROXIES; else 0.",
     )
     private_idp: bool = variable(
         "SVC_PRIVATE_IDP", boolean, True, "0 refuses identity providers in private networks (10.0.0.0/8 and others)."
@@ -215,6 +217,18 @@ class Environment:
     @property
     def wants_demo(self) -> bool:
         return not self.is_production if self.demo is None else self.demo
+
+    @property
+    def lets_http_idp(self) -> bool:
+        """A first look with `./run demo-idp` needs nothing set; whoever lets others in has left this default.
+
+        >>> [Environment(**given).lets_http_idp for given in ({}, {"host": "0.0.0.0"}, {"env": "production"})]
+        [True, False, False]
+        """
+        if self.allow_http_idp is not None:
+            return self.allow_http_idp
+        is_own_machine = self.host in ("127.0.0.1", "::1", "localhost")
+        return is_own_machine and not (self.is_production or self.base_url or self.trusted_proxies)
 
     @property
     def is_https(self) -> bool:
@@ -316,7 +330,7 @@ def refuse_unsafe_production(found: Environment) -> None:
         return
     reasons = {
         "DEBUG must be 0 in production.": found.debug,
-        "SVC_ALLOW_HTTP_IDP is for development; take it out in production.": found.allow_http_idp,
+        "SVC_ALLOW_HTTP_IDP is for development; take it out in production.": bool(found.allow_http_idp),
         "ALLOWED_HOSTS must name hosts in production, not *.": any("*" in host for host in found.allowed_hosts),
         "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without a name the service would answer nobody.": (
             not (found.base_url or found.allowed_hosts) and found.host in ("0.0.0.0", "::")

@@ -8,6 +8,9 @@ SCHEDULES = (
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
     ("Create records of tables that create later", "tableapi.tasks.create_deferred", 10),
     ("Forget answers to repeated requests", "tableapi.tasks.forget_answers", 3600),
+    ("Refresh the identity provider's endpoints and certificates", "sso.tasks.refresh_daily", 86400),
+    ("Forget old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
+    ("Forget sessions with the identity provider that are over", "sso.tasks.forget_ended_sessions", 3600),
     ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 3600),
 )
 

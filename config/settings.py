@@ -31,7 +31,7 @@ DEBUG = ENVIRONMENT.debug
 SECRET_KEY = ENVIRONMENT.secret_key or DATA_FOLDER.secret("secret_key", get_random_secret_key)
 # The words of system.outbound.Policy, for calls to addresses that an administrator typed; loaded by who calls.
 OUTBOUND_POLICY = {
-    "allow_http": ENVIRONMENT.allow_http_idp,
+    "allow_http": ENVIRONMENT.lets_http_idp,
     "allow_private": ENVIRONMENT.private_idp,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
@@ -131,7 +131,7 @@ REDIS_URL = ENVIRONMENT.redis_url or Valkey(DATA_FOLDER).url
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["accounts.authentication.PasswordBackend"]
+AUTHENTICATION_BACKENDS = ["accounts.authentication.PasswordBackend", "sso.backends.OidcBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

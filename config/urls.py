@@ -21,6 +21,7 @@ urlpatterns = [
     path("api/docs", Swagger.as_view(), name="docs"),
     path("api/docs/reference", Redoc.as_view(), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
+    path("sso/", include("sso.urls")),
     path("", include("accounts.urls")),
 ]
 

@@ -6,3 +6,8 @@ from django.apps import AppConfig
 class SsoConfig(AppConfig):
     name = "sso"
     verbose_name = "Single sign-on"
+
+    def ready(self) -> None:
+        from sso import logout, receivers, views  # noqa: F401  (two add themselves to signing in and out)
+
+        receivers.connect()

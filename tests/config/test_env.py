@@ -71,6 +71,23 @@ def test_demo_data_are_for_development_unless_asked_for():
 
 
 @pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        ({}, True),
+        ({"SVC_HOST": "::1"}, True),
+        ({"SVC_ALLOW_HTTP_IDP": "0"}, False),
+        ({"SVC_HOST": "0.0.0.0"}, False),
+        ({"SVC_HOST": "0.0.0.0", "SVC_ALLOW_HTTP_IDP": "1"}, True),
+        ({"SVC_BASE_URL": "https://service.example.com"}, False),
+        ({"SVC_TRUSTED_PROXIES": "127.0.0.1"}, False),
+        ({"SVC_ENV": "production"}, False),
+    ],
+)
+def test_providers_over_http_are_for_a_machine_of_ones_own(given: dict[str, str], allowed: bool):
+    assert env.read(given).lets_http_idp is allowed
+
+
+@pytest.mark.parametrize(
     ("given", "url"),
     [
         ({}, "http://127.0.0.1:8000"),

@@ -25,6 +25,10 @@ ROUTES = {
     "login/": ANYONE,
     "logout/": ANYONE,
     "account/": SIGNED_IN,
+    "sso/start/": ANYONE,
+    "sso/callback/": ANYONE,
+    "sso/logout/": ANYONE,
+    "sso/backchannel-logout/": ANYONE,
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 

@@ -23,6 +23,7 @@ MAY_RUN_SQL = {
     "config/backup.py": "databases are made and renamed",
     "config/beat.py": "an advisory lock chooses the leader",
     "config/management/commands/prepare.py": "the server and its extension are asked for their versions",
+    "sso/activation.py": "an advisory lock lets one connection change at a time",
     "tableapi/designed.py": "records of designed tables are written",
     "tableapi/doubts.py": "ids that a rule names are looked for",
     "tableapi/idempotency.py": "an advisory lock lets one of two equal requests through",

@@ -74,7 +74,9 @@ def test_nothing_secret_becomes_a_column():
     assert ("user", "password", "password") in names
     assert {table for table, _, _ in names} & {"accounts_session", "sys_session", "sys_access_key"} == set()
     words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
-    assert [row for row in names if row[2] != "secret" and any(word in row[1] for word in words)] == []
+    addresses = {("oidc_setting", name, "string") for name in ("token_endpoint", "end_session_endpoint")}
+    found = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
+    assert found == addresses, "where a provider takes tokens and ends sessions"
 
 
 def test_a_second_time_writes_nothing():

@@ -1,0 +1,13 @@
+"""Admin pages of single sign-on."""
+
+from sso.admin import connections, lists, tile  # noqa: F401  (each registers what it has)
+from system import dashboard
+
+dashboard.group(
+    "Single sign-on (SSO)",
+    20,
+    dashboard.Link("OIDC settings", "login", "sso.OidcSetting"),
+    dashboard.Link("IdP certificates", "key_vertical", "sso.IdpCertificate"),
+    dashboard.Link("Identity links", "link", "sso.IdentityLink"),
+    dashboard.Link("Sign-in log", "receipt_long", "sso.SignIn"),
+)

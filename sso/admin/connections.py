@@ -1,0 +1,189 @@
+"""Admin pages of connections: the form with its buttons, and what was found out about the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from sso import certificates, endpoints
+from sso.admin import looks, notes
+from sso.admin.connection_form import ConnectionForm
+from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from system import http
+from system.admin_site import TrackedAdmin
+
+NOT_ACTIVE = "Certificates are updated for the active connection only."
+NOT_FOUND = "The provider has not been found yet."
+
+
+def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
+    """ "Updating certificates is allowed only for an active OIDC setup." """
+    if not setting.active:
+        messages.error(request, f"{certificates.FAILED} {NOT_ACTIVE}")
+        return
+    known = setting.endpoints
+    if known is None:
+        endpoints.look_again(setting)
+        known = setting.endpoints
+    if known is None:
+        messages.error(request, f"{certificates.FAILED} {setting.resolve_error or NOT_FOUND}")
+        return
+    try:
+        outcome = certificates.refresh(*setting.pair, known.jwks, reason=certificates.FORM)
+    except certificates.CertificateUpdateFailed as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"The certificates are up to date: {outcome}")
+
+
+def approve(request: HttpRequest, setting: OidcSetting) -> None:
+    setting.approve()
+    messages.success(request, f"“{setting.name}” is approved.")
+
+
+def adopt(request: HttpRequest, setting: OidcSetting) -> None:
+    """ "A changed issuer or host never applies by itself": here somebody says that it shall."""
+    problem = endpoints.look_again(setting, may_move=True)
+    if problem:
+        messages.error(request, f"Nothing was changed. {problem}")
+    else:
+        messages.success(request, "The endpoints that the provider names now are in force.")
+
+
+# Buttons that act on the record as it is stored; what is typed in the form stays there, unsaved.
+ACTS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
+    "_update_certificates": update_certificates,
+    "_approve": approve,
+    "_adopt": adopt,
+}
+# Buttons that look at what is typed and change nothing.
+LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], looks.Report]] = {
+    "_test": lambda request, setting: looks.connection(setting),
+    "_try": lambda request, setting: looks.script(setting, request.POST.get("try_claims", "")),
+}
+
+
+@admin.register(OidcSetting)
+class ConnectionAdmin(TrackedAdmin):
+    form = ConnectionForm
+    list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
+    list_filter: ClassVar[list[Any]] = ["active"]
+    search_fields = ("name", "url_idp", "realm", "client_id")
+    readonly_fields = (
+        "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
+        "advertised", "resolved_at",
+    )  # fmt: skip
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
+                    "redirect_uri", "scope", "active",
+                )
+            },
+        ),
+        (
+            "Who may come in",
+            {
+                "fields": (
+                    "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
+                )
+            },
+        ),
+        ("Seldom needed", {"fields": ("response_type", "role_claim"), "classes": ["collapse"]}),
+    )  # fmt: skip
+    FOUND = ("What was found at the provider", {"fields": readonly_fields, "classes": ["collapse"]})
+
+    @admin.display(description="State")
+    def state(self, setting: OidcSetting) -> str:
+        if setting.needs_approval:
+            return "waits for an approval"
+        return "provider found" if setting.issuer and not setting.resolve_error else "provider needs a look"
+
+    @admin.display(description="Algorithms")
+    def advertised(self, setting: OidcSetting) -> str:
+        return ", ".join(setting.algorithms)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_fieldsets(request, obj)
+        if obj is None:
+            return found
+        (title, options), *others, record = found
+        fields = list(options["fields"])
+        if obj.client_secret:
+            fields.insert(fields.index("client_secret") + 1, "forget_secret")
+        return [(title, {**options, "fields": tuple(fields)}), *others, self.FOUND, record]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {
+            "redirect_uri": http.own_url(request, reverse("sso:callback")),
+            **super().get_changeform_initial_data(request),
+        }
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        form = super().get_form(request, obj, change, **options)
+        form.only_looks = any(button in request.POST for button in (*ACTS, *LOOKS))
+        return form
+
+    def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
+        obj.save(update_fields=form.changed_columns() if change else None)
+        request.saved_connection = obj  # type: ignore[attr-defined]  # for what is said after the commit
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: Any = None, *positional: Any, **named: Any
+    ) -> HttpResponse:
+        if request.method == "POST" and object_id is not None:
+            self._act(request, object_id)
+        response = super().changeform_view(request, object_id, *positional, **named)
+        # The transaction is over: from here on calls may go out, and what was found at the save is there.
+        if isinstance(response, TemplateResponse):
+            self._complete(request, response)
+        elif isinstance(response, HttpResponseRedirect) and "_continue" not in request.POST:
+            self._warn(request)
+        return response
+
+    def _act(self, request: HttpRequest, object_id: str) -> None:
+        for button, act in ACTS.items():
+            if button in request.POST:
+                setting = self.get_object(request, object_id)
+                if setting is None or not self.has_change_permission(request, setting):
+                    raise PermissionDenied
+                act(request, setting)
+
+    def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
+        """The boxes around the form."""
+        seen: dict[str, Any] = response.context_data or {}
+        if "adminform" not in seen:
+            return  # a list of what would be deleted
+        form = seen["adminform"].form
+        setting = seen.get("original")
+        seen["callback"] = http.own_url(request, reverse("sso:callback"))
+        seen["try_claims"] = request.POST.get("try_claims", "")
+        if request.method == "POST" and not form.errors:
+            for button, look in LOOKS.items():
+                if button in request.POST:
+                    seen["report"] = look(request, form.instance)
+        stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
+        if stored is not None:
+            seen["notes"] = notes.about(stored)
+            seen["stored"] = stored
+            seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
+            seen["may_approve"] = stored.needs_approval and request.user.is_superuser
+            seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
+            seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
+        if request.POST.get("client_secret"):
+            seen["notes"] = [notes.SECRET_IS_GONE, *seen.get("notes", [])]
+
+    def _warn(self, request: HttpRequest) -> None:
+        """Whoever leaves the form at the save reads on the next page what they would have read there."""
+        saved = getattr(request, "saved_connection", None)
+        stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
+        for note in notes.about(stored) if stored is not None else ():
+            messages.warning(request, note)

@@ -1,0 +1,73 @@
+"""Admin pages of what sign-ins leave behind: certificates, links, the log."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+
+from sso.models import IdentityLink, IdpCertificate, SignIn
+from sso.models.links import may_reset
+from system.admin_site import ReadOnlyAdmin
+
+
+@admin.register(IdpCertificate)
+class CertificateAdmin(ReadOnlyAdmin):
+    """To look at, and to delete: the next update fetches what the provider publishes under that kid now."""
+
+    list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
+    list_filter: ClassVar[list[Any]] = ["realm"]
+    search_fields = ("kid", "url_idp", "realm")
+    fields = ("kid", "url_idp", "realm", "as_json")
+    readonly_fields = fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_module_perms("sso"))
+
+    @admin.display(description="Kind")
+    def kind(self, certificate: IdpCertificate) -> str:
+        return " ".join(str(certificate.json.get(name, "")) for name in ("kty", "crv", "alg")).strip()
+
+    @admin.display(description="JSON")
+    def as_json(self, certificate: IdpCertificate) -> str:
+        return format_html('<pre class="sb-json">{}</pre>', certificate.as_text)
+
+
+@admin.register(IdentityLink)
+class LinkAdmin(ReadOnlyAdmin):
+    """Deleting a link resets it: at the next sign-in the account is found by User field again."""
+
+    list_display = ("user", "issuer", "sub", "sys_created_at")
+    list_select_related = ("user",)
+    search_fields = ("user__login", "issuer", "sub")
+    fields = ("user", "issuer", "sub")
+    readonly_fields = ("user", "issuer", "sub")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_allowed = obj is None or may_reset(obj)
+        return is_allowed and bool(request.user.has_module_perms("sso"))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        deleted, count, needed, protected = super().get_deleted_objects(objs, request)
+        kept = [f"{link} (an administrator's: only administrators reset it)" for link in self._kept(objs)]
+        return deleted, count, set() if kept else needed, [*protected, *kept]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:
+        for link in queryset:
+            link.delete()
+
+    def _kept(self, links: Any) -> list[IdentityLink]:
+        return [link for link in links if not may_reset(link)]
+
+
+@admin.register(SignIn)
+class SignInAdmin(ReadOnlyAdmin):
+    list_display = ("sys_created_at", "login", "user", "setting_name", "outcome", "address", "duration_ms")
+    list_filter: ClassVar[list[Any]] = ["outcome"]
+    list_select_related = ("user",)
+    search_fields = ("login", "user__login", "address", "outcome")
+    fields = ("sys_created_at", "login", "user", "setting_name", "outcome", "detail", "address", "duration_ms")
+    readonly_fields = fields

@@ -1,0 +1,99 @@
+"""What the buttons that change nothing find out: Test connection, Try the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sso import endpoints, key_sets, sign_in
+from sso.admin import notes
+from sso.certificates import counted
+from sso.models import IdpCertificate, OidcSetting
+from system.outbound import OutboundError, parse_json
+from system.outbound.deadline import Deadline
+
+LONGEST_CLAIMS = 256 * 1024
+LONGEST_SHOWN = 500
+
+
+@dataclass(frozen=True)
+class Report:
+    """A box on the form: a sentence, what was found by name, and what to look at."""
+
+    title: str
+    is_good: bool
+    found: tuple[tuple[str, str], ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+def connection(setting: OidcSetting) -> Report:
+    """Resolve and fetch everything, for what is typed in the form."""
+    deadline = Deadline.after(endpoints.ALTOGETHER_S)
+    try:
+        found = endpoints.resolve(*setting.pair, endpoints.policy(), deadline)
+    except endpoints.Unresolved as error:
+        tried = tuple((f"Asked {number}", address) for number, address in enumerate(error.tried, 1))
+        return Report(f"The provider was not found. {error.sentence}", False, tried)
+    facts = [(name.replace("_", " "), address or "none") for name, address in found.addresses.items()]
+    facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
+    doubts = _doubts(setting, found)
+    try:
+        keys = key_sets.fetch(found.jwks, endpoints.policy())
+    except key_sets.Unusable as error:
+        return Report(f"The provider was found, but its keys cannot be used. {error}", False, tuple(facts), doubts)
+    facts.append(("keys", ", ".join(keys.keys)))
+    if keys.skipped:
+        facts.append(("keys left out", ", ".join(counted(keys.skipped))))
+    stored = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
+    if stored and stored != set(keys.keys):
+        doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
+    return Report("The connection works. Nothing was changed.", True, tuple(facts), doubts)
+
+
+def _doubts(setting: OidcSetting, found: endpoints.Endpoints) -> tuple[str, ...]:
+    doubts = []
+    if found.algorithms and not set(found.algorithms) & set(endpoints.SIGNING_ALGORITHMS):
+        doubts.append(f"It signs with none of {', '.join(endpoints.SIGNING_ALGORITHMS)}: nobody could sign in.")
+    stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
+    known = stored.endpoints if stored is not None and stored.pair == setting.pair else None
+    if known is not None and (moved := found.moved_from(known)):
+        doubts.append(f"{moved} Adopt the found endpoints if this is right.")
+    if setting.ignore_case and notes.NOBODY in notes.about(setting):
+        doubts.append(notes.NOBODY)
+    return tuple(doubts)
+
+
+def script(setting: OidcSetting, claims_text: str) -> Report:
+    """The typed script on pasted claims or, with none pasted, on those of the last sign-in."""
+    if claims_text.strip():
+        try:
+            claims = parse_json(claims_text.encode(errors="surrogatepass")[: LONGEST_CLAIMS + 1])
+        except OutboundError:
+            return Report("The claims are no JSON object.", False)
+    else:
+        stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
+        claims = stored.known_claims if stored is not None else None
+        if claims is None:
+            return Report("There is no earlier sign-in to take claims from: paste some.", False)
+    if not isinstance(claims, dict):
+        return Report("The claims are no JSON object.", False)
+    return _previewed(sign_in.preview(setting, setting.script, claims))
+
+
+def _previewed(found: sign_in.Preview) -> Report:
+    account = f"{found.user.login} (new)" if found.user and found.is_new else found.user and found.user.login
+    rows: list[tuple[str, object]] = [
+        *((f"user.{name}", value) for name, value in found.fields.items()),
+        ("account", account or "none"),
+        ("roles added", ", ".join(found.roles_added) or "none"),
+        ("roles taken away", ", ".join(found.roles_removed)),
+        ("roles never given from outside", ", ".join(found.roles_refused)),
+    ]
+    facts = tuple((name, shown(value)) for name, value in rows if value not in ("", None))
+    if found.refusal is None:
+        return Report("This sign-in would go on. Nothing was changed.", True, facts, found.notes)
+    why = f"{found.refusal.code}. {found.refusal.detail}".strip()
+    return Report(f"This sign-in would be refused: {why}", False, facts, found.notes)
+
+
+def shown(value: object) -> str:
+    return str(value)[:LONGEST_SHOWN]

@@ -1,0 +1,69 @@
+"""What an administrator should know about a connection as it stands; one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from django.urls import reverse
+
+from sso.endpoints import SIGNING_ALGORITHMS
+from sso.models import CertificatePair, OidcSetting
+from system import encryption, properties
+
+APPROVAL = (
+    "This connection was changed by somebody without the role admin. Holders of admin cannot sign in through it until "
+    "one of them approves it; everybody else can."
+)
+# Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
+NOBODY = (
+    f"Nobody can sign in: Ignore case sensitivity is selected while the property {properties.CASE_SENSITIVE.name} is "
+    "true. Clear the one or set the other to false."
+)
+
+SECRET_IS_GONE = "Enter the client secret again before you save: what was typed is never sent back to the browser."
+
+
+def about(setting: OidcSetting) -> list[str]:
+    return list(_about(setting))
+
+
+def _about(setting: OidcSetting) -> Iterator[str]:
+    if setting.needs_approval:
+        yield APPROVAL
+    if setting.ignore_case and properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)):
+        yield NOBODY
+    if setting.endpoints is None:
+        yield f"The provider has not been found, so nobody can sign in. {setting.resolve_error}".strip()
+    elif setting.resolve_error:
+        yield f"The last look at the provider: {setting.resolve_error}"
+    advertised = setting.algorithms
+    if advertised and not set(advertised) & set(SIGNING_ALGORITHMS):
+        yield f"The provider signs with none of {', '.join(SIGNING_ALGORITHMS)}, so nobody can sign in."
+    yield from _about_addresses(setting)
+    yield from _about_secret(setting)
+    yield from _about_certificates(setting)
+
+
+def _about_addresses(setting: OidcSetting) -> Iterator[str]:
+    callback = reverse("sso:callback")
+    if urlsplit(setting.redirect_uri).path != callback:
+        yield f"The Redirect URI does not lead to {callback}, where sign-ins arrive."
+
+
+def _about_secret(setting: OidcSetting) -> Iterator[str]:
+    is_exchanged = setting.response_type == setting.ResponseType.CODE
+    if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not setting.client_secret:
+        yield "The Authorization Code Flow without a client secret works with few providers. Set it, or choose PKCE."
+    try:
+        _ = setting.secret
+    except encryption.Undecipherable:
+        yield "The client secret cannot be read with the keys of SVC_SECRET_KEYS. Enter it again."
+
+
+def _about_certificates(setting: OidcSetting) -> Iterator[str]:
+    pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
+    if pair is not None and pair.failure:
+        yield f"The last certificate update failed. {pair.failure}"
+    if pair is not None and pair.warning:
+        yield pair.warning

@@ -1,0 +1,121 @@
+"""Django's door for those who come from a provider: mozilla-django-oidc's backend, with our checks at its seams."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+from mozilla_django_oidc.auth import OIDCAuthenticationBackend
+
+from accounts.models import User
+from sso import certificates, endpoints, provider, sign_in, token_check
+from sso.attempts import CODE, Attempt
+from sso.endpoints import Endpoints, Unresolved
+from sso.models import OidcSetting
+from sso.provider import Redemption
+from sso.refusals import Refused
+from sso.sign_in import Entered
+from sso.token_check import Claims, Expected, UnknownKey
+from system.outbound.deadline import Deadline
+
+
+@dataclass
+class Response:
+    """What a browser brought back for one attempt, and what became of it, for who asked."""
+
+    attempt: Attempt
+    setting: OidcSetting
+    code: str = field(default="", repr=False)
+    id_token: str = field(default="", repr=False)
+    access_token: str | None = field(default=None, repr=False)
+    claims: Claims = field(default_factory=dict, repr=False)
+    entered: Entered | None = None
+
+
+class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no types
+    """Raises `Refused`; it is only asked when a response is at hand, and lets passwords pass by."""
+
+    def __init__(self) -> None:
+        """Django builds a backend on every signed-in request, so that nothing is read here."""
+        self.UserModel = User
+
+    def authenticate(self, request: HttpRequest | None, response: Response | None = None, **_: Any) -> User | None:
+        if response is None:
+            return None
+        known = resolved(response)
+        deadline = Deadline.after(provider.ALTOGETHER_S)
+        if response.attempt.kind == CODE:
+            self.get_token(response, known, deadline)
+        claims = self.verify_token(response, known)
+        if response.attempt.kind == CODE:
+            claims = self.get_userinfo(response, known, claims, deadline)
+        response.claims = claims
+        return self.get_or_create_user(response)
+
+    def get_token(self, response: Response, known: Endpoints, deadline: Deadline) -> None:
+        attempt = response.attempt
+        redemption = Redemption(response.code, attempt.verifier, attempt.redirect_uri)
+        tokens = provider.redeem(response.setting, known, redemption, deadline)
+        response.id_token, response.access_token = tokens.id_token, tokens.access_token
+
+    def verify_token(self, response: Response, known: Endpoints) -> Claims:
+        """The ID token's claims. An access token that the browser brought has done its part after this."""
+        attempt, setting = response.attempt, response.setting
+        expected = Expected(
+            issuer=attempt.issuer,
+            client_id=setting.client_id,
+            now=time.time(),
+            algorithms=known.algorithms,
+            nonce_hash=attempt.nonce_hash,
+            access_token=response.access_token,
+            needs_at_hash=attempt.kind != CODE and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
+        )
+        return checked(setting, lambda keys: token_check.check(response.id_token, expected, keys))
+
+    def get_userinfo(self, response: Response, known: Endpoints, claims: Claims, deadline: Deadline) -> Claims:
+        """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." """
+        said = dict(provider.userinfo(known, response.access_token, deadline))
+        if known.userinfo and said.get("sub") != claims["sub"]:
+            raise Refused("userinfo_subject", "The userinfo endpoint speaks of another subject.")
+        if "email" in claims and said.get("email") != claims["email"]:
+            said.pop("email_verified", None)  # it is about the other address
+        return {**said, **claims}
+
+    def get_or_create_user(self, response: Response) -> User:
+        response.entered = sign_in.enter(response.setting, response.claims)
+        return response.entered.user
+
+    def get_user(self, user_id: Any) -> User | None:
+        return User.objects.filter(pk=user_id, active=True).first()
+
+
+def resolved(response: Response) -> Endpoints:
+    """The provider's endpoints, if it is still the provider that the attempt was made for."""
+    known = find(response.setting)
+    if known.issuer != response.attempt.issuer:
+        raise Refused("not_available", "The connection leads to another provider since the attempt was made.")
+    return known
+
+
+def find(setting: OidcSetting) -> Endpoints:
+    try:
+        return endpoints.ensure(setting)
+    except Unresolved as error:
+        raise Refused("provider_unresolved", error.sentence) from None
+
+
+def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims]) -> Claims:
+    """The claims that `check` finds with the stored keys, or with those fetched because none of them fits.
+
+    "Certificates are updated automatically when a user is authorized or created and the matching certificate is not
+    found."
+    """
+    try:
+        return check(certificates.signing_keys(setting))
+    except UnknownKey:
+        has_fetched = certificates.refresh_for_unknown_kid(setting)
+    keys = certificates.signing_keys(setting)
+    if not has_fetched and not keys:
+        raise Refused("certificates_unavailable", "No certificate is stored, and none could be fetched.")
+    return check(keys)

@@ -1,0 +1,91 @@
+"""The public keys of providers, and what is known about fetching those of a pair of URL IdP and Realm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from system.record import Record
+
+
+class IdpCertificate(Record):
+    """One public key of a provider, as it was first published: stored ones are never modified."""
+
+    table_columns = ("kid", "url_idp", "realm", "json")
+    display_column = "kid"
+
+    kid = models.CharField(max_length=256, db_collation="C", editable=False)
+    url_idp = models.CharField("URL IdP", max_length=500, db_collation="C", editable=False)
+    realm = models.CharField(max_length=64, db_collation="C", editable=False)
+    json = models.JSONField("JSON", editable=False)
+
+    class Meta(Record.Meta):
+        db_table = "idp_certificate"
+        verbose_name = "IdP certificate"
+        ordering: ClassVar[list[str]] = ["url_idp", "realm", "kid"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["url_idp", "realm", "kid"], name="idp_certificate_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.kid
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        if not (self.kid and self.json):
+            raise ValidationError("Certificates come from the provider: update them on the form of its connection.")
+        super().save(*positional, **options)
+
+    @property
+    def as_text(self) -> str:
+        return json.dumps(self.json, indent=2, sort_keys=True)
+
+    @classmethod
+    def of_pair(cls, url_idp: str, realm: str) -> models.QuerySet[IdpCertificate]:
+        return cls.objects.filter(url_idp=url_idp, realm=realm)
+
+
+class CertificatePair(models.Model):
+    """When the keys of a pair were asked for and how that went; its row is what those who write them wait for."""
+
+    url_idp = models.CharField(max_length=500, db_collation="C")
+    realm = models.CharField(max_length=64, db_collation="C")
+    # Each fetch draws a number before it begins, so that a slow old answer never undoes a newer one.
+    last_drawn = models.BigIntegerField(default=0)
+    last_applied = models.BigIntegerField(default=0)
+    fetched_at = models.DateTimeField(null=True)
+    # When an unknown kid last made us ask, and when that (or any other) question was answered, well or badly.
+    asked_for_unknown_at = models.DateTimeField(null=True)
+    answered_at = models.DateTimeField(null=True)
+    warning = models.TextField(blank=True, default="")
+    failure = models.TextField(blank=True, default="")
+
+    class Meta:
+        db_table = "sso_certificate_pair"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["url_idp", "realm"], name="sso_certificate_pair_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.url_idp} {self.realm}"
+
+    @classmethod
+    def locked(cls, url_idp: str, realm: str) -> CertificatePair:
+        """The row, made if need be, and nobody else's until the end of the transaction."""
+        cls.objects.get_or_create(url_idp=url_idp, realm=realm)
+        return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)
+
+    def forget(self) -> None:
+        """Nothing is known about the pair any more; the numbers go on, for answers still under way."""
+        self.fetched_at = self.asked_for_unknown_at = self.answered_at = None
+        self.warning = self.failure = ""
+        self.save()
+
+
+def drop_keys(url_idp: str, realm: str) -> None:
+    """Remove the keys of a pair that no record has any more; each removal is logged."""
+    pair: Any = CertificatePair.locked(url_idp, realm)
+    IdpCertificate.of_pair(url_idp, realm).delete()
+    pair.forget()

@@ -1,0 +1,76 @@
+"""What the columns of a connection may hold: one row for each column that is more than a field's own check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from sso import mapping_script
+from sso.endpoints import WELL_KNOWN, policy
+from system import encryption, outbound, properties
+
+LONGEST_SECRET = 1000
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
+FULL_ADDRESS = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
+
+
+def url_idp(given: str) -> str:
+    """Host and scheme in one spelling and without a slash at the end, so that one provider is one pair."""
+    try:
+        found = str(outbound.check_url(given.strip(), policy()))
+    except outbound.OutboundRefused as error:
+        raise ValueError(error.message) from None
+    return found if found.endswith(WELL_KNOWN) else found.rstrip("/")
+
+
+def redirect_uri(given: str) -> str:
+    """Kept byte for byte: the provider compares it so."""
+    if not FULL_ADDRESS.fullmatch(given):
+        raise ValueError("Enter a full address that begins with https://, without a part after #.")
+    properties.own_address(given)
+    return given
+
+
+def scope(given: str) -> str:
+    if not SCOPE.fullmatch(given):
+        raise ValueError("A scope is words with single spaces between them.")
+    if "openid" not in given.split(" "):
+        raise ValueError("The scope must contain openid.")
+    return given
+
+
+def client_secret(stored: str) -> str:
+    try:
+        secret = encryption.decrypt(stored) if stored else ""
+    except encryption.Undecipherable:
+        # Otherwise it would stand in the database as it was given.
+        raise ValueError("The client secret is set in clear; it must be encrypted first.") from None
+    if len(secret) > LONGEST_SECRET or not secret.isprintable():
+        raise ValueError(f"A client secret has up to {LONGEST_SECRET} visible characters.")
+    return stored
+
+
+def script(given: str) -> str:
+    given = given.replace("\r\n", "\n")  # of a form: no change
+    try:
+        _run_once(given)
+    except mapping_script.ScriptRefused as error:
+        raise ValueError(str(error)) from None
+    return given
+
+
+@lru_cache(maxsize=8)
+def _run_once(source: str) -> None:
+    """A form is checked before it is saved, and the save holds a lock that must not wait for a process again."""
+    if source != mapping_script.DEFAULT:
+        mapping_script.check(source)
+
+
+CHECKS: Mapping[str, Callable[[str], str]] = {
+    "url_idp": url_idp,
+    "redirect_uri": redirect_uri,
+    "scope": scope,
+    "client_secret": client_secret,
+    "script": script,
+}

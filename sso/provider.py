@@ -1,0 +1,170 @@
+"""In charge of what a sign-in asks the provider: the code's tokens and the user's data; two sign-ins at once a process.
+
+A process has four threads. However slow a provider is, two of them go on serving: who finds no place gets a page that
+asks again in a second, and nothing of the attempt is used up by then.
+"""
+
+import base64
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from sso.endpoints import Endpoints, policy
+from sso.models import OidcSetting
+from sso.refusals import Refused
+from system import encryption, outbound
+from system.outbound import Answer, OutboundError
+from system.outbound.deadline import Deadline
+
+PLACES = threading.BoundedSemaphore(2)
+# For the token and the user's data together: "the sign-in page answers within 6 s".
+ALTOGETHER_S = 6.0
+CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
+WORD = re.compile(r"[a-z_]{1,64}")
+SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
+
+
+class NoPlace(Exception):
+    """Two others are asking the provider just now."""
+
+
+@contextmanager
+def place() -> Iterator[None]:
+    if not PLACES.acquire(blocking=False):
+        raise NoPlace
+    try:
+        yield
+    finally:
+        PLACES.release()
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a code was redeemed for."""
+
+    id_token: str = field(repr=False)
+    access_token: str | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Redemption:
+    """A code with what proves that it is ours."""
+
+    code: str = field(repr=False)
+    verifier: str = field(repr=False)
+    redirect_uri: str
+
+
+def redeem(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadline: Deadline) -> Tokens:
+    """The tokens of a code."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": redemption.code,
+        "redirect_uri": redemption.redirect_uri,
+        "code_verifier": redemption.verifier,
+    }
+    headers: dict[str, str] = {}
+    secret = client_secret(setting)
+    if not known.token:
+        raise Refused("provider_unresolved", "The provider has no token endpoint.")
+    if secret and takes_basic(known):
+        headers["Authorization"] = basic(setting.client_id, secret)
+    else:
+        form |= {"client_id": setting.client_id} | ({"client_secret": secret} if secret else {})
+    with calling(deadline):
+        within = policy().within(deadline.left())
+        answer = outbound.post_form(known.token, form, within, headers=headers, allow_query=True)
+    if answer.status != 200:
+        raise rejected(answer)
+    found = answered_object(answer, "token_answer")
+    id_token, access_token = found.get("id_token"), found.get("access_token")
+    if not isinstance(id_token, str):
+        raise Refused("token_answer", "The token endpoint gave no ID token.")
+    if access_token is not None and not (isinstance(access_token, str) and SENDABLE.fullmatch(access_token)):
+        raise Refused("token_answer", "The access token is no text that can be sent.")
+    if str(found.get("token_type", "Bearer")).lower() != "bearer":
+        raise Refused("token_answer", "The access token is not of type Bearer.")
+    return Tokens(id_token, access_token)
+
+
+def client_secret(setting: OidcSetting) -> str:
+    """With PKCE we are a public client, whatever secret is stored."""
+    if setting.authorization_type != setting.AuthorizationType.CODE:
+        return ""
+    try:
+        return setting.secret
+    except encryption.Undecipherable as error:
+        raise Refused("not_available", str(error)) from None
+
+
+def takes_basic(known: Endpoints) -> bool:
+    """HTTP Basic unless the provider only takes the secret in the form."""
+    methods = known.token_auth_methods
+    return "client_secret_basic" in methods or "client_secret_post" not in methods
+
+
+def basic(client_id: str, secret: str) -> str:
+    """Both are form-encoded first (RFC 6749, 2.3.1).
+
+    >>> basic("a b", "c:d")
+    'Basic YSUyMGI6YyUzQWQ='
+    """
+    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def userinfo(known: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
+    """What the provider says about the user beside the ID token; nothing where it has no such endpoint."""
+    if not known.userinfo:
+        return {}
+    if not access_token:
+        raise Refused("token_answer", "The token endpoint gave no access token to ask for the user's data with.")
+    with calling(deadline):
+        within = policy().within(deadline.left())
+        header = {"Authorization": f"Bearer {access_token}"}
+        answer = outbound.get(known.userinfo, within, headers=header, allow_query=True)
+    if answer.status != 200:
+        if answer.status >= 500 or answer.status == 429:
+            raise Refused("provider_unavailable", f"The userinfo endpoint answered {answer.status}.")
+        raise Refused("userinfo_answer", f"The userinfo endpoint answered {answer.status}.")
+    return answered_object(answer, "userinfo_answer")
+
+
+@contextmanager
+def calling(deadline: Deadline) -> Iterator[None]:
+    """What goes wrong on the way is the provider's absence; an answer too large or broken counts as that too."""
+    try:
+        yield
+    except TimeoutError:
+        detail = f"The provider did not answer everything within {deadline.seconds:g} s."
+        raise Refused("provider_unavailable", detail) from None
+    except OutboundError as error:
+        raise Refused("provider_unavailable", error.message) from None
+
+
+def rejected(answer: Answer) -> Refused:
+    """Why the token endpoint gives no tokens. Of its own words only the code of the standard is kept."""
+    if answer.status >= 500 or answer.status == 429:
+        return Refused("provider_unavailable", f"The token endpoint answered {answer.status}.")
+    try:
+        said = answer.json()
+    except OutboundError:
+        said = None
+    error = said.get("error") if isinstance(said, dict) else None
+    word = error if isinstance(error, str) and WORD.fullmatch(error) else "no reason"
+    code = "client_rejected" if word in CLIENT_ERRORS else "code_rejected"
+    return Refused(code, f"The token endpoint answered {answer.status}, {word}.")
+
+
+def answered_object(answer: Answer, code: str) -> Mapping[str, Any]:
+    try:
+        found = answer.json()
+    except OutboundError as error:
+        raise Refused(code, error.message) from None
+    if not isinstance(found, dict):
+        raise Refused(code, "The answer is no JSON object.")
+    return found

@@ -1,0 +1,202 @@
+"""In charge of letting somebody in whom the provider has named: the one place that knows the order of the steps.
+
+    claims ──▶ script ──▶ profile ──▶ link or match ──▶ account made or kept up ──▶ roles ──▶ may they? ──▶ log
+               child      usable      by case rules     accounts.provisioning      ditto     approval
+
+Everything behind the script happens in one transaction: a refusal at its end leaves nothing behind.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Value
+from django.db.models.functions import Lower
+
+from accounts import provisioning, roles
+from accounts.models import User
+from accounts.provisioning import NotMade, RoleChange
+from sso import mapping_script, profile, user_matching
+from sso.mapping_script import ScriptFailed
+from sso.models import IdentityLink, OidcSetting
+from sso.profile import Profile
+from sso.refusals import Refused as Refused
+from sso.user_matching import Account, Comparison
+from system import actor, properties
+
+# Two first sign-ins at once: the second finds what the first has made.
+TRIES = 3
+# Values of the protocol, of no use to a script.
+INNER_CLAIMS = frozenset(("nonce", "at_hash", "c_hash", "s_hash"))
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Who came in, and what was done about their account."""
+
+    user: User
+    is_new: bool = False
+    change: RoleChange = field(default_factory=RoleChange)
+    notes: tuple[str, ...] = ()
+
+    def told(self) -> str:
+        """For the log."""
+        refused = ", ".join(self.change.refused)
+        said = [
+            "The account was created." if self.is_new else "",
+            f"Not granted from outside: {refused}." if refused else "",
+            *self.notes,
+        ]
+        return " ".join(filter(None, said))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a script would do with these claims; nothing of it was done."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    user: User | None = None
+    is_new: bool = False
+    roles_added: tuple[str, ...] = ()
+    roles_removed: tuple[str, ...] = ()
+    roles_refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    refusal: Refused | None = None
+
+
+def enter(setting: OidcSetting, claims: Mapping[str, Any]) -> Entered:
+    """The account of whom these verified claims name, or `Refused`."""
+    how = comparison(setting)
+    mapped = profile.read(run(setting.script, claims))
+    with actor.acting_as(None):
+        for _ in range(TRIES):
+            try:
+                with transaction.atomic():
+                    current = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
+                    if current is None:
+                        raise Refused("not_available", "The connection was deactivated meanwhile.")
+                    entered = admit(current, claims, mapped, how)
+            except IntegrityError:
+                continue
+            setting.remember_claims(outer(claims))
+            return entered
+    raise Refused("too_busy", "Others made the same account or role at the same time, again and again.")
+
+
+def preview(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
+    """The same steps with this script, all of them undone."""
+    made: dict[str, Any] = {}
+    try:
+        how = comparison(setting)
+        made = run(source, claims)
+        with actor.acting_as(None), transaction.atomic():
+            entered = admit(setting, claims, profile.read(made), how)
+            transaction.set_rollback(True)
+    except Refused as refusal:
+        return Preview(fields=made, refusal=refusal)
+    except IntegrityError:
+        return Preview(fields=made, refusal=Refused("too_busy", "Somebody else changed the same account just now."))
+    change = entered.change
+    return Preview(
+        fields=made,
+        user=entered.user,
+        is_new=entered.is_new,
+        roles_added=change.added,
+        roles_removed=change.removed,
+        roles_refused=change.refused,
+        notes=entered.notes,
+    )
+
+
+def comparison(setting: OidcSetting) -> Comparison:
+    how = user_matching.comparison(
+        ignores_case=setting.ignore_case, case_counts=bool(properties.get(properties.CASE_SENSITIVE))
+    )
+    if how is Comparison.NOBODY:
+        user_matching.find("", (), how)  # says why
+    return how
+
+
+def outer(claims: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in claims.items() if name not in INNER_CLAIMS}
+
+
+def run(source: str, claims: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return mapping_script.run(source, outer(claims))
+    except ScriptFailed as error:
+        raise Refused("script_error", str(error)) from None
+
+
+def admit(setting: OidcSetting, claims: Mapping[str, Any], mapped: Profile, how: Comparison) -> Entered:
+    """One try, in the caller's transaction."""
+    issuer, sub = str(claims.get("iss", setting.issuer)), str(claims.get("sub", ""))
+    user, is_new = linked(issuer, sub), False
+    if user is None:
+        user, is_new = match_or_create(setting, claims, mapped, how)
+        link(user, issuer, sub)
+    if not user.active:
+        raise Refused("user_inactive", f"The account {user.login} is not active.")
+    change, notes = RoleChange(), mapped.notes
+    if setting.update_data_when_login and not is_new:
+        notes += tuple(provisioning.update(user, mapped.values))
+    if setting.enable_role_mapping and (is_new or setting.update_data_when_login):
+        named = profile.role_names(claims, setting.role_claim, setting.client_id)
+        change = provisioning.follow_roles(user, named.names)
+        notes += (f"{named.unusable} roles have no usable name.",) if named.unusable else ()
+    if setting.needs_approval and user.has_role(roles.ADMIN):
+        raise Refused("not_approved", f"{user.login} holds the role admin, and the connection awaits approval.")
+    return Entered(user, is_new, change, notes)
+
+
+def linked(issuer: str, sub: str) -> User | None:
+    """The link decides, whatever the claims say by now."""
+    found = IdentityLink.objects.select_related("user").filter(issuer=issuer, sub=sub).first()
+    return found.user if found else None
+
+
+def match_or_create(
+    setting: OidcSetting, claims: Mapping[str, Any], mapped: Profile, how: Comparison
+) -> tuple[User, bool]:
+    value = mapped.need(setting.user_field)
+    user = matching(setting.user_field, value, how)
+    if user is not None:
+        if not user_matching.has_verified_email(claims):
+            raise Refused("email_unverified", f"{user.login} is an account already, and the email is not verified.")
+        return user, False
+    if not setting.enable_user_creation:
+        raise Refused("user_unknown", f"No account has the {setting.user_field} {value}.")
+    for column in ("login", "email"):  # "the two mandatory fields"
+        mapped.need(column)
+    # One after the other from here on: without this, two spellings of one login could become two accounts.
+    OidcSetting.objects.select_for_update(no_key=True).filter(pk=setting.pk).first()
+    user = matching(setting.user_field, value, how)
+    if user is not None:
+        raise IntegrityError("made by somebody else meanwhile")
+    try:
+        return provisioning.create(mapped.values), True
+    except NotMade as error:
+        raise Refused(error.code, error.detail) from None
+
+
+def matching(column: str, value: str, how: Comparison) -> User | None:
+    users = User.objects.all()
+    if how is Comparison.EXACT:
+        found = users.filter(**{column: value})
+    else:
+        # By the index; the rules then look again at what it brings.
+        found = users.annotate(folded=Lower(column)).filter(folded=Lower(Value(value)))
+    by_id = {user.pk: user for user in found}
+    who = user_matching.find(value, [Account(pk, getattr(user, column)) for pk, user in by_id.items()], how)
+    return by_id[who] if who else None
+
+
+def link(user: User, issuer: str, sub: str) -> None:
+    """ "An account holds at most one sub per issuer: another sub of the same issuer is refused." """
+    standing = IdentityLink.objects.filter(user=user, issuer=issuer).first()
+    if standing is not None and standing.sub == sub:
+        return  # made meanwhile, by another window of the same person
+    if standing is not None:
+        raise Refused("subject_conflict", f"{user.login} is linked to another subject of this provider.")
+    IdentityLink(user=user, issuer=issuer, sub=sub).save()

@@ -1,0 +1,42 @@
+"""Background work of single sign-on."""
+
+from datetime import timedelta
+
+from celery import shared_task
+from django.utils import timezone
+
+from sso import certificates, endpoints
+from sso.models import OidcSetting, ProviderSession, SignIn
+
+LOG_KEPT_FOR = timedelta(days=90)
+AT_ONCE = 1000
+
+
+@shared_task
+def refresh_daily() -> None:
+    """Look for the active connection's provider again and bring its certificates up to date."""
+    setting = OidcSetting.active_one()
+    if setting is None:
+        return
+    endpoints.look_again(setting)
+    known = setting.endpoints
+    if known is None:
+        return
+    try:
+        certificates.refresh(*setting.pair, known.jwks, reason=certificates.DAILY)
+    except certificates.CertificateUpdateFailed:
+        pass  # logged there, and shown on the form and the dashboard
+
+
+@shared_task
+def forget_old_sign_ins() -> None:
+    """Entries of the sign-in log go after 90 days."""
+    old = SignIn.objects.filter(sys_created_at__lt=timezone.now() - LOG_KEPT_FOR).order_by("sys_id")
+    while found := list(old.values_list("pk", flat=True)[:AT_ONCE]):
+        SignIn.objects.filter(pk__in=found).delete()
+
+
+@shared_task
+def forget_ended_sessions() -> None:
+    """What is kept of a sign-in goes with its session."""
+    ProviderSession.forget_ended()

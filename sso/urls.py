@@ -1,0 +1,13 @@
+"""Addresses of single sign-on. The names are those of this product; mozilla-django-oidc's urls are not used."""
+
+from django.urls import path
+
+from sso import logout, views
+
+app_name = "sso"
+urlpatterns = [
+    path("start/", views.Start.as_view(), name="start"),
+    path("callback/", views.Callback.as_view(), name="callback"),
+    path("logout/", logout.Logout.as_view(), name="logout"),
+    path("backchannel-logout/", logout.BackchannelLogout.as_view(), name="backchannel_logout"),
+]

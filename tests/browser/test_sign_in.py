@@ -1,0 +1,218 @@
+"""Signing in and out through an identity provider, as people do it: a real provider, a real browser, https."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from config.env import ROOT
+from tests.browser.conftest import MAKE_PEOPLE, ROLES
+from tests.browser.conftest import PASSWORD as LOCAL_PASSWORD
+from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
+from tests.config.stack import Stack, eventually, free_port, manage
+from tests.providers.real import CLIENT_SECRET, RealProvider
+
+pytestmark = [pytest.mark.browser, pytest.mark.provider]
+PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
+FRAGMENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
+
+
+@pytest.fixture(scope="module")
+def pairing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairing]:
+    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+    product = SecureStack(tmp_path_factory.mktemp("secure") / "data", certificates)
+    product.start().wait_until_up()
+    provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)
+    try:
+        people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=LOCAL_PASSWORD), env=product.env)
+        assert people.returncode == 0, people.stderr
+        with provider:
+            yield Pairing(product, provider, ("alice", LOCAL_PASSWORD))
+        product.stop()
+    finally:
+        product.end()
+
+
+@pytest.fixture
+def travel(browser: Browser, pairing: Pairing) -> Iterator[Any]:
+    """Makes travellers, and looks through their complaints in the end."""
+    made: list[Traveller] = []
+
+    def start() -> Traveller:
+        made.append(Traveller(browser, pairing.product.url, pairing.provider.url))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.context.close()
+        assert each.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("realm", "columns"),
+    [
+        ("main", {}),
+        ("main", PUBLIC),
+        ("first", {}),
+        ("plain", {"client_id": "servicebase-post", "scope": "openid email profile"}),
+        ("main", FRAGMENT),
+    ],
+    ids=["realms with secret", "realms with PKCE", "realm with secret", "no realm, secret in the form", "fragment"],
+)
+def test_somebody_comes_in_by_the_provider(travel: Any, pairing: Pairing, realm: str, columns: dict[str, str]):
+    pairing.connect(realm, **columns)
+    anna = travel().sign_in("anna")
+
+    assert anna.page.url == f"{pairing.product.url}/"
+    assert anna.page.get_by_role("heading", name="Hello, Anna").is_visible()
+    cookies = {cookie["name"]: cookie for cookie in anna.context.cookies(pairing.product.url)}
+    session = cookies["servicebase_session"]
+    assert (session["secure"], session["httpOnly"], session["sameSite"]) == (True, True, "Lax")  # A59
+
+
+def test_a_token_of_the_fragment_stays_nowhere(travel: Any, pairing: Pairing):  # A60
+    pairing.connect(**FRAGMENT)
+    anna = travel().sign_in("anna")
+    own = [address for address in anna.addresses if address.startswith(pairing.product.url)]
+    went = [address for address in own if "id_token" in address.partition("#")[0]]
+
+    assert went == [] and "#" not in anna.page.url
+    anna.page.go_back(wait_until="load")
+    assert "id_token" not in anna.page.url
+    assert "id_token" not in pairing.product.output and "eyJ" not in pairing.product.output
+
+
+def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pairing: Pairing):
+    pairing.disconnect()
+    alice = travel().sign_in_locally("alice", LOCAL_PASSWORD)
+    page = alice.page
+    page.goto("/admin/sso/oidcsetting/add/")
+    page.locator("#id_name").fill("Company account")
+    page.locator("#id_url_idp").fill(pairing.provider.url)
+    page.locator("#id_realm").fill("main")
+    page.locator("#id_client_id").fill("servicebase")
+    page.locator("#id_client_secret").fill(CLIENT_SECRET)
+    page.locator("#id_active").check()
+    page.locator("#id_enable_user_creation").check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/change/**")
+    page.get_by_role("button", name="Test connection").click()
+    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+    page.get_by_role("button", name="Update certificates").click()
+    page.get_by_text("The certificates are up to date").wait_for()
+    assert CLIENT_SECRET not in page.content()  # A56
+
+    assert travel().sign_in("anna").greets("Anna")
+    page.goto("/admin/sso/signin/")
+    assert page.locator("#result_list").get_by_text("anna").first.is_visible()
+
+
+@pytest.mark.parametrize("overlap", [True, False], ids=["with overlap", "without overlap"])
+def test_the_provider_changes_its_keys(travel: Any, pairing: Pairing, overlap: bool):
+    pairing.connect()
+    travel().sign_in("anna")
+    pairing.provider.rotate("main", overlap=overlap)
+
+    assert travel().sign_in("anna").greets("Anna")
+
+
+def test_signing_out_here_signs_out_there(travel: Any, pairing: Pairing):
+    pairing.connect()
+    anna = travel().sign_in("anna")
+    page = anna.page
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(f"{pairing.provider.url}/**")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(f"{pairing.product.url}/login/?signed_out=1")
+    assert page.get_by_text("You are signed out.").is_visible()
+    assert not [address for address in anna.addresses if "id_token_hint" in address]
+
+    page.goto("/")
+    page.wait_for_url(f"{pairing.provider.url}/**")
+    assert page.get_by_label("Password").is_visible()
+
+
+def test_signing_out_there_signs_out_here(travel: Any, pairing: Pairing):
+    pairing.connect()
+    anna, ben = travel().sign_in("anna"), travel().sign_in("ben")
+    assert "servicebase" in pairing.provider.end_sessions("main", "anna")
+
+    anna.page.goto("/account/")
+    assert "/login/" in anna.page.url
+    assert ben.greets("ben")
+
+
+def test_a_provider_that_is_away_is_said_and_the_password_still_works(travel: Any, pairing: Pairing):  # A61
+    pairing.connect()
+    alice = travel()
+    pairing.provider.stop()
+    try:
+        answer = alice.page.goto("/login/")
+        assert answer is not None and answer.status == 200
+        alice.sign_in_locally("alice", LOCAL_PASSWORD)
+        assert alice.page.get_by_role("heading", name="Hello, alice").is_visible()
+    finally:
+        # The same realm at another port: what later tests connect to.
+        pairing.provider.start()
+        Pairing(pairing.product, pairing.provider, ("alice", LOCAL_PASSWORD))
+
+
+class Demo:
+    """`./run demo-idp` in a terminal."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        command = [sys.executable, "-m", "tests.providers.demo", "--port", str(free_port())]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self.process.stdout
+        self.text = ""
+        while "Stop with Ctrl-C" not in self.text:
+            line = self.process.stdout.readline()
+            assert line, self.text
+            self.text += line
+
+    def field(self, name: str) -> str:
+        found = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.text, re.MULTILINE)
+        assert found is not None, self.text
+        return found[1]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(20)
+        assert self.process.stdout
+        self.process.stdout.close()
+        return code
+
+
+def test_a_newcomer_types_what_the_demo_provider_says(tmp_path: Any, browser: Browser):
+    product = Stack(tmp_path / "data", SVC_ADMIN_PASSWORD="a first password").start()
+    try:
+        product.wait_until_up()
+        eventually(lambda: product.get("/readyz") == 200)
+        demo = Demo(product.env)
+        administrator = Traveller(browser, product.url, demo.field("URL IdP"))
+        page = administrator.sign_in_locally("admin", "a first password").page
+        page.goto("/admin/sso/oidcsetting/add/")
+        for name in ("Name", "URL IdP", "Realm", "Client ID", "Client Secret", "Redirect URI", "Scope"):
+            page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.field(name))
+        page.locator("#id_authorization_type").select_option(label=demo.field("Authorization type"))
+        page.locator("#id_user_field").select_option(label=demo.field("User field"))
+        for box in demo.field("Tick").split(", "):
+            page.locator(f"#id_{box.lower().replace(' ', '_')}").check()
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_url("**/change/**")
+        anna = Traveller(browser, product.url, demo.field("URL IdP"))
+        password = re.search(r"password (\w+):", demo.text)
+        assert password is not None
+        assert anna.sign_in("anna", password[1]).greets("Anna")
+        assert demo.stop() == 0
+        assert administrator.complaints == anna.complaints == []
+    finally:
+        product.stop()
+        product.end()

@@ -1,0 +1,79 @@
+"""docs/single-sign-on.md names every code of a refusal, with its status, and the addresses and defaults of today."""
+
+import re
+
+from django.urls import reverse
+
+from accounts import roles
+from config.env import ROOT, Environment
+from sso import endpoints, mapping_script, profile
+from sso.models import OidcSetting
+from sso.refusals import REASONS
+from tests.providers import demo
+
+PAGE = (ROOT / "docs/single-sign-on.md").read_text()
+ROWS = re.findall(r"^\| (\d{3}) \| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
+
+
+def test_every_code_is_on_the_page_with_its_status_and_what_to_do():
+    assert {code: int(status) for status, code, _, _ in ROWS} == {code: known.status for code, known in REASONS.items()}
+    assert len(ROWS) == len(REASONS)
+    assert all(happened.endswith(".") and advice.endswith(".") for _, _, happened, advice in ROWS)
+
+
+def test_every_code_that_the_text_names_exists():
+    named = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
+    columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.COLUMNS)
+    others = {
+        "sso_admin", "collection_admin", "id_token", "login_hint", "target_link_uri", "at_hash",
+    }  # fmt: skip
+
+    assert named - set(REASONS) - columns - others == set()
+
+
+def test_the_addresses_are_those_of_the_service():
+    for name in ("sso:start", "sso:callback", "sso:logout", "sso:backchannel_logout"):
+        assert f"`{reverse(name)}`" in PAGE
+    assert f"`https://service.example.com{reverse('sso:callback')}`" in PAGE
+
+
+def test_the_places_that_are_tried_stand_in_their_order():
+    tried = [each.removeprefix("U").replace("R", "{}") for each in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
+    in_code = [each.removeprefix("https://u") for each in endpoints.candidates("https://u", "R")]
+
+    assert tried == [each.replace("R", "{}") for each in in_code if each]
+
+
+def test_the_script_of_the_page_runs():
+    source = re.search(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    assert source is not None
+    mapping_script.check(source[1])
+    claims = {"email": "ann@example.com", "given_name": "Ann", "family_name": "Ahlgren"}
+
+    assert mapping_script.run(source[1], claims) == {
+        "email": "ann@example.com",
+        "login": "ann@example.com",
+        "first_name": "Ann",
+        "last_name": "Ahlgren",
+    }
+    for column in mapping_script.COLUMNS:
+        assert f"`{column}`" in PAGE
+
+
+def test_roles_and_claims_are_those_of_the_code():
+    assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
+    kept = {name for name, (_, grantable) in roles.SHIPPED.items() if not grantable}
+    told = re.search(r"whatever the provider says: (.+?) at first", PAGE)
+
+    assert told is not None
+    assert set(re.findall(r"`(\w+)`", told[1])) == kept >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
+
+
+def test_the_demo_provider_says_the_fields_of_the_form():
+    said = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
+    fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
+
+    typed = re.findall(r"^    ([A-Z][\w ]+?)  +\S", said, re.MULTILINE)
+    assert {name.lower() for name in typed if name != "Tick"} <= fields
+    assert all(name.strip().lower() in fields for name in re.search(r"Tick +(.+)", said)[1].split(","))  # type: ignore[index]
+    assert said.count("http://127.0.0.1:8000/sso/callback/") == 1

@@ -1,0 +1,102 @@
+"""`./run demo-idp`: the certified provider of the tests, for a newcomer to sign in through. Nothing is kept."""
+
+import argparse
+import sys
+
+from config import env
+from tests.providers.node import NodeMissing
+from tests.providers.real import RealProvider, client, public_client
+
+PORT = 8400
+REALM = "demo"
+CALLBACK_PATH = "/sso/callback/"
+SECRET = "demo-client-secret"
+PASSWORD = "demo"
+PEOPLE = (
+    {"sub": "demo-anna", "login": "anna", "email": "anna@example.com", "given_name": "Anna", "family_name": "Ahlgren",
+     "name": "Anna Ahlgren", "roles": ["itil", "surveyor"]},
+    {"sub": "demo-ben", "login": "ben", "email": "ben@example.com", "given_name": "Ben", "family_name": "Brandt",
+     "name": "Ben Brandt", "roles": ["admin"]},
+    {"sub": "demo-agent", "login": "demo.agent", "email": "agent@example.com", "given_name": "Ada",
+     "family_name": "Agent", "name": "Ada Agent", "roles": ["itil"]},
+)  # fmt: skip
+NOTES = {
+    "anna": "new here; roles itil and surveyor",
+    "ben": "new here; claims the role admin, which no provider can give",
+    "demo.agent": "has an account already, found by email",
+}
+
+
+def callbacks(environment: env.Environment) -> list[str]:
+    """Where the product may be opened; the first is the one to type."""
+    product = (environment.base_url or environment.local_url).rstrip("/")
+    names = [product, product.replace("//127.0.0.1", "//localhost")]
+    return [name + CALLBACK_PATH for name in dict.fromkeys(names)]
+
+
+def told(url: str, callback: str) -> str:
+    """What to type where."""
+    fields = {
+        "Name": "Demo",
+        "URL IdP": url,
+        "Realm": REALM,
+        "Authorization type": "Authorization Code Flow",
+        "Client ID": "servicebase",
+        "User field": "Email",
+        "Client Secret": SECRET,
+        "Redirect URI": callback,
+        "Scope": "openid",
+        "Tick": "Active, Enable user creation, Enable role mapping",
+    }
+    lines = [
+        "",
+        "  A demo identity provider is running.",
+        "",
+        "  In the administration, Single Sign-On (SSO), OIDC Settings, Add:",
+        *(f"    {name:<20}{value}" for name, value in fields.items()),
+        "    (PKCE without a secret: Client ID servicebase-pkce)",
+        "",
+        f"  Then sign out and in again, as one of these, password {PASSWORD}:",
+        *(f"    {login:<20}{note}" for login, note in NOTES.items()),
+        "",
+        "  Stop with Ctrl-C.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="./run demo-idp", description="An identity provider for a first look.")
+    parser.add_argument("--port", type=int, default=PORT)
+    port = parser.parse_args(words).port
+    try:
+        environment = env.current()
+        if not environment.lets_http_idp:
+            raise env.ConfigurationError(
+                "This provider speaks http, and the product would refuse it here. Outside production, set "
+                "SVC_ALLOW_HTTP_IDP=1 for the product and for this command."
+            )
+        found = callbacks(environment)
+        people = [{"password": PASSWORD, **who} for who in PEOPLE]
+        realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
+        provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
+    except (env.ConfigurationError, NodeMissing, RuntimeError) as error:
+        print(f"servicebase: {error}", file=sys.stderr)
+        return 1
+    try:
+        both = {"redirect_uris": found, "post_logout_redirect_uris": [signed_out(callback) for callback in found]}
+        provider.register(client(found[0], client_secret=SECRET, **both), public_client(found[0], **both))
+        print(told(provider.url, found[0]), flush=True)
+        return provider.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        provider.stop()
+
+
+def signed_out(callback: str) -> str:
+    return callback.replace(CALLBACK_PATH, "/sso/logout/")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

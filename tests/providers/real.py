@@ -1,0 +1,191 @@
+"""Runs a certified OpenID provider (npm oidc-provider), and visits it as a browser would, without a window.
+
+with RealProvider() as provider:
+    provider.register(client("http://testserver/sso/callback/"))
+    back = Visitor(provider).sign_in(location, "anna")       # the address that the browser is sent back to
+    provider.rotate("main", overlap=False)
+"""
+
+import html
+import json
+import re
+import secrets
+import select
+import ssl
+import subprocess
+import urllib.request
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any, Self
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
+
+from tests.providers.node import FOLDER, node
+
+START_WITHIN_S = 60.0
+PASSWORD = "provider password 7"
+PEOPLE = (
+    {"sub": "sub-anna", "login": "anna", "email": "anna@example.com", "given_name": "Anna", "family_name": "Ahlgren",
+     "name": "Anna Ahlgren", "roles": ["itil", "surveyor"]},
+    {"sub": "sub-ben", "login": "ben", "email": "ben@example.com", "roles": ["admin", "itil"]},
+    {"sub": "sub-chris", "login": "chris", "email": "chris@example.com", "email_verified": False},
+)  # fmt: skip
+REALMS = (
+    {"name": "main", "path": "/realms/main"},
+    {"name": "first", "path": "/realm/first"},
+    {"name": "undiscovered", "path": "/alone/realm/undiscovered", "hides_discovery": True},
+    {"name": "plain", "path": "", "follows_scope": True, "token_auth": ["client_secret_post", "none"]},
+)
+CLIENT_ID, CLIENT_SECRET = "servicebase", "secret of the client"
+
+
+def client(callback: str, **more: Any) -> dict[str, Any]:
+    """A confidential client of the code flow, for the product at the address of this callback."""
+    parts = urlsplit(callback)
+    product = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
+    return {
+        "client_id": CLIENT_ID,
+        "client_secret": CLIENT_SECRET,
+        "redirect_uris": [callback],
+        "post_logout_redirect_uris": [f"{product}/sso/logout/"],
+        "backchannel_logout_uri": f"{product}/sso/backchannel-logout/",
+        "backchannel_logout_session_required": True,
+        **more,
+    }
+
+
+def public_client(callback: str, **more: Any) -> dict[str, Any]:
+    made = client(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
+    made.pop("client_secret")
+    return made
+
+
+def fragment_client(callback: str, **more: Any) -> dict[str, Any]:
+    """Takes the ID token in the fragment."""
+    types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
+    return {**public_client(callback), **types, "client_id": "servicebase-fragment", **more}
+
+
+class RealProvider:
+    """One process with several realms; ends with this object's `stop`, and with this process in any case."""
+
+    def __init__(self, *, tls: tuple[Path, Path] | None = None, ca: Path | None = None, **settings: Any) -> None:
+        self._control = secrets.token_hex(16)
+        people = [{"password": PASSWORD, **who} for who in PEOPLE]
+        self.settings = {"realms": REALMS, "people": people, "control": self._control, **settings}
+        if tls:
+            self.settings["tls"] = {"cert": str(tls[0]), "key": str(tls[1])}
+        self.trust = ssl.create_default_context(cafile=str(ca)) if ca else None
+        # For its own calls, to a product with a certificate of the tests.
+        self._environment = {"NODE_EXTRA_CA_CERTS": str(ca)} if ca else {}
+        self.url = ""
+
+    def start(self) -> Self:
+        self._process = subprocess.Popen(
+            [node(), str(FOLDER / "provider.mjs"), json.dumps(self.settings)],
+            stdin=subprocess.PIPE,  # closes with this process, and the provider with it
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PATH": "/usr/bin:/bin", **self._environment},
+        )
+        assert self._process.stdout and self._process.stderr
+        is_ready, _, _ = select.select([self._process.stdout], [], [], START_WITHIN_S)
+        line = self._process.stdout.readline() if is_ready else ""
+        if not line:
+            self._process.kill()
+            said = self._process.stderr.read().strip()
+            self.stop()
+            raise RuntimeError(f"the identity provider did not start: {said[-2000:]}")
+        self.url = json.loads(line)["url"]
+        return self
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe:
+                pipe.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+    def issuer(self, realm: str) -> str:
+        return self.url + next(str(each["path"]) for each in REALMS if each["name"] == realm)
+
+    def register(self, *clients: dict[str, Any]) -> None:
+        """The clients of every realm from now on."""
+        self._tell({"do": "register", "clients": clients})
+
+    def rotate(self, realm: str, *, overlap: bool) -> list[str]:
+        """New keys sign from now on; with overlap the old ones stay in the set. The kids of the set."""
+        kids: list[str] = self._tell({"do": "rotate", "realm": realm, "overlap": overlap})
+        return kids
+
+    def end_sessions(self, realm: str, login: str) -> list[str]:
+        """By back-channel logout; the clients that were told and agreed."""
+        told: list[str] = self._tell({"do": "end_sessions", "realm": realm, "login": login})
+        return told
+
+    def _tell(self, what: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            self.url + "/control", json.dumps(what).encode(), {"X-Control": self._control}, method="POST"
+        )
+        handler = urllib.request.HTTPSHandler(context=self.trust)
+        with urllib.request.build_opener(urllib.request.ProxyHandler({}), handler).open(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """The visitor follows by itself, to see where it is sent."""
+
+
+class Visitor:
+    """Somebody's browser at the provider: keeps cookies, follows redirects until they leave the provider."""
+
+    def __init__(self, provider: RealProvider) -> None:
+        self.provider = provider
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=provider.trust),
+            urllib.request.HTTPCookieProcessor(CookieJar()),
+            _NoRedirects,
+        )
+
+    def sign_in(self, location: str, login: str, password: str = PASSWORD) -> str:
+        """Where the provider sends the browser in the end; without asking when it knows the person already."""
+        at, page = self.follow(location)
+        if not at.startswith(self.provider.url):
+            return at
+        assert 'name="password"' in page, page
+        return self.follow(at, {"login": login, "password": password})[0]
+
+    def sign_out(self, location: str, form: dict[str, str] | None = None) -> str:
+        at, page = self.follow(location, form)
+        if not at.startswith(self.provider.url):
+            return at
+        action = re.search(r'action="([^"]+)"', page)
+        hidden = re.search(r'name="xsrf" value="([^"]+)"', page)
+        assert action and hidden, page
+        return self.follow(html.unescape(action[1]), {"xsrf": hidden[1], "logout": "yes"})[0]
+
+    def follow(self, location: str, form: dict[str, str] | None = None) -> tuple[str, str]:
+        """The first address outside the provider, or the page within it."""
+        data = urlencode(form).encode() if form else None
+        while location.startswith(self.provider.url):
+            try:
+                with self._opener.open(location, data, timeout=30) as answer:
+                    return location, answer.read().decode()
+            except HTTPError as error:
+                with error:
+                    if error.code not in (302, 303):
+                        return location, error.read().decode()
+                    location, data = urljoin(location, error.headers["Location"]), None
+        return location, ""

@@ -1,0 +1,171 @@
+// In charge of one realm: a certified provider over people, clients and keys that may change while it runs.
+
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+
+import Provider from 'oidc-provider';
+import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js';
+
+import * as pages from './pages.mjs';
+
+const KINDS = { rsa: ['rsa', { modulusLength: 2048 }], p256: ['ec', { namedCurve: 'P-256' }], ed: ['ed25519', {}] };
+const HOUR = 3600;
+
+export class Realm {
+  #storage = createMemoryAdapter();
+
+  #sessions = new Map();
+
+  #made = 0;
+
+  // options: name, path; hides_discovery; follows_scope: claims come by scope and through userinfo, as the standard has
+  // it (otherwise `openid` is enough for all of them, as with Keycloak); token_auth: the ways a client may prove itself
+  constructor(base, options, people) {
+    Object.assign(this, { options, people, path: options.path, issuer: base + options.path, clients: [], keys: [] });
+    this.rotate(false);
+  }
+
+  #newKey(kind) {
+    const [type, options] = KINDS[kind];
+    // By way of PEM: in Node 20 the export of a freshly made key stops for ever when memory is collected meanwhile.
+    const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
+    const { privateKey } = generateKeyPairSync(type, { ...options, privateKeyEncoding });
+    this.#made += 1;
+    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `${kind}-${this.#made}`, use: 'sig' };
+  }
+
+  // New keys sign from now on; with overlap the old ones stay in the set.
+  rotate(hasOverlap) {
+    const made = Object.keys(KINDS).map((kind) => this.#newKey(kind));
+    this.keys = [...made, ...(hasOverlap ? this.keys : [])];
+    this.rebuild();
+  }
+
+  register(clients) {
+    this.clients = clients;
+    this.rebuild();
+  }
+
+  // Keys and clients are fixed when a provider is made; sessions and codes live on in the storage.
+  rebuild() {
+    this.provider = new Provider(this.issuer, this.#configuration());
+    allowInsecureImplicit(this.provider);
+    this.answer = this.provider.callback();
+  }
+
+  // The provider ends somebody's sessions by itself and tells every client that wants to know; those that agreed.
+  async endSessions(login) {
+    const told = [];
+    for (const [id, session] of [...this.#sessions]) {
+      if (session.accountId !== this.find(login)?.sub) continue;
+      for (const [clientId, { sid }] of Object.entries(session.authorizations ?? {})) {
+        const client = await this.provider.Client.find(clientId);
+        if (!client?.backchannelLogoutUri) continue;
+        // One that does not agree does not keep the others from hearing of it.
+        await client.backchannelLogout(session.accountId, sid).then(() => told.push(clientId), () => {});
+      }
+      await this.#noted('Session', this.#storage('Session')).destroy(id);
+    }
+    return told;
+  }
+
+  find(login) {
+    return this.people.find((who) => who.login === login);
+  }
+
+  #configuration() {
+    const { follows_scope: followsScope, token_auth: tokenAuth } = this.options;
+    const person = ['email', 'email_verified', 'preferred_username', 'name', 'given_name', 'family_name'];
+    const roles = ['realm_access', 'resource_access', 'groups', 'roles'];
+    const cookie = { httpOnly: true, sameSite: 'lax', path: this.path || '/' };
+    const name = `idp${this.path.replaceAll('/', '_')}`;
+    return {
+      adapter: (model) => this.#noted(model, this.#storage(model)),
+      jwks: { keys: this.keys },
+      clients: this.clients,
+      routes: Object.fromEntries(Object.entries({
+        authorization: 'auth', token: 'token', jwks: 'certs', userinfo: 'userinfo', end_session: 'logout',
+      }).map(([route, last]) => [route, `/protocol/openid-connect/${last}`])),
+      responseTypes: ['code', 'id_token', 'id_token token'],
+      scopes: ['openid', 'email', 'profile', 'roles', 'offline_access'],
+      claims: followsScope
+        ? { openid: ['sub'], email: ['email', 'email_verified'], profile: person.slice(2), roles }
+        : { openid: ['sub', ...person, ...roles], email: [], profile: [], roles: [] },
+      conformIdTokenClaims: Boolean(followsScope),
+      ...(tokenAuth ? { clientAuthMethods: tokenAuth } : {}),
+      clientBasedCORS: () => false,
+      cookies: {
+        keys: ['signs the cookies of a provider for tests'],
+        names: { session: `${name}_session`, interaction: `${name}_interaction`, resume: `${name}_resume` },
+        long: cookie,
+        short: { httpOnly: true, sameSite: 'lax' },
+      },
+      features: {
+        devInteractions: { enabled: false },
+        backchannelLogout: { enabled: true },
+        rpInitiatedLogout: {
+          enabled: true,
+          logoutSource: (ctx, form) => { ctx.body = pages.signOut(form); },
+          postLogoutSuccessSource: (ctx) => { ctx.body = pages.error({ state: 'signed out' }); },
+        },
+      },
+      interactions: { url: (_, { uid }) => `${this.path}/interaction/${uid}` },
+      findAccount: (_, sub) => this.#account(this.people.find((who) => who.sub === sub)),
+      loadExistingGrant: grantEverything,
+      // Its own guard would refuse to call a product on loopback, and its 2.5 s are short for a busy machine of tests.
+      fetch: (url, { dispatcher, ...options }) => fetch(url, { ...options, signal: AbortSignal.timeout(20_000) }),
+      renderError: (ctx, out) => { ctx.type = 'html'; ctx.body = pages.error(out); },
+      ttl: {
+        AccessToken: HOUR, AuthorizationCode: 60, Grant: HOUR, IdToken: HOUR, Interaction: HOUR, Session: 12 * HOUR,
+      },
+    };
+  }
+
+  #account(who) {
+    return who && { accountId: who.sub, claims: () => claimsOf(who) };
+  }
+
+  // Notes sessions as they are stored: the library finds one only by its cookie.
+  #noted(model, adapter) {
+    if (model === 'Session') {
+      const { upsert, destroy } = adapter;
+      adapter.upsert = (id, payload, ...rest) => {
+        this.#sessions.set(id, payload);
+        return upsert.call(adapter, id, payload, ...rest);
+      };
+      adapter.destroy = (id) => {
+        this.#sessions.delete(id);
+        return destroy.call(adapter, id);
+      };
+    }
+    return adapter;
+  }
+}
+
+function claimsOf({ login, password, roles, client_roles: clientRoles, ...claims }) {
+  return {
+    preferred_username: login,
+    email_verified: true,
+    ...(roles ? { realm_access: { roles } } : {}),
+    ...(clientRoles ? { resource_access: clientRoles } : {}),
+    ...claims,
+  };
+}
+
+// Nobody is asked for consent.
+async function grantEverything(ctx) {
+  const { oidc: { provider, client, session, params } } = ctx;
+  const known = await provider.Grant.find(session.grantIdFor(client.clientId) ?? '');
+  const grant = known ?? new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+  grant.addOIDCScope(params.scope);
+  await grant.save();
+  return grant;
+}
+
+// The library wants https for the return in the fragment; a product on loopback has none.
+function allowInsecureImplicit(provider) {
+  const schema = provider.Client.Schema.prototype;
+  const { invalidate } = schema;
+  schema.invalidate = function invalid(message, code) {
+    if (code !== 'implicit-force-https' && code !== 'implicit-forbid-localhost') invalidate.call(this, message, code);
+  };
+}

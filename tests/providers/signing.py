@@ -1,0 +1,76 @@
+"""Keys and compact tokens as a provider makes them, and as none should: any header, payload and signature."""
+
+import base64
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm, get_default_algorithms
+
+ABSENT: Any = ...
+"""As the value of a claim, a header or a member of a key: leave it out."""
+
+
+@cache
+def private_key(name: str) -> Any:
+    """The same key for the same name within one run: "rsa…", "small…" (RSA 1024), "p256…", "p384…", "ed…"."""
+    if name.startswith("rsa"):
+        return rsa.generate_private_key(65537, 2048)
+    if name.startswith("small"):
+        return rsa.generate_private_key(65537, 1024)
+    if name.startswith("p"):
+        return ec.generate_private_key(ec.SECP384R1() if name.startswith("p384") else ec.SECP256R1())
+    assert name.startswith("ed"), name
+    return ed25519.Ed25519PrivateKey.generate()
+
+
+def public_pem(name: str) -> bytes:
+    return bytes(private_key(name).public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+
+
+def jwk(name: str, **members: Any) -> dict[str, Any]:
+    """The public JWK of a named key; its kid is the name, `use` is sig; members replace, `ABSENT` leaves out."""
+    public = private_key(name).public_key()
+    kinds: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
+    made = kinds[name[0]].to_jwk(public, as_dict=True)
+    made.pop("key_ops", None)
+    return present({**made, "kid": name, "use": "sig", **members})
+
+
+def present(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not ABSENT}
+
+
+def part(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def token(
+    claims: dict[str, Any] | bytes,
+    *,
+    key: str | bytes = "rsa-1",
+    signed_with: str = "",
+    signature: bytes | None = None,
+    **header: Any,
+) -> str:
+    """A compact token. PyJWT's own `encode` would refuse most of what tests want, so only its arithmetic is used.
+
+    `claims` may be bytes, to send JSON that no encoder writes. `signed_with` is the algorithm really used, when the
+    header is to name another; "none" leaves the signature empty. A key of bytes is a shared secret.
+    """
+    head = present({"alg": "RS256", "kid": key if isinstance(key, str) else ABSENT, "typ": "JWT", **header})
+    payload = claims if isinstance(claims, bytes) else json.dumps(present(claims)).encode()
+    signed = f"{part(json.dumps(head).encode())}.{part(payload)}"
+    if signature is None:
+        algorithm = get_default_algorithms()[signed_with or head["alg"]]
+        secret = private_key(key) if isinstance(key, str) else key
+        signature = b"" if signed_with == "none" else algorithm.sign(signed.encode(), secret)
+    return f"{signed}.{part(signature)}"
+
+
+def half_hash(text: str) -> str:
+    """`at_hash` of an access token under a SHA-256 algorithm."""
+    return part(hashlib.sha256(text.encode()).digest()[:16])

@@ -1,0 +1,130 @@
+"""The hostile provider is right until it is told to be wrong, and ends with its test."""
+
+import base64
+import hashlib
+import time
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import jwt
+import pytest
+
+from system.outbound import OutboundFailed, Policy, get, post_form
+from tests.providers.behaviours import (
+    answers,
+    byte_by_byte,
+    endless_chunks,
+    fails,
+    gzip_bomb,
+    hangs_up,
+    html,
+    huge,
+    redirects,
+    silent,
+)
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import part, private_key
+
+POLICY = Policy(allow_http=True, connect_s=0.4, total_s=0.5)
+VERIFIER = "v" * 43
+
+
+@pytest.fixture
+def provider() -> Iterator[HostileProvider]:
+    with HostileProvider() as made:
+        yield made
+
+
+def location(provider: HostileProvider, response_type: str = "code") -> str:
+    asked = {
+        "response_type": response_type,
+        "client_id": "servicebase",
+        "redirect_uri": "http://testserver/sso/callback/",
+        "state": "s",
+        "nonce": "n",
+        "code_challenge": part(hashlib.sha256(VERIFIER.encode()).digest()),
+        "code_challenge_method": "S256",
+    }
+    return provider.url("auth") + "?" + urlencode(asked)
+
+
+def test_it_signs_in_who_does_everything_right(provider: HostileProvider):
+    found = get(provider.url("discovery"), POLICY).json()
+    assert isinstance(found, dict) and found["issuer"] == provider.issuer
+    back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
+    basic = "Basic " + base64.b64encode(f"servicebase:{provider.client_secret}".encode()).decode()
+    sent = {"code": back["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
+    answer = post_form(found["token_endpoint"], sent, POLICY, headers={"authorization": basic})
+    tokens = answer.json()
+    assert answer.status == 200 and isinstance(tokens, dict)
+
+    public = private_key("rsa-1").public_key()
+    claims = jwt.decode(
+        tokens["id_token"],
+        public,
+        ["RS256"],
+        audience="servicebase",
+        options={"verify_iat": True},
+        issuer=found["issuer"],
+    )
+    assert (claims["sub"], claims["nonce"]) == ("sub-ann", "n")
+    bearer = {"authorization": f"Bearer {tokens['access_token']}"}
+    assert get(found["userinfo_endpoint"], POLICY, headers=bearer).json() == provider.person
+    assert post_form(found["token_endpoint"], sent, POLICY, headers={"authorization": basic}).status == 400
+
+
+@pytest.mark.parametrize("wrong", ["secret", "verifier", "redirect"])
+def test_it_refuses_who_does_not(provider: HostileProvider, wrong: str):
+    back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
+    sent = {
+        "code": back["code"],
+        "redirect_uri": "http://testserver/" if wrong == "redirect" else "http://testserver/sso/callback/",
+        "code_verifier": "w" * 43 if wrong == "verifier" else VERIFIER,
+        "client_id": "servicebase",
+        "client_secret": "another" if wrong == "secret" else provider.client_secret,
+    }
+
+    assert post_form(provider.url("token"), sent, POLICY).status == (401 if wrong == "secret" else 400)
+
+
+def test_tokens_come_back_in_the_fragment_when_asked_for(provider: HostileProvider):
+    parts = urlsplit(provider.authorize(location(provider, "id_token token")))
+
+    assert parts.query == ""
+    assert set(dict(parse_qsl(parts.fragment))) == {
+        "state", "session_state", "id_token", "access_token", "token_type", "expires_in",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code"),
+    [
+        (redirects("http://169.254.169.254/"), "redirected"),
+        (huge(), "too_large"),
+        (gzip_bomb(), "encoded"),
+        (endless_chunks(), "too_large"),
+        (byte_by_byte(0.01), "timeout"),
+        (silent(), "timeout"),
+        (hangs_up(), "protocol"),
+    ],
+    ids=["redirects", "huge", "gzip bomb", "endless chunks", "byte by byte", "silent", "hangs up"],
+)  # fmt: skip
+def test_it_misbehaves_as_told_and_stops_at_once(provider: HostileProvider, behaviour, code: str):
+    provider.serve("certs", behaviour)
+    began = time.monotonic()
+    with pytest.raises(OutboundFailed) as refused:
+        get(provider.url("certs"), POLICY)
+
+    assert refused.value.code == code
+    assert time.monotonic() - began < 5
+
+
+def test_it_can_be_wrong_a_few_times_only(provider: HostileProvider):
+    provider.serve("certs", fails(429), times=1)
+    provider.serve("certs", html(), times=1)
+    provider.serve("/elsewhere", answers({"here": True}))
+
+    assert [get(provider.url("certs"), POLICY).status for _ in range(3)] == [429, 200, 200]
+    assert get(provider.url("certs"), POLICY).json() == provider.jwks
+    assert get(provider.url_idp + "/elsewhere", POLICY).json() == {"here": True}
+    assert len(provider.asked("certs")) == 4

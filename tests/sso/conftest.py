@@ -1,0 +1,36 @@
+"""A provider that does as it is told, calls to it allowed, and the browser of who runs single sign-on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso import sign_in_log
+from tests.providers.hostile import HostileProvider
+
+
+@pytest.fixture(autouse=True)
+def nothing_stray() -> None:
+    """Each test starts like a fresh process."""
+    sign_in_log.STRAY.times.clear()
+
+
+@pytest.fixture
+def http_allowed(settings: Any) -> None:
+    """The development switch: http and loopback providers."""
+    settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_http": True}
+
+
+@pytest.fixture
+def provider(http_allowed: None) -> Iterator[HostileProvider]:
+    with HostileProvider() as made:
+        yield made
+
+
+@pytest.fixture
+def as_sonja(sonja: User) -> Client:
+    client = Client()
+    client.force_login(sonja)
+    return client

@@ -1,0 +1,79 @@
+"""Connections for tests: a record that is right, and what a browser sends with its form."""
+
+from typing import Any
+
+from django.test import Client
+
+from sso.models import OidcSetting
+from system import properties
+from tests.providers.hostile import HostileProvider
+
+CALLBACK = "http://testserver/sso/callback/"
+RIGHT = {
+    "name": "Example",
+    "url_idp": "https://idp.example.com",
+    "realm": "acme",
+    "authorization_type": "pkce",
+    "client_id": "servicebase",
+    "user_field": "email",
+    "redirect_uri": CALLBACK,
+    "scope": "openid",
+}
+# As if the provider had been found: then a save asks nobody.
+FOUND = {
+    "issuer": "https://idp.example.com/realms/acme",
+    "authorization_endpoint": "https://idp.example.com/realms/acme/auth",
+    "token_endpoint": "https://idp.example.com/realms/acme/token",
+    "jwks_uri": "https://idp.example.com/realms/acme/certs",
+}
+LIST = "/admin/sso/oidcsetting/"
+BOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login")
+
+
+def make(**columns: Any) -> OidcSetting:
+    """A saved connection whose provider is known."""
+    return OidcSetting.objects.create(**{**RIGHT, **FOUND, **columns})
+
+
+def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
+    """A connection to a provider of this test, found."""
+    found = {
+        "issuer": provider.issuer,
+        "authorization_endpoint": provider.url("auth"),
+        "token_endpoint": provider.url("token"),
+        "jwks_uri": provider.url("certs"),
+        "userinfo_endpoint": provider.url("userinfo"),
+        "end_session_endpoint": provider.url("logout"),
+        "algorithms": ["RS256"],
+    }
+    return make(**{"url_idp": provider.url_idp, "realm": provider.realm, **found, **columns})
+
+
+def welcome_page() -> str:
+    return properties.stored(properties.WELCOME_PAGE)
+
+
+def address(setting: OidcSetting | None, page: str = "change") -> str:
+    return f"{LIST}{setting.pk}/{page}/" if setting else f"{LIST}add/"
+
+
+def typed(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
+    """What the form of a record sends, changed in these columns; `None` leaves one out."""
+    kept = (
+        {name: getattr(setting, name) for name in (*RIGHT, "script", "role_claim", "response_type", *BOXES)}
+        if setting
+        else {}
+    )
+    sent = {**RIGHT, "script": OidcSetting().script, "role_claim": "", "response_type": "code", **kept, **columns}
+    made = {name: "on" if value is True else value for name, value in sent.items()}
+    return {name: value for name, value in made.items() if value is not None and value is not False}
+
+
+def press(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:
+    """Send the form with one of its buttons."""
+    return browser.post(address(setting), {**typed(setting, **columns), button: "1"}, follow=True)
+
+
+def said(page: Any) -> str:
+    """The messages of a page."""
+    return " ".join(str(message) for message in page.context["messages"])

@@ -1,0 +1,49 @@
+"""A browser that knows both sides: Django's test client here, real requests at the provider."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from django.test import Client
+
+from tests.providers.real import RealProvider, Visitor
+
+PAGE = {"Accept": "text/html"}
+
+
+class Journey:
+    """Somebody on the way to the provider and back, with cookies on both sides."""
+
+    def __init__(self, provider: RealProvider) -> None:
+        self.client = Client()
+        self.visitor = Visitor(provider)
+
+    def leave(self, **parameters: str) -> str:
+        """Where `/sso/start/` sends the browser."""
+        answer = self.client.get("/sso/start/", parameters, headers=PAGE)
+        assert answer.status_code == 302, answer.content
+        return str(answer["Location"])
+
+    def come(self, address: str) -> Any:
+        parts = urlsplit(address)
+        assert parts.netloc == "testserver", address
+        if not parts.fragment:
+            return self.client.get(f"{parts.path}?{parts.query}", headers=PAGE)
+        bridge = self.client.get(parts.path, headers=PAGE)
+        assert bridge.status_code == 200, bridge
+        taken = {name: value for name, value in parse_qsl(parts.fragment) if name in bridge.context["names"]}
+        return self.client.post(parts.path, taken, headers=PAGE)
+
+    def sign_in(self, login: str, **parameters: str) -> Any:
+        return self.come(self.visitor.sign_in(self.leave(**parameters), login))
+
+    def sign_out(self) -> Any:
+        """Here, then at the provider, then the answer to the way back."""
+        page = self.client.post("/logout/", headers=PAGE)
+        assert page.status_code == 200, page
+        return self.come(self.visitor.sign_out(page.context["address"], dict(page.context["fields"])))
+
+    @property
+    def login(self) -> str | None:
+        """Who is signed in here."""
+        answer = self.client.get("/account/")
+        return str(answer.context["user"].login) if answer.status_code == 200 else None

@@ -1,0 +1,200 @@
+"""Signing in and out through a certified provider, in every way that a connection may be set up."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso.models import IdentityLink, IdpCertificate, OidcSetting, SignIn
+from system.models import DeletionLogEntry
+from tests.providers.hostile import HostileProvider
+from tests.providers.real import CLIENT_SECRET, RealProvider, client
+from tests.sso.connections import CALLBACK, LIST, press, said, typed
+from tests.sso.real.conftest import ALGORITHMS
+from tests.sso.real.journey import Journey
+from tests.sso.sign_ins import code_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.provider]
+PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
+LAYOUTS = {"main": "/realms/main", "first": "/realm/first", "undiscovered": "/alone/realm/undiscovered", "plain": ""}
+
+
+def only_entry() -> SignIn:
+    return SignIn.objects.get()
+
+
+@pytest.mark.parametrize("realm", LAYOUTS)
+@pytest.mark.parametrize("columns", [{}, PUBLIC], ids=["secret", "PKCE"])
+def test_somebody_new_signs_in(connect: Any, journey: Journey, realm: str, columns: dict[str, str]):
+    if realm == "plain" and not columns:
+        columns = {"client_id": "servicebase-post"}  # it takes the secret in the form only
+    setting = connect(realm, scope="openid email profile", **columns)
+    assert (setting.issuer, setting.resolve_error) == (journey.visitor.provider.url + LAYOUTS[realm], "")
+    answer = journey.sign_in("anna", next="/account/")
+
+    assert (answer.status_code, answer.headers.get("Location")) == (302, "/account/"), answer.content
+    assert journey.login == "anna"
+    user = User.objects.get(login="anna")
+    assert (user.email, user.has_usable_password()) == ("anna@example.com", False)
+    assert IdentityLink.objects.get().sub == "sub-anna"
+    assert only_entry().outcome == "ok" and only_entry().user == user
+
+
+@pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
+def test_somebody_signs_in_by_the_fragment(connect: Any, journey: Journey, response_type: str):
+    connect(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)
+    location = journey.leave()
+    address = journey.visitor.sign_in(location, "anna")
+
+    assert dict(parse_qsl(urlsplit(location).query))["response_type"] == response_type
+    assert urlsplit(address).query == "" and "id_token" in dict(parse_qsl(urlsplit(address).fragment))
+    assert journey.come(address).status_code == 302 and journey.login == "anna"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_somebody_signs_in_by_each_kind_of_signature(connect: Any, journey: Journey, algorithm: str):
+    connect(client_id=f"servicebase-{algorithm.lower()}")
+
+    assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
+
+
+def test_a_known_person_is_not_asked_again_and_keeps_the_account(connect: Any, journey: Journey):
+    connect()
+    journey.sign_in("anna")
+    journey.client = Client()
+    answer = journey.come(journey.visitor.follow(journey.leave())[0])
+
+    assert answer.status_code == 302 and journey.login == "anna"
+    assert User.objects.filter(email="anna@example.com").count() == 1
+
+
+def test_roles_of_the_provider_are_granted_but_not_those_that_are_kept(
+    connect: Any, journey: Journey, real: RealProvider
+):
+    connect(enable_role_mapping=True)
+    journey.sign_in("anna")
+    assert {"itil", "surveyor"} <= set(User.objects.get(login="anna").role_names)
+
+    other = Journey(real)
+    other.sign_in("ben")
+    ben = User.objects.get(login="ben")
+    assert "itil" in ben.role_names and "admin" not in ben.role_names
+    assert "admin" in SignIn.objects.get(user=ben).detail and other.login == "ben"
+
+
+def test_an_unverified_address_finds_no_account(connect: Any, journey: Journey):  # A44
+    User.objects.create_user("christine", email="chris@example.com")
+    connect(enable_user_creation=False)
+    answer = journey.sign_in("chris")
+
+    assert (answer.status_code, code_of(answer)) == (403, "email_unverified") and journey.login is None
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_keys_rotate(connect: Any, journey: Journey, real: RealProvider, overlap: bool):  # A34
+    connect()
+    journey.sign_in("anna")
+    before = set(IdpCertificate.objects.values_list("kid", flat=True))
+    DeletionLogEntry.objects.all().delete()
+    kids = set(real.rotate("main", overlap=overlap))
+    other = Journey(real)
+
+    assert other.sign_in("anna").status_code == 302 and other.login == "anna"
+    assert set(IdpCertificate.objects.values_list("kid", flat=True)) == kids
+    assert before & kids == (before if overlap else set())
+    removed = DeletionLogEntry.objects.filter(table="idp_certificate").count()
+    assert removed == (0 if overlap else len(before))
+
+
+def test_keys_rotate_between_leaving_and_coming_back(connect: Any, journey: Journey, real: RealProvider):
+    connect()
+    journey.sign_in("anna")
+    other = Journey(real)
+    address = other.visitor.sign_in(other.leave(), "anna")
+    real.rotate("main", overlap=False)
+
+    assert other.come(address).status_code == 302 and other.login == "anna"
+
+
+@pytest.mark.parametrize("realm", ["main", "undiscovered", "plain"])
+def test_signing_out_signs_out_at_the_provider_too(connect: Any, journey: Journey, realm: str):  # A64
+    connect(realm, **PUBLIC, scope="openid email profile")
+    journey.sign_in("anna")
+    answer = journey.sign_out()
+
+    assert (answer.status_code, answer["Location"]) == (302, "/login/?signed_out=1") and journey.login is None
+    assert 'name="password"' in journey.visitor.follow(journey.leave())[1]
+
+
+def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: RealProvider):
+    connect()
+    bystander = Journey(real)
+    with HostileProvider() as between:  # hands on what the provider calls
+        between.serve("/told", lambda visit: visit.answer(200, {}))
+        real.register(client(CALLBACK, backchannel_logout_uri=between.url_idp + "/told"))
+        journey.sign_in("anna")
+        bystander.sign_in("ben")
+        real.end_sessions("main", "anna")  # of other tests too
+        told = [visit.form["logout_token"] for visit in between.requests]
+    assert told
+    for token in told:
+        answer = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
+        assert answer.status_code == 200, answer.content
+
+    assert journey.login is None and bystander.login == "ben"
+
+
+@pytest.mark.parametrize(
+    ("secret", "code"), [("wrong", "client_rejected"), ("", "client_rejected"), (CLIENT_SECRET, "")]
+)
+def test_the_secret_must_be_right(connect: Any, journey: Journey, secret: str, code: str):
+    setting = connect()
+    setting.set_secret(secret)
+    setting.save()
+    answer = journey.sign_in("anna")
+
+    assert code_of(answer) == code
+    assert journey.login == (None if code else "anna")
+
+
+def test_a_code_works_once(connect: Any, journey: Journey):  # A18
+    connect()
+    address = journey.visitor.sign_in(journey.leave(), "anna")
+    journey.come(address)
+    answer = journey.come(address)
+
+    assert (answer.status_code, code_of(answer)) == (400, "state_unknown") and journey.login == "anna"
+
+
+def test_a_provider_that_went_away_is_said_and_passwords_still_work(connect: Any, http_allowed: None, alice: User):
+    with RealProvider() as brief:
+        brief.register(client(CALLBACK))
+        setting = connect(url_idp=brief.url)
+        journey = Journey(brief)
+        assert setting.issuer
+        address = journey.visitor.sign_in(journey.leave(), "anna")
+    answer = journey.come(address)
+
+    assert (answer.status_code, code_of(answer)) == (503, "provider_unavailable") and journey.login is None
+    assert b'type="password"' in journey.client.get("/login/?local=1").content
+
+
+def test_an_administrator_fills_the_form_with_what_the_provider_told(
+    real: RealProvider, journey: Journey, as_alice: Client, django_capture_on_commit_callbacks: Any
+):
+    four = {"name": "Ours", "url_idp": real.url, "realm": "main", "client_id": "servicebase"}
+    form = {**typed(**four), "authorization_type": "code", "client_secret": CLIENT_SECRET, "active": "on"}
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = as_alice.post(f"{LIST}add/", {**form, "enable_user_creation": "on"}, follow=True)
+    setting = OidcSetting.objects.get()
+    assert setting.issuer == f"{real.url}/realms/main", answer.content
+
+    report = press(as_alice, "_test", setting).context["report"]
+    assert report.is_good, report
+    assert "are up to date: 3 added" in said(press(as_alice, "_update_certificates", setting))
+    assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
+    entry = SignIn.objects.get()
+    page = as_alice.get("/admin/sso/signin/")
+    assert entry.login.encode() in page.content and b"Ours" in page.content

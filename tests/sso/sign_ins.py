@@ -1,0 +1,82 @@
+"""A browser that signs in through the hostile provider, step by step, and what the product kept of it."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from django.test import Client
+
+from accounts.models import User
+from sso import sign_in_log
+from sso.models import OidcSetting, SignIn
+from system import encryption
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import make_at
+
+START = "/sso/start/"
+CALLBACK = "/sso/callback/"
+ME = "/api/me"
+PAGE = {"Accept": "text/html"}
+
+
+def active(provider: HostileProvider, **columns: Any) -> OidcSetting:
+    """An active connection to it, found and ready."""
+    secret = columns.pop("secret", provider.client_secret)
+    right = {"active": True, "user_field": "login", "authorization_type": "code"}
+    return make_at(provider, **{**right, "client_secret": encryption.encrypt(secret) if secret else "", **columns})
+
+
+class Browser:
+    """Somebody on the way to the provider and back."""
+
+    def __init__(self, provider: HostileProvider, client: Client | None = None) -> None:
+        self.provider = provider
+        self.client = client or Client()
+
+    def start(self, **parameters: str) -> str:
+        """Where the browser is sent to."""
+        answer = self.client.get(START, parameters)
+        assert answer.status_code == 302, answer.content
+        return str(answer["Location"])
+
+    def back(self, location: str) -> str:
+        """Where the provider sends the browser back to."""
+        return self.provider.authorize(location)
+
+    def come(self, address: str, **more: Any) -> Any:
+        """The answer to the return: by the address, or as the bridge page posts what stands behind the #."""
+        parts = urlsplit(address)
+        if parts.fragment:
+            return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=PAGE, **more)
+        return self.client.get(f"{parts.path}?{parts.query}", headers=PAGE, **more)
+
+    def sign_in(self, **parameters: str) -> Any:
+        return self.come(self.back(self.start(**parameters)))
+
+    @property
+    def login(self) -> str | None:
+        """Who is signed in here."""
+        answer = self.client.get("/account/")
+        return answer.context["user"].login if answer.status_code == 200 else None
+
+
+def code_of(answer: Any) -> str:
+    """The code that a refusal page shows."""
+    return str(answer.context["refusal"].code) if answer.context and "refusal" in answer.context else ""
+
+
+def refused(answer: Any, code: str, status: int) -> SignIn:
+    """The log's entry of a refusal that is answered as it must be."""
+    assert (answer.status_code, code_of(answer)) == (status, code), answer.content
+    assert code.encode() in answer.content and answer["Cache-Control"] == "no-store"
+    entry = SignIn.objects.latest("sys_id")
+    assert entry.outcome == code
+    return entry
+
+
+def ann(**columns: Any) -> User:
+    """The account of the provider's person."""
+    return User.objects.create_user("ann", **{"email": "ann@example.com", **columns})
+
+
+def forget() -> None:
+    sign_in_log.STRAY.times.clear()

@@ -1,0 +1,324 @@
+"""The form of a connection: what it saves, and its buttons."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso.models import IdpCertificate, OidcSetting
+from system import properties
+from tests.providers.behaviours import fails, html
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import jwk
+from tests.sso.connections import CALLBACK, LIST, address, make, make_at, press, said, typed, welcome_page
+
+pytestmark = pytest.mark.django_db
+
+
+class TestSaving:
+    def test_save_stays_on_the_form_and_save_and_exit_goes_to_the_list(self, as_sonja: Client):
+        stays = as_sonja.post(address(None), {**typed(), "_continue": "1"})
+        setting = OidcSetting.objects.get()
+        assert stays.status_code == 302 and stays.headers["Location"] == address(setting)
+        leaves = as_sonja.post(address(setting), {**typed(setting), "name": "Renamed", "_save": "1"})
+        assert leaves.status_code == 302 and leaves.headers["Location"] == LIST
+        assert setting.refreshed().name == "Renamed"
+
+    def test_what_is_required_is_asked_for(self, as_sonja: Client):
+        required = (
+            "name",
+            "url_idp",
+            "realm",
+            "authorization_type",
+            "client_id",
+            "user_field",
+            "redirect_uri",
+            "scope",
+            "script",
+        )
+        for name in required:
+            page = as_sonja.post(address(None), {**typed(**{name: ""}), "_save": "1"})
+            assert page.status_code == 200 and name in page.context["adminform"].form.errors, name
+        assert not OidcSetting.objects.exists()
+        page = as_sonja.post(address(None), {**typed(client_secret=None), "_save": "1"})
+        assert page.status_code == 302, "the rest may stay empty"
+
+    def test_a_new_form_has_defaults_and_its_own_redirect_uri(self, as_sonja: Client):
+        page = as_sonja.get(address(None)).content.decode()
+        assert f'value="{CALLBACK}"' in page and 'value="openid"' in page and "function map(claims)" in page
+        assert f'<code id="redirect-uri-to-register" x-ref="uri">{CALLBACK}</code>' in page
+
+    def test_buttons_stand_on_the_form(self, as_sonja: Client, as_alice: Client):
+        setting = make(active=True)
+        page = as_sonja.get(address(setting)).content.decode()
+        for name, text in (
+            ("_continue", "Save"),
+            ("_save", "Save and exit"),
+            ("_update_certificates", "Update certificates"),
+        ):
+            assert f'name="{name}"' in page and text in page
+        OidcSetting.objects.update(active=False)
+        assert "Update certificates" not in as_sonja.get(address(setting)).content.decode()
+
+    def test_a_column_that_somebody_else_changed_meanwhile_stays(self, as_sonja: Client, monkeypatch: Any):
+        setting = make(active=True)
+        take_turn = OidcSetting.take_turn
+
+        def late() -> None:
+            OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email")
+            take_turn()
+
+        monkeypatch.setattr(OidcSetting, "take_turn", staticmethod(late))
+        press(as_sonja, "_save", setting, name="Renamed")
+        stored = setting.refreshed()
+        assert (stored.name, stored.scope) == ("Renamed", "openid email")
+
+    def test_the_form_warns_about_rule_2(self, as_sonja: Client):
+        for button in ("_save", "_continue"):
+            setting = make()
+            page = press(as_sonja, button, setting, ignore_case=True)
+            assert "Nobody can sign in: Ignore case sensitivity is selected" in page.content.decode(), button
+        properties.put(properties.CASE_SENSITIVE, "false")
+        assert "Nobody can sign in" not in as_sonja.get(address(setting)).content.decode()
+
+    def test_the_form_says_which_roles_are_never_given_from_outside(self, as_sonja: Client):
+        page = as_sonja.get(address(None)).content.decode()
+        assert "not grantable by sign-in" in page and "admin, sso_admin, collection_admin" in page
+
+    def test_a_provider_that_is_away_is_a_warning_not_an_error(
+        self, as_sonja: Client, http_allowed: None, django_capture_on_commit_callbacks: Any
+    ):
+        with django_capture_on_commit_callbacks(execute=True):
+            as_sonja.post(address(None), {**typed(url_idp="http://127.0.0.1:9"), "_continue": "1"})
+        setting = OidcSetting.objects.get()
+        page = as_sonja.get(address(setting)).content.decode()
+        assert (
+            "The provider has not been found, so nobody can sign in." in page and "No connection to 127.0.0.1" in page
+        )
+
+    def test_deleting_the_active_one_from_its_page_and_from_the_list(self, as_sonja: Client):
+        for delete in (
+            lambda each: as_sonja.post(address(each, "delete"), {"post": "yes"}),
+            lambda each: as_sonja.post(
+                LIST, {"action": "delete_selected", "_selected_action": [each.pk], "post": "yes"}
+            ),
+        ):
+            setting = make(active=True)
+            assert welcome_page() == CALLBACK
+            assert delete(setting).status_code == 302
+            assert welcome_page() == "" and not OidcSetting.objects.exists()
+
+    def test_a_save_without_a_change_is_none(self, as_alice: Client, as_sonja: Client):
+        setting = make()
+        press(as_alice, "_save", setting)
+        script = setting.refreshed().script.replace("\n", "\r\n")  # as a browser sends it
+        press(as_sonja, "_save", setting, script=script)
+        stored = setting.refreshed()
+        assert "\r" not in stored.script and not stored.needs_approval
+        assert len(stored.history.latest().diff_against(stored.history.earliest()).changes) == 0
+
+
+class TestTheSecret:  # A56
+    CANARY = "client-secret-canary"
+
+    def test_it_is_stored_encrypted_and_never_shown(self, as_sonja: Client, caplog: Any, capsys: Any):
+        press(as_sonja, "_save", client_secret=self.CANARY)
+        setting = OidcSetting.objects.get()
+        assert self.CANARY not in setting.client_secret and setting.secret == self.CANARY
+        press(as_sonja, "_save", setting, client_secret=f"{self.CANARY}-2")
+        assert setting.refreshed().secret == f"{self.CANARY}-2"
+        for page in ("change", "history", "delete"):
+            content = as_sonja.get(address(setting, page)).content.decode()
+            assert self.CANARY not in content and setting.refreshed().client_secret not in content, page
+        historical = setting.history.latest()
+        assert not hasattr(historical, "client_secret")
+        assert self.CANARY not in repr(setting) + str(setting.payload()) + caplog.text + str(capsys.readouterr())
+
+    def test_a_form_with_an_error_does_not_send_it_back(self, as_sonja: Client):
+        page = as_sonja.post(address(None), {**typed(client_secret=self.CANARY, realm="no realm"), "_save": "1"})
+        assert page.status_code == 200 and self.CANARY not in page.content.decode()
+
+    def test_the_form_says_whether_one_is_set(self, as_sonja: Client):
+        setting = make()
+        assert "Not set." in as_sonja.get(address(setting)).content.decode()
+        press(as_sonja, "_save", setting, client_secret=self.CANARY)
+        page = as_sonja.get(address(setting)).content.decode()
+        assert "Set. Leave it empty to keep it." in page and "Not set." not in page
+
+    def test_left_empty_it_stays_and_it_can_be_removed(self, as_sonja: Client):
+        setting = make()
+        press(as_sonja, "_save", setting, client_secret=self.CANARY)
+        press(as_sonja, "_save", setting.refreshed(), client_secret="", name="Renamed")
+        assert setting.refreshed().secret == self.CANARY
+        press(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
+        assert setting.refreshed().secret == ""
+
+    def test_it_does_not_go_along_to_another_provider(self, as_sonja: Client):
+        """Who cannot read it could have it sent to a server of their own."""
+        setting = make()
+        press(as_sonja, "_save", setting, client_secret=self.CANARY)
+        press(as_sonja, "_save", setting.refreshed(), url_idp="https://mine.example.com")
+        assert setting.refreshed().secret == ""
+        press(as_sonja, "_save", setting.refreshed(), url_idp="https://idp.example.com", client_secret="another")
+        assert setting.refreshed().secret == "another", "entered again it is meant for the new one"
+
+    def test_the_log_of_the_admin_names_the_field_only(self, as_sonja: Client):
+        from django.contrib.admin.models import LogEntry
+
+        setting = make()
+        press(as_sonja, "_save", setting, client_secret=self.CANARY)
+        entry = LogEntry.objects.latest("pk")
+        assert "Client secret" in entry.change_message and self.CANARY not in entry.change_message
+
+
+class TestUpdateCertificates:
+    def test_it_says_what_came(self, as_sonja: Client, provider: HostileProvider):
+        provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("small-1"), {"kty": "oct", "k": "c2VjcmV0"}]}
+        setting = make_at(provider, active=True)
+        page = press(as_sonja, "_update_certificates", setting)
+        assert "2 added, 0 unchanged, 0 removed." in said(page)
+        assert "Left out: an RSA key under 2048 bits, a symmetric key." in said(page)
+        assert [each.kid for each in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
+        table = page.content.decode().partition('id="certificates"')[2]
+        assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
+
+    @pytest.mark.parametrize("behaviour", [fails(500), html()])
+    def test_a_failure_is_the_specified_message_and_changes_nothing(  # A29
+        self, as_sonja: Client, provider: HostileProvider, behaviour: Any
+    ):
+        setting = make_at(provider, active=True)
+        press(as_sonja, "_update_certificates", setting)
+        before = list(IdpCertificate.objects.values())
+        provider.serve("certs", behaviour)
+        page = press(as_sonja, "_update_certificates", setting)
+        assert said(page).startswith("The certificate update failed. Check the connection settings. ")
+        assert list(IdpCertificate.objects.values()) == before
+
+    def test_an_inactive_record_is_refused_and_nothing_is_fetched(  # A35
+        self, as_sonja: Client, provider: HostileProvider
+    ):
+        page = press(as_sonja, "_update_certificates", make_at(provider))
+        assert "for the active connection only" in said(page)
+        assert provider.requests == [] and not IdpCertificate.objects.exists()
+
+    def test_a_get_updates_nothing_and_a_post_needs_its_token(self, sonja: User, provider: HostileProvider):  # A63
+        setting = make_at(provider, active=True)
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(sonja)
+        assert browser.get(address(setting), {"_update_certificates": "1"}).status_code == 200
+        assert browser.post(address(setting), {**typed(setting), "_update_certificates": "1"}).status_code == 403
+        assert provider.requests == []
+
+    def test_what_was_typed_stays_in_the_form_unsaved(self, as_sonja: Client, provider: HostileProvider):
+        setting = make_at(provider, active=True)
+        page = press(as_sonja, "_update_certificates", setting, name="Typed")
+        assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == "Example"
+        assert page.status_code == 200 and page.redirect_chain == []
+
+
+class TestTestConnection:
+    def test_it_says_what_it_found_and_changes_nothing(self, as_sonja: Client, provider: HostileProvider):
+        setting = make()
+        before = OidcSetting.objects.values().get()
+        page = press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
+        report = page.context["report"]
+        assert report.is_good and dict(report.found)["issuer"] == provider.issuer
+        assert dict(report.found)["keys"] == "rsa-1"
+        assert OidcSetting.objects.values().get() == before and not IdpCertificate.objects.exists()
+        assert f'value="{provider.url_idp}"' in page.content.decode(), "what was typed is still there"
+
+    def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
+        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
+        assert page.context["report"].is_good and not OidcSetting.objects.exists()
+
+    def test_a_provider_of_another_name_is_shown(self, as_sonja: Client, provider: HostileProvider):
+        provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
+        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
+        assert "The provider calls itself https://&lt;b&gt;other&lt;/b&gt;.example.com." in page.content.decode()
+
+    def test_wrong_values_are_errors_of_the_form_and_nothing_is_asked(self, as_sonja: Client):
+        page = press(as_sonja, "_test", None, realm="../../x")
+        assert "report" not in page.context and "realm" in page.context["adminform"].form.errors
+
+
+class TestApproval:  # A57
+    def test_only_a_holder_of_admin_approves(self, as_sonja: Client, as_alice: Client):
+        press(as_sonja, "_save", client_id="mine")
+        setting = OidcSetting.objects.get()
+        assert setting.needs_approval
+        page = as_sonja.get(address(setting)).content.decode()
+        assert "changed by somebody without the role admin" in page and 'name="_approve"' not in page
+        assert press(as_sonja, "_approve", setting).status_code == 403
+        assert setting.refreshed().needs_approval
+        assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
+        assert "is approved" in said(press(as_alice, "_approve", setting))
+        assert not setting.refreshed().needs_approval
+
+    def test_a_save_by_a_holder_of_admin_approves_without_any_change(self, as_sonja: Client, as_alice: Client):
+        press(as_sonja, "_save")
+        setting = OidcSetting.objects.get()
+        press(as_alice, "_save", setting)
+        assert not setting.refreshed().needs_approval
+
+
+class TestAdopting:
+    def test_a_provider_that_moved_is_adopted_by_hand_only(self, as_alice: Client, provider: HostileProvider):
+        from sso import tasks
+
+        setting = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        tasks.refresh_daily()
+        stored = setting.refreshed()
+        assert (
+            stored.token_endpoint == "https://old.example.com/token" and "token endpoint is at" in stored.resolve_error
+        )
+        assert "Adopt the found endpoints" in as_alice.get(address(setting)).content.decode()
+        press(as_alice, "_adopt", setting)
+        stored = setting.refreshed()
+        assert (stored.token_endpoint, stored.resolve_error) == (provider.url("token"), "")
+
+
+class TestWhoMay:  # A58
+    @pytest.mark.parametrize(
+        "path", [LIST, f"{LIST}add/", "/admin/sso/idpcertificate/", "/admin/sso/signin/", "/admin/sso/identitylink/"]
+    )
+    def test_its_pages_are_for_admin_and_sso_admin(
+        self, as_alice: Client, as_sonja: Client, as_bob: Client, carl: User, path: str
+    ):
+        as_carl = Client()
+        as_carl.force_login(carl)
+        assert as_alice.get(path).status_code == as_sonja.get(path).status_code == 200
+        assert as_bob.get(path, follow=True).status_code == as_carl.get(path).status_code == 403
+        assert Client().get(path).status_code == 302
+
+    @pytest.mark.parametrize("button", ["_save", "_test", "_try", "_update_certificates", "_approve", "_adopt"])
+    def test_a_button_without_the_right_is_refused(  # A43
+        self, as_bob: Client, carl: User, provider: HostileProvider, button: str
+    ):
+        setting = make_at(provider, active=True)
+        as_carl = Client()
+        as_carl.force_login(carl)
+        for browser in (as_bob, as_carl):
+            answer = browser.post(address(setting), {**typed(setting), button: "1"}, follow=True)
+            assert answer.status_code == 403
+        assert provider.requests == []
+
+    @pytest.mark.parametrize(
+        "path", ["accounts/user", "accounts/role", "system/property", "tableapi/rule", "accounts/accesskey"]
+    )
+    def test_sso_admin_opens_no_other_page(self, as_sonja: Client, path: str):
+        assert as_sonja.get(f"/admin/{path}/").status_code == 403
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            f"{LIST}?client_secret__startswith=g",
+            f"{LIST}?last_claims__startswith=g",
+            "/admin/sso/signin/?user__password__startswith=p",
+            "/admin/sso/signin/?setting__client_secret__startswith=g",
+            "/admin/sso/identitylink/?user__password__startswith=p",
+            "/admin/sso/identitylink/?user__sessions__session_key__startswith=p",
+        ],
+    )
+    def test_filters_in_the_address_tell_no_secret(self, as_sonja: Client, path: str):
+        assert as_sonja.get(path).status_code == 400

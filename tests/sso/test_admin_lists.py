@@ -1,0 +1,161 @@
+"""Certificates, identity links and the sign-in log in the admin; the dashboard's tile; what is forgotten in time."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from sso import tasks
+from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting, SignIn
+from system.models import DeletionLogEntry
+from tests.sso.connections import make
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(record: Any, page: str = "change") -> str:
+    return f"/admin/sso/{record._meta.model_name}/{record.pk}/{page}/"
+
+
+def certificate(kid: str = "rsa-1") -> IdpCertificate:
+    return IdpCertificate.objects.create(kid=kid, url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"})
+
+
+def link(user: User, sub: str = "sub-1") -> IdentityLink:
+    return IdentityLink.objects.create(user=user, issuer="https://idp.example.com/realms/acme", sub=sub)
+
+
+class TestCertificates:
+    def test_they_are_listed_and_shown_and_never_changed(self, as_sonja: Client):
+        made = certificate("<b>kid</b>")
+        assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
+        content = as_sonja.get(page_of(made)).content.decode()
+        assert "&quot;kty&quot;: &quot;RSA&quot;" in content and "<b>kid</b>" not in content
+        assert as_sonja.post(page_of(made), {"kid": "mine"}).status_code == 403
+        assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
+        assert made.refreshed().kid == "<b>kid</b>"
+
+    def test_a_deleted_one_is_logged(self, as_sonja: Client, sonja: User):
+        made = certificate()
+        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 302
+        entry = DeletionLogEntry.objects.get(table="idp_certificate")
+        assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
+
+
+class TestLinks:  # A45
+    def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
+        made = link(bob)
+        assert b"sub-1" in as_sonja.get("/admin/sso/identitylink/").content
+        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 302
+        assert not IdentityLink.objects.exists()
+        assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
+
+    def test_the_link_of_an_administrator_is_reset_by_administrators_only(  # A57
+        self, as_sonja: Client, as_alice: Client, alice: User, bob: User
+    ):
+        made, other = link(alice), link(bob, "sub-2")
+        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 403
+        sent = {"action": "delete_selected", "_selected_action": [made.pk, other.pk], "post": "yes"}
+        page = as_sonja.post("/admin/sso/identitylink/", sent)
+        assert b"only administrators reset it" in page.content
+        assert IdentityLink.objects.count() == 2
+        assert as_alice.post("/admin/sso/identitylink/", sent).status_code == 302
+        assert not IdentityLink.objects.exists()
+
+    def test_it_goes_with_its_user(self, as_alice: Client, alice: User, bob: User):
+        link(bob)
+        link(alice, "sub-2")
+        bob.delete()
+        assert IdentityLink.objects.count() == 1
+
+    def test_nobody_adds_or_changes_one(self, as_alice: Client, bob: User):
+        made = link(bob)
+        assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
+        assert as_alice.post(page_of(made), {"sub": "mine"}).status_code == 403
+
+
+class TestTheLog:
+    def test_it_is_shown_and_never_changed(self, as_sonja: Client, bob: User):
+        made = SignIn.objects.create(
+            user=bob, setting=make(), setting_name="Example", login="<b>bob</b>", outcome="token_alg", detail="none",
+            address="192.0.2.7", duration_ms=42,
+        )  # fmt: skip
+        for path in (
+            "/admin/sso/signin/",
+            "/admin/sso/signin/?outcome=token_alg",
+            "/admin/sso/signin/?q=bob",
+            page_of(made),
+        ):
+            content = as_sonja.get(path).content
+            assert b"&lt;b&gt;bob&lt;/b&gt;" in content and b"token_alg" in content and b"192.0.2.7" in content, path
+        for path in (page_of(made), page_of(made, "delete")):
+            assert as_sonja.post(path, {"post": "yes"}).status_code == 403
+        assert as_sonja.get("/admin/sso/signin/add/").status_code == 403
+
+    def test_an_entry_outlives_its_connection_and_its_user(self, bob: User):
+        setting = make()
+        made = SignIn.objects.create(user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK)
+        setting.delete()
+        bob.delete()
+        made = made.refreshed()
+        assert (made.user, made.setting, made.setting_name, made.login) == (None, None, "Example", "bob")
+
+    def test_entries_go_after_90_days_without_a_trace(self, monkeypatch: Any):
+        monkeypatch.setattr(tasks, "AT_ONCE", 2)
+        for days in (89, 91, 92, 93):
+            made = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
+            SignIn.objects.filter(pk=made.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
+        tasks.forget_old_sign_ins()
+        assert [each.login for each in SignIn.objects.all()] == ["89"]
+        assert not DeletionLogEntry.objects.exists()
+
+
+class TestTheTile:
+    def tile(self, browser: Client) -> Any:
+        (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
+        return found
+
+    def test_it_says_that_nothing_is_active(self, as_sonja: Client):
+        make()
+        found = self.tile(as_sonja)
+        assert (found.figure, found.is_worrying) == ("Off", False)
+
+    def test_it_names_the_active_one_the_age_of_its_keys_and_failures(self, as_sonja: Client):
+        setting = make(active=True)
+        for outcome in (SignIn.OK, "token_alg", "user_unknown"):
+            SignIn.objects.create(outcome=outcome)
+        old = SignIn.objects.create(outcome="token_alg")
+        SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
+        assert "No certificates yet. 2 failed sign-ins in 24 hours." in self.tile(as_sonja).about
+        fetched_at = timezone.now() - timedelta(hours=3)
+        CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
+        found = self.tile(as_sonja)
+        assert found.figure == "Example" and "Certificates are 3\xa0hours old." in found.about
+        assert found.address.endswith(f"/{setting.pk}/change/") and not found.is_worrying
+
+    @pytest.mark.parametrize(
+        ("of_setting", "of_pair"),
+        [
+            ({"needs_approval": True}, {}),
+            ({"resolve_error": "away"}, {}),
+            ({}, {"failure": "away"}),
+            ({}, {"warning": "changed"}),
+            ({}, {"fetched_at": timezone.now() - timedelta(days=3)}),
+        ],
+        ids=str,
+    )
+    def test_it_worries(self, as_sonja: Client, of_setting: Any, of_pair: Any):
+        setting = make(active=True)
+        OidcSetting.objects.filter(pk=setting.pk).update(**of_setting)
+        CertificatePair.objects.create(
+            url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **of_pair}
+        )
+        assert self.tile(as_sonja).is_worrying
+
+    def test_others_do_not_see_it(self, carl: User):
+        browser = Client()
+        browser.force_login(carl)
+        assert "Single sign-on" not in browser.get("/admin/").content.decode()

@@ -1,0 +1,99 @@
+"""Try the script: who would sign in, without anybody signing in."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import Role, User, UserRole
+from sso.models import IdentityLink, OidcSetting, SignIn
+from tests.sso.connections import make, press
+
+pytestmark = pytest.mark.django_db
+
+ANN = {
+    "iss": "https://idp.example.com/realms/acme",
+    "sub": "sub-ann",
+    "email": "bob@example.com",
+    "preferred_username": "ann",
+    "realm_access": {"roles": ["itil", "new role", "admin"]},
+}
+
+
+def counts() -> list[int]:
+    return [model.objects.count() for model in (User, Role, UserRole, IdentityLink, SignIn)]
+
+
+def tried(browser: Client, setting: OidcSetting | None, claims: Any, **columns: Any) -> Any:
+    text = claims if isinstance(claims, str) else json.dumps(claims)
+    return press(browser, "_try", setting, try_claims=text, **columns).context["report"]
+
+
+def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client, bob: User):
+    setting = make(enable_role_mapping=True, update_data_when_login=True)
+    before = counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)
+    script = "function map(claims) { return {login: 'bob', email: claims.email, first_name: 'Ann'} }"
+    report = tried(as_sonja, setting, ANN, script=script)
+
+    facts = dict(report.found)
+    assert report.is_good and facts["account"] == "bob"
+    assert (facts["user.first_name"], facts["user.email"]) == ("Ann", "bob@example.com")
+    assert set(facts["roles added"].split(", ")) == {"itil", "new role"}
+    assert facts["roles never given from outside"] == "admin"
+    assert (counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == before
+
+
+def test_an_account_that_would_be_made_is_new(as_sonja: Client):
+    before = counts()
+    report = tried(as_sonja, make(), {**ANN, "email": "ann@example.com"}, enable_user_creation=True)
+
+    assert dict(report.found)["account"] == "ann (new)"
+    assert counts() == before
+
+
+def test_a_refusal_is_named_with_its_code(as_sonja: Client):
+    report = tried(as_sonja, make(), {**ANN, "email": "nobody@example.com"})
+
+    assert not report.is_good and report.title.startswith("This sign-in would be refused: user_unknown.")
+
+
+def test_what_the_script_says_is_escaped(as_sonja: Client):
+    script = "function map(claims) { return {login: '<script>alert(1)</script>', email: claims.email} }"
+    page = press(as_sonja, "_try", make(), try_claims=json.dumps(ANN), script=script)
+
+    assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
+
+
+def test_a_script_that_fails_is_a_sentence(as_sonja: Client):
+    report = tried(as_sonja, make(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }")
+
+    assert not report.is_good and "script_error" in report.title
+
+
+@pytest.mark.parametrize(
+    "claims", ["[]", "7", "{", '{"a": 1, "a": 2}', "null", "[" * 5000, '{"a": "\\u0000"}', "{" + " " * 300_000]
+)
+def test_claims_that_are_none_are_told(as_sonja: Client, claims: str):
+    report = tried(as_sonja, make(), claims)
+
+    assert (report.title, report.is_good) == ("The claims are no JSON object.", False)
+
+
+def test_without_claims_those_of_the_last_sign_in_are_taken(as_sonja: Client, bob: User):
+    setting = make()
+    assert "There is no earlier sign-in" in tried(as_sonja, setting, "").title
+    setting.remember_claims(ANN)
+
+    assert dict(tried(as_sonja, setting, "  ").found)["account"] == "bob"
+
+
+def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
+    assert dict(tried(as_sonja, None, ANN).found)["account"] == "bob"
+    assert not OidcSetting.objects.exists()
+
+
+def test_a_typed_secret_must_be_entered_again(as_sonja: Client):
+    page = press(as_sonja, "_try", make(), try_claims="{}", client_secret="canary").content.decode()
+
+    assert "Enter the client secret again" in page and "canary" not in page

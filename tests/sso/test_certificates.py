@@ -1,0 +1,235 @@
+"""The certificate update: the specified algorithm, what it does with bad answers, and the 30 s of unknown kids."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from sso import certificates, key_sets, tasks
+from sso.certificates import CertificateUpdateFailed, Outcome
+from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from system.models import DeletionLogEntry
+from tests.providers.behaviours import (
+    answers,
+    byte_by_byte,
+    endless_chunks,
+    fails,
+    gzip_bomb,
+    hangs_up,
+    html,
+    huge,
+    redirects,
+)
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT, jwk
+from tests.sso.connections import make, make_at
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def setting(provider: HostileProvider, db: Any) -> OidcSetting:
+    return make_at(provider, active=True)
+
+
+def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> Outcome:
+    if names:
+        provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
+    return certificates.refresh(*setting.pair, provider.url("certs"), reason=certificates.FORM)
+
+
+def kids(setting: OidcSetting) -> list[str]:
+    return [row.kid for row in IdpCertificate.of_pair(*setting.pair)]
+
+
+def logged() -> list[tuple[str, str]]:
+    return sorted(DeletionLogEntry.objects.values_list("table", "display_value"))
+
+
+def pair_of(setting: OidcSetting) -> CertificatePair:
+    return CertificatePair.objects.get(url_idp=setting.url_idp, realm=setting.realm)
+
+
+class TestTheAlgorithm:  # A34
+    def test_new_ones_come_known_ones_stay_absent_ones_go(self, provider: HostileProvider, setting: OidcSetting):
+        assert update(provider, setting, "rsa-1", "rsa-2") == Outcome(2, 0, 0)
+        before = IdpCertificate.objects.values().get(kid="rsa-2")
+        assert update(provider, setting, "rsa-2", "p256-1", "ed-1") == Outcome(2, 1, 1)
+        assert kids(setting) == ["ed-1", "p256-1", "rsa-2"]
+        assert IdpCertificate.objects.values().get(kid="rsa-2") == before
+        assert logged() == [("idp_certificate", "rsa-1")]
+        payload = DeletionLogEntry.objects.get().payload
+        assert (payload["url_idp"], payload["realm"]) == setting.pair
+
+    def test_what_is_stored_is_what_was_published(self, provider: HostileProvider, setting: OidcSetting):
+        key = jwk("rsa-1", x5c=["MII"], alg="RS256")
+        update(provider, setting, key)
+        assert IdpCertificate.objects.get().json == key
+
+    def test_a_second_time_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+        update(provider, setting, "rsa-1")
+        before = list(IdpCertificate.objects.values())
+        assert update(provider, setting) == Outcome(0, 1, 0)
+        assert list(IdpCertificate.objects.values()) == before and logged() == []
+
+    def test_a_key_changed_under_its_kid_stays_and_is_shown(self, provider: HostileProvider, setting: OidcSetting):
+        update(provider, setting, "rsa-1")
+        before = list(IdpCertificate.objects.values())
+        outcome = update(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
+        assert (outcome.added, outcome.kept, outcome.removed) == (1, 1, 0)
+        assert "something else under the kid “rsa-1”" in str(outcome)
+        assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == before
+        assert "rsa-1" in pair_of(setting).warning
+        update(provider, setting, "rsa-1", "p256-1")
+        assert pair_of(setting).warning == "", "as long as it is so"
+
+    def test_a_certificate_renewed_for_the_same_key_is_no_change(self, provider: HostileProvider, setting: OidcSetting):
+        update(provider, setting, jwk("rsa-1", x5c=["old"]))
+        assert update(provider, setting, jwk("rsa-1", x5c=["new"])).warnings == ()
+
+    def test_a_key_that_became_unusable_is_not_absent(self, provider: HostileProvider, setting: OidcSetting):
+        update(provider, setting, "rsa-1")
+        outcome = update(provider, setting, jwk("rsa-1", use="enc"), "p256-1")
+        assert (outcome.removed, kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warnings
+
+    def test_a_key_without_kid_is_kept_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
+        update(provider, setting, jwk("rsa-1", kid=ABSENT))
+        assert update(provider, setting) == Outcome(0, 1, 0)
+        (key,) = certificates.signing_keys(setting)
+        assert key["kid"] == kids(setting)[0] and len(key["kid"]) == 43
+
+    def test_other_pairs_are_left_alone(self, provider: HostileProvider, setting: OidcSetting):
+        other = make(realm="other")
+        IdpCertificate.objects.create(kid="rsa-1", url_idp=other.url_idp, realm=other.realm, json=jwk("rsa-1"))
+        update(provider, setting, "rsa-2")
+        assert (kids(other), kids(setting)) == (["rsa-1"], ["rsa-2"])
+
+    def test_an_old_answer_that_comes_late_undoes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+        """Asked before the keys changed, applied after somebody else applied the new ones."""
+        update(provider, setting, "rsa-1")
+        old = key_sets.usable({"keys": [jwk("rsa-1")]})
+        number = certificates._draw(*setting.pair)
+        update(provider, setting, "rsa-2")
+        assert certificates._apply(*setting.pair, old, number) == Outcome(kept=1)
+        assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
+
+    def test_nothing_is_stored_for_a_pair_that_nobody_has(self, provider: HostileProvider, setting: OidcSetting):
+        certificates.refresh("https://idp.example.com", "gone", provider.url("certs"), reason=certificates.DAILY)
+        assert not IdpCertificate.objects.exists()
+
+
+class TestBadAnswers:  # A28 A29 A30
+    @pytest.mark.parametrize(
+        "behaviour",
+        [fails(500), fails(404), html(), huge(), gzip_bomb(), hangs_up(), endless_chunks(),
+         redirects("http://169.254.169.254/latest"), answers(b'{"keys": [], "keys": []}'), answers(b"\xff{}"),
+         answers({"keys": []}), answers({"keys": [jwk("small-1")]}), answers([jwk("rsa-1")]),
+         answers({"keys": [jwk("rsa-1"), jwk("rsa-1")]})],
+        ids=["500", "404", "html", "huge", "bomb", "hangs up", "endless", "redirect", "repeated key", "not UTF-8",
+             "empty", "unusable", "a list", "one kid twice"],
+    )  # fmt: skip
+    def test_change_nothing_and_say_so(self, provider: HostileProvider, setting: OidcSetting, behaviour: Any):
+        update(provider, setting, "rsa-1", "rsa-2")
+        before = list(IdpCertificate.objects.values())
+        provider.serve("certs", behaviour)
+        with pytest.raises(CertificateUpdateFailed) as caught:
+            update(provider, setting)
+        assert str(caught.value).startswith("The certificate update failed. Check the connection settings. ")
+        assert list(IdpCertificate.objects.values()) == before and logged() == []
+        assert pair_of(setting).failure == caught.value.what
+        provider.behave("certs")
+        update(provider, setting)
+        assert pair_of(setting).failure == ""
+
+    def test_a_dripping_answer_ends_in_time(self, provider: HostileProvider, setting: OidcSetting, settings: Any):
+        settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "total_s": 0.5}
+        provider.serve("certs", byte_by_byte(0.05))
+        with pytest.raises(CertificateUpdateFailed, match=r"within 0\.5 s"):
+            update(provider, setting)
+
+
+class TestUnknownKids:  # A32
+    @pytest.fixture
+    def known(self, provider: HostileProvider, setting: OidcSetting) -> OidcSetting:
+        update(provider, setting, "rsa-1")
+        provider.requests.clear()
+        return setting
+
+    def test_of_many_one_asks_the_provider(self, provider: HostileProvider, known: OidcSetting):
+        assert [certificates.refresh_for_unknown_kid(known) for _ in range(20)] == [True] + [False] * 19
+        assert len(provider.asked("certs")) == 1
+
+    def test_after_30_s_one_asks_again(self, provider: HostileProvider, known: OidcSetting):
+        certificates.refresh_for_unknown_kid(known)
+        for ago, times in ((29, 1), (31, 2)):
+            CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=ago))
+            certificates.refresh_for_unknown_kid(known)
+            assert len(provider.asked("certs")) == times
+
+    def test_a_pair_without_keys_is_asked_for_at_once_and_starts_no_30_s(
+        self, provider: HostileProvider, setting: OidcSetting
+    ):
+        assert certificates.refresh_for_unknown_kid(setting)
+        provider.jwks = {"keys": [jwk("rsa-2")]}
+        assert certificates.refresh_for_unknown_kid(setting) and kids(setting) == ["rsa-2"]
+        IdpCertificate.objects.all().delete()
+        assert certificates.refresh_for_unknown_kid(setting)
+
+    def test_form_and_beat_neither_wait_nor_start_it(self, provider: HostileProvider, known: OidcSetting):
+        update(provider, known)
+        tasks.refresh_daily()
+        assert certificates.refresh_for_unknown_kid(known)
+        update(provider, known)
+        tasks.refresh_daily()
+        assert len(provider.asked("certs")) == 5
+
+    def test_a_failure_counts_as_asked(self, provider: HostileProvider, known: OidcSetting):
+        provider.serve("certs", fails(500))
+        assert not any(certificates.refresh_for_unknown_kid(known) for _ in range(3))
+        assert len(provider.asked("certs")) == 1
+
+    def test_pairs_do_not_wait_for_each_other(self, provider: HostileProvider, known: OidcSetting):
+        other = make_at(provider, realm="other")
+        for setting in (known, other):
+            assert certificates.refresh_for_unknown_kid(setting)
+
+    def test_without_endpoints_nobody_is_asked(self, provider: HostileProvider):
+        assert not certificates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
+            "name": "x", "url_idp": provider.url_idp, "realm": "main", "client_id": "x", "redirect_uri": "http://testserver/",
+        }))  # fmt: skip
+        assert provider.requests == []
+
+
+class TestTheDailyTask:
+    def test_it_looks_for_the_provider_and_fetches_its_keys(self, provider: HostileProvider, setting: OidcSetting):
+        provider.algorithms = ["ES256"]
+        tasks.refresh_daily()
+        assert kids(setting) == ["rsa-1"] and setting.refreshed().algorithms == ["ES256"]
+
+    def test_inactive_connections_are_left_alone(self, provider: HostileProvider):
+        make_at(provider)
+        tasks.refresh_daily()
+        assert provider.requests == []
+
+    def test_a_provider_that_is_away_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+        tasks.refresh_daily()
+        for endpoint in ("certs", "discovery"):
+            provider.serve(endpoint, fails(503))
+        tasks.refresh_daily()
+        stored = setting.refreshed()
+        assert (stored.issuer, kids(setting)) == (provider.issuer, ["rsa-1"])
+        assert stored.resolve_error and pair_of(setting).failure
+
+    def test_an_unfound_provider_is_found_by_it(self, provider: HostileProvider):
+        setting = make_at(provider, active=True, issuer="", authorization_endpoint="", jwks_uri="", token_endpoint="")
+        tasks.refresh_daily()
+        assert setting.refreshed().issuer == provider.issuer and kids(setting) == ["rsa-1"]
+
+    def test_it_stands_in_the_schedule(self):
+        from django_celery_beat.models import PeriodicTask
+
+        from config import schedules
+
+        schedules.make_rows()
+        assert PeriodicTask.objects.get(task="sso.tasks.refresh_daily").interval.every == 86400

@@ -1,0 +1,104 @@
+"""Certificate updates that meet: threads with connections of their own, a provider that answers when told."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from sso import certificates
+from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from system.models import DeletionLogEntry
+from tests.config.stack import eventually
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import jwk
+from tests.sso.connections import make_at
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AT_ONCE = 8
+
+
+def together(work: Any, times: int) -> list[Any]:
+    """The outcomes of doing this at the same moment in so many threads."""
+    start = threading.Barrier(times)
+
+    def one(number: int) -> Any:
+        start.wait()
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(times) as threads:
+        return list(threads.map(one, range(times)))
+
+
+@pytest.fixture
+def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
+    return make_at(provider, active=True)
+
+
+def update(provider: HostileProvider, setting: OidcSetting) -> certificates.Outcome:
+    return certificates.refresh(*setting.pair, provider.url("certs"), reason=certificates.FORM)
+
+
+def kids() -> list[str]:
+    return sorted(IdpCertificate.objects.values_list("kid", flat=True))
+
+
+def test_many_updates_at_once_come_to_the_same_as_one(provider: HostileProvider, setting: OidcSetting):  # A33
+    provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
+    update(provider, setting)
+    provider.jwks = {"keys": [jwk("rsa-2"), jwk("p256-1")]}
+    outcomes = together(lambda: update(provider, setting), AT_ONCE)
+
+    assert kids() == ["p256-1", "rsa-2"]
+    assert sum(each.added for each in outcomes) == sum(each.removed for each in outcomes) == 1
+    assert DeletionLogEntry.objects.filter(table="idp_certificate").count() == 1
+
+
+def test_of_twenty_unknown_kids_at_once_one_asks_and_all_learn(provider: HostileProvider, setting: OidcSetting):  # A32
+    update(provider, setting)
+    provider.requests.clear()
+    provider.jwks = {"keys": [jwk("rsa-2")]}
+    go = provider.hold("certs")
+    outcomes: list[bool] = []
+    asking = threading.Thread(target=lambda: outcomes.extend(together(lambda: learn(setting), 20)))
+    asking.start()
+    eventually(lambda: provider.asked("certs"))
+    go.set()
+    asking.join()
+
+    assert len(provider.asked("certs")) == 1
+    assert outcomes == [True] * 20
+
+
+def learn(setting: OidcSetting) -> bool:
+    """Whether somebody whose token names rsa-2 finds it in the end."""
+    certificates.refresh_for_unknown_kid(setting)
+    return any(key["kid"] == "rsa-2" for key in certificates.signing_keys(setting))
+
+
+def test_a_connection_deleted_while_its_keys_are_fetched_leaves_none(provider: HostileProvider, setting: OidcSetting):
+    go = provider.hold("certs")
+    fetching = threading.Thread(target=lambda: together(lambda: update(provider, setting), 1))
+    fetching.start()
+    eventually(lambda: provider.asked("certs"))
+    setting.delete()
+    go.set()
+    fetching.join()
+
+    assert kids() == []
+    assert CertificatePair.objects.get().fetched_at is None
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_deleting_and_updating_at_the_same_moment_leaves_no_key(
+    provider: HostileProvider, setting: OidcSetting, turn: int
+):  # A36
+    jobs: list[Any] = [setting.delete, *[lambda: update(provider, setting)] * 3]
+    assert len(together(lambda: jobs.pop()(), 4)) == 4
+
+    assert kids() == []

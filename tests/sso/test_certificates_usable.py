@@ -1,0 +1,120 @@
+"""Which keys of a published set are used, and which answers are no key set at all."""
+
+from typing import Any
+
+import pytest
+
+from sso.key_sets import KeySet, Unusable, thumbprint, usable
+from tests.providers.signing import ABSENT, jwk
+
+
+def read(*keys: Any) -> KeySet:
+    return usable({"keys": list(keys)})
+
+
+def refused(document: Any) -> str:
+    with pytest.raises(Unusable) as caught:
+        usable(document)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["rsa-1", "p256-1", "ed-1"])
+def test_keys_of_our_algorithms_are_used_as_they_stand(name: str):
+    key = jwk(name, x5c=["MII"], alg=ABSENT)
+
+    assert read(key).keys == {name: key}
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "PS256"])
+def test_an_rsa_key_may_say_its_algorithm(algorithm: str):
+    assert list(read(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (jwk("small-1"), "an RSA key under 2048 bits"),  # A14
+        ({"kty": "oct", "kid": "s", "k": "c2VjcmV0"}, "a symmetric key"),
+        (jwk("rsa-2", d="AQAB"), "a private key"),
+        (jwk("rsa-2", use="enc"), "a key that is not for signatures"),
+        (jwk("rsa-2", use=["sig"]), "a key that is not for signatures"),
+        (jwk("rsa-2", key_ops=["encrypt"]), "a key that is not for signatures"),
+        (jwk("rsa-2", key_ops="verify"), "a key that is not for signatures"),
+        (jwk("rsa-2", alg="RSA-OAEP"), "a key for another algorithm"),
+        (jwk("rsa-2", alg="RS512"), "a key for another algorithm"),
+        (jwk("rsa-2", alg="ES256"), "a key for another algorithm"),
+        (jwk("rsa-2", alg="HS256"), "a key for another algorithm"),
+        (jwk("rsa-2", alg="none"), "a key for another algorithm"),
+        (jwk("rsa-2", alg=["RS256"]), "a key for another algorithm"),
+        (jwk("p384-1"), "a key for another algorithm"),
+        (jwk("p256-1", crv={}), "a key for another algorithm"),
+        (jwk("p256-1", crv="secp256k1"), "a key for another algorithm"),
+        (jwk("p256-1", x=jwk("p256-2")["x"]), "a malformed key"),
+        (jwk("rsa-2", n=ABSENT), "a malformed key"),
+        (jwk("rsa-2", n=5), "a malformed key"),
+        (jwk("rsa-2", n="ä"), "a malformed key"),
+        (jwk("rsa-2", e="AQ"), "an RSA key out of all proportion"),
+        (jwk("rsa-2", e=jwk("rsa-2")["n"]), "an RSA key out of all proportion"),
+        (jwk("rsa-2", n=jwk("rsa-2")["n"] * 5), "an RSA key out of all proportion"),
+        (jwk("ed-1", x="AA"), "a malformed key"),
+        (jwk("rsa-2", kty="rsa"), "a key of an unknown kind"),
+        (jwk("rsa-2", kty=["RSA"]), "a key of an unknown kind"),
+        (jwk("rsa-2", kty=ABSENT), "a key of an unknown kind"),
+        (jwk("rsa-2", kid=7), "a key whose kid cannot be stored"),
+        (jwk("rsa-2", kid=""), "a key whose kid cannot be stored"),
+        (jwk("rsa-2", kid="a\x00b"), "a key whose kid cannot be stored"),
+        (jwk("rsa-2", kid="a\n"), "a key whose kid cannot be stored"),
+        (jwk("rsa-2", kid="x" * 257), "a key whose kid cannot be stored"),
+        ("rsa-2", "an entry that is no key"),
+        (None, "an entry that is no key"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_others_are_left_out_and_counted(key: Any, why: str):
+    found = read(key, jwk("rsa-1"))
+
+    assert (list(found.keys), found.skipped) == (["rsa-1"], (why,))
+    assert "no usable key" in refused({"keys": [key]}) and why in refused({"keys": [key]})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], "keys", 7, {}, {"keys": None}, {"keys": {}}, {"keys": "x"}, {"keys": []}, {"keys": [{}]}],
+    ids=str,
+)
+def test_what_is_no_key_set_is_refused(document: Any):  # A29 A30
+    assert refused(document)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [jwk("rsa-2", kid="rsa-1"), {"kty": "oct", "kid": "rsa-1", "k": "AA"}, jwk("rsa-2", kid="rsa-1", use="enc")],
+)
+def test_two_keys_with_one_kid_refuse_the_whole_set(other: Any):  # A06
+    assert "two keys with one kid" in refused({"keys": [jwk("rsa-1"), jwk("p256-1"), other]})
+
+
+def test_more_than_64_keys_are_refused():  # A28
+    keys = [jwk("ed-1", kid=str(number)) for number in range(65)]
+
+    assert len(usable({"keys": keys[:64]}).keys) == 64
+    assert "more than 64" in refused({"keys": keys})
+
+
+def test_a_key_without_kid_goes_by_its_thumbprint():
+    key = jwk("rsa-1", kid=ABSENT)
+
+    assert read(key).keys == {thumbprint(key): key}
+    assert thumbprint(key) == thumbprint(jwk("rsa-1", alg="RS256")) != thumbprint(jwk("rsa-2"))
+    assert "two keys with one kid" in refused({"keys": [key, dict(key)]})
+
+
+def test_the_thumbprint_is_that_of_the_rfc():
+    n = (
+        "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3ok"
+        "njhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu"
+        "6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8a"
+        "wapJzKnqDKgw"
+    )
+
+    assert thumbprint({"kty": "RSA", "n": n, "e": "AQAB"}) == "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"

@@ -1,0 +1,210 @@
+"""From URL IdP and Realm to the provider's endpoints, with a real HTTP server that may misbehave."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sso.endpoints import WELL_KNOWN, Endpoints, Unresolved, candidates, policy, resolve
+from system.outbound.deadline import Deadline
+from tests.providers.behaviours import answers, fails, hangs_up, html, huge, redirects, silent
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT
+
+U = "https://idp.example.com"
+
+
+def found(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endpoints:
+    return resolve(url_idp or provider.url_idp, realm or provider.realm, policy(), Deadline.after(8))
+
+
+def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Unresolved:
+    with pytest.raises(Unresolved) as caught:
+        found(provider, url_idp, realm)
+    return caught.value
+
+
+class TestCandidates:
+    def test_the_order_is_the_specified_one(self):
+        paths = ("realms/r", "auth/realms/r", "realm/r", "r/v2.0", "application/o/r/", "oauth2/r", "r", "")
+        assert candidates(U, "r") == [f"{U}/{path}" if path else U for path in paths]
+
+    def test_a_url_that_ends_in_the_realm_comes_first(self):
+        assert candidates(f"{U}/realms/r", "r")[0] == f"{U}/realms/r"
+        assert candidates(f"{U}/realms/r/", "r")[0] == f"{U}/realms/r"
+        assert candidates(f"{U}/other", "r")[0] == f"{U}/other/realms/r", "only whole words count"
+        assert candidates(f"{U}/xr", "r")[0] == f"{U}/xr/realms/r"
+
+    def test_a_well_known_url_is_the_only_one(self):
+        assert candidates(f"{U}/deep/er{WELL_KNOWN}", "r") == [f"{U}/deep/er"]
+
+    def test_none_comes_twice(self):
+        assert len(candidates(f"{U}/r", "r")) == len(set(candidates(f"{U}/r", "r")))
+
+
+class TestDiscovery:
+    @pytest.mark.parametrize(
+        "layout",
+        ["/realms/{realm}", "/auth/realms/{realm}", "/realm/{realm}", "/{realm}/v2.0", "/application/o/{realm}/",
+         "/oauth2/{realm}", "/{realm}", ""],
+    )  # fmt: skip
+    def test_each_layout_is_found(self, http_allowed: None, layout: str):
+        with HostileProvider(layout=layout.rstrip("/")) as provider:
+            issuer = provider.url_idp + layout.format(realm=provider.realm)
+            provider.discovery = {"issuer": issuer}
+            assert found(provider).issuer == issuer
+
+    def test_everything_a_sign_in_needs_is_taken_over(self, provider: HostileProvider):
+        provider.algorithms = ["RS256", "ES256", 7]
+        provider.discovery = {
+            "authorization_response_iss_parameter_supported": True,
+            "token_endpoint_auth_methods_supported": ["client_secret_post"],
+        }
+        assert found(provider) == Endpoints(
+            issuer=provider.issuer,
+            authorization=provider.url("auth"),
+            token=provider.url("token"),
+            jwks=provider.url("certs"),
+            userinfo=provider.url("userinfo"),
+            end_session=provider.url("logout"),
+            algorithms=("RS256", "ES256"),
+            token_auth_methods=("client_secret_post",),
+            iss_in_response=True,
+        )
+
+    def test_what_a_provider_does_not_have_is_empty(self, provider: HostileProvider):
+        missing = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
+        provider.discovery = dict.fromkeys(missing, ABSENT)
+        assert (found(provider).userinfo, found(provider).end_session, found(provider).algorithms) == ("", "", ())
+
+    def test_one_slash_at_the_end_may_differ(self, provider: HostileProvider):
+        provider.discovery = {"issuer": provider.issuer + "/"}
+        assert found(provider).issuer == provider.issuer + "/"
+        provider.discovery = {"issuer": provider.issuer + "//"}
+        assert "calls itself" in refused(provider).sentence
+
+    @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
+    def test_a_document_of_another_issuer_is_shown_and_not_adopted(self, provider: HostileProvider, issuer: Any):
+        provider.discovery = {"issuer": issuer}
+        sentence = refused(provider).sentence
+        assert sentence.startswith("The provider calls itself ") and len(sentence) < 300 and "\n" not in sentence
+        asked = [visit.path for visit in provider.requests]
+        assert not any("/protocol/" in path for path in asked), (
+            "there was a document: the path pattern is no way round it"
+        )
+
+    @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "http://169.254.169.254/latest",
+            "file:///etc/passwd",
+            "https://user@idp.example.com/",
+            "ftp://a",
+            "//x",
+            7,
+            {},
+        ],
+        ids=str,
+    )
+    def test_an_endpoint_that_must_not_be_called_refuses_the_document(  # A24
+        self, provider: HostileProvider, name: str, value: Any
+    ):
+        provider.discovery = {name: value}
+        assert name in refused(provider).sentence
+
+    def test_needed_endpoints_must_be_named(self, provider: HostileProvider):
+        for name in ("authorization_endpoint", "jwks_uri"):
+            provider.discovery = {name: ABSENT}
+            assert name in refused(provider).sentence
+
+    @pytest.mark.parametrize(
+        "behaviour",
+        [fails(500), html(200), redirects("http://169.254.169.254/"), huge(), hangs_up(), answers([1]), answers({})],
+        ids=["500", "html", "redirect", "huge", "hangs up", "a list", "an empty object"],
+    )
+    def test_a_document_that_is_none_is_passed_over(self, provider: HostileProvider, behaviour: Any):  # A26 A28
+        provider.serve(f"/realms/{provider.realm}{WELL_KNOWN}", behaviour)
+        provider.serve(
+            f"/{provider.realm}{WELL_KNOWN}", answers({**provider.document(), "issuer": f"{provider.url_idp}/main"})
+        )
+        assert found(provider).issuer == f"{provider.url_idp}/main"
+
+    def test_a_redirect_is_named_when_nothing_else_is_found(self, provider: HostileProvider):
+        provider.serve("discovery", redirects("https://elsewhere.example.com/"))
+        assert "Redirects are never followed" in refused(provider).sentence
+        assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
+
+
+class TestThePathPattern:
+    def test_without_any_document_it_is_used_if_a_key_set_is_there(self, http_allowed: None):
+        with HostileProvider(layout="/realm/{realm}") as provider:
+            provider.serve("discovery", fails(404))
+            base = f"{provider.url_idp}/realm/main"
+            places = f"{base}/protocol/openid-connect"
+            endpoints = found(provider)
+            assert (endpoints.issuer, endpoints.authorization, endpoints.jwks) == (
+                base,
+                f"{places}/auth",
+                f"{places}/certs",
+            )
+            assert (endpoints.token, endpoints.userinfo) == (f"{places}/token", f"{places}/userinfo")
+            assert endpoints.end_session == f"{places}/logout"
+            assert "RS256" in endpoints.algorithms
+
+    def test_without_a_key_set_nothing_is_found(self, http_allowed: None):
+        with HostileProvider(layout="/realm/{realm}") as provider:
+            provider.serve("discovery", fails(404))
+            nothing: list[Any] = [{}, {"keys": []}, []]
+            for provider.jwks in nothing:
+                error = refused(provider)
+                assert error.sentence.startswith("No provider was found at this URL and realm")
+                assert error.tried[0].endswith(f"/realms/main{WELL_KNOWN}") and error.tried[-1].endswith("/certs")
+
+
+class TestPatience:
+    def test_the_first_connection_failure_ends_it(self, http_allowed: None):
+        with pytest.raises(Unresolved) as caught:
+            resolve("http://127.0.0.1:9", "r", policy(), Deadline.after(8))
+        assert len(caught.value.tried) == 1 and "No connection to 127.0.0.1" in caught.value.sentence
+
+    def test_an_address_that_must_not_be_called_ends_it(self):
+        with pytest.raises(Unresolved) as caught:
+            resolve("https://169.254.169.254", "r", policy(), Deadline.after(8))
+        assert len(caught.value.tried) == 1 and "metadata" in caught.value.sentence
+
+    def test_a_silent_provider_costs_no_more_than_the_time_allowed(self, provider: HostileProvider):  # A61
+        provider.serve("discovery", silent())
+        began = time.monotonic()
+        with pytest.raises(Unresolved) as caught:
+            resolve(provider.url_idp, provider.realm, policy(), Deadline.after(0.5))
+        assert time.monotonic() - began < 4
+        assert "within" in caught.value.sentence and len(caught.value.tried) == 1
+
+
+class TestMoving:
+    BEFORE = Endpoints(issuer=U, authorization=f"{U}/auth", token=f"{U}/token", jwks="https://keys.example.com/certs")
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"token": f"{U}/other"}, {"userinfo": f"{U}/me"}, {"end_session": "https://keys.example.com/out"},
+         {"algorithms": ("ES256",)}, {"iss_in_response": True}],
+        ids=str,
+    )  # fmt: skip
+    def test_another_path_or_an_endpoint_more_is_harmless(self, change: Any):
+        assert replace(self.BEFORE, **change).moved_from(self.BEFORE) == ""
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"issuer": "https://other.example.com"}, "calls itself https://other.example.com now"),
+            ({"token": "https://other.example.com/token"}, "token endpoint is at other.example.com now"),
+            ({"token": "https://keys.example.com/token"}, "token endpoint is at keys.example.com now"),
+            ({"jwks": "https://idp.example.com:8443/certs"}, "jwks endpoint is at idp.example.com:8443 now"),
+            ({"userinfo": "https://other.example.com/me"}, "userinfo endpoint is at other.example.com now"),
+        ],
+        ids=str,
+    )
+    def test_another_issuer_or_host_is_told(self, change: Any, said: str):
+        assert said in replace(self.BEFORE, **change).moved_from(self.BEFORE)

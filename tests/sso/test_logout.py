@@ -1,0 +1,175 @@
+"""Signing out here leads to the provider's sign-out, and back to where nothing signs in again."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+
+from accounts.models import Session, User
+from sso.models import OidcSetting, ProviderSession
+from tests.conftest import PASSWORD
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+BOTH = pytest.mark.parametrize("address", ["/logout/", "/sso/logout/", "/admin/logout/"])
+SIGNED_OUT = "/login/?signed_out=1"
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    active(provider)
+    ann()
+    made = Browser(provider)
+    made.sign_in()
+    return made
+
+
+def fields(page: Any) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode()))
+
+
+@BOTH
+def test_the_provider_is_told_by_a_form(browser: Browser, address: str):
+    token = ProviderSession.objects.get().token_hint
+    page = browser.client.post(address)
+
+    assert page.status_code == 200
+    assert f'<form method="post" action="{browser.provider.url("logout")}"' in page.content.decode()
+    sent = fields(page)
+    assert set(sent) == {"id_token_hint", "client_id", "post_logout_redirect_uri", "state"}
+    assert sent["id_token_hint"] == token and sent["client_id"] == "servicebase"
+    assert sent["post_logout_redirect_uri"] == "http://testserver/sso/logout/"  # A64: fixed
+    assert page["Cache-Control"] == "no-store" and "form-action" not in page["Content-Security-Policy"]
+
+
+@BOTH
+def test_our_session_ends_before_the_provider_is_asked(browser: Browser, address: str):
+    kept = Client()
+    kept.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
+    browser.client.post(address)
+
+    assert browser.client.get(ME).status_code == 401 and kept.get(ME).status_code == 401
+    assert not Session.objects.filter(user__isnull=False).exists() and not ProviderSession.objects.exists()
+
+
+def test_the_way_back_ends_at_the_sign_in_page(browser: Browser):
+    state = fields(browser.client.post("/logout/"))["state"]
+    answer = browser.client.get("/sso/logout/", {"state": state})
+
+    assert (answer.status_code, answer["Location"]) == (302, SIGNED_OUT)
+    page = browser.client.get(SIGNED_OUT)
+    assert b"You are signed out." in page.content and b"/sso/start/" in page.content
+
+
+def test_a_provider_that_sends_no_state_back_says_nothing_wrong(browser: Browser):
+    browser.client.post("/logout/")
+
+    assert browser.client.get("/sso/logout/")["Location"] == SIGNED_OUT
+
+
+@pytest.mark.parametrize("state", ["another", "", "x" * 5000, "\x00"])
+def test_another_state_is_not_ours(browser: Browser, state: str):
+    browser.client.post("/logout/")
+    answer = browser.client.get("/sso/logout/", {"state": state}, headers=PAGE)
+
+    assert answer.status_code == 400 and b"logout_state" in answer.content
+
+
+def test_a_state_counts_once(browser: Browser):
+    state = fields(browser.client.post("/logout/"))["state"]
+    browser.client.get("/sso/logout/", {"state": state})
+
+    assert browser.client.get("/sso/logout/", {"state": state}).status_code == 400
+
+
+def test_a_link_or_another_sites_form_signs_nobody_out(browser: Browser):  # A64
+    browser.client.get("/sso/logout/")
+    browser.client.get("/sso/logout/", {"state": "x"})
+    assert browser.login == "ann"
+
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = browser.client.cookies
+    assert strict.post("/sso/logout/").status_code == 403
+    assert strict.get(ME).status_code == 200
+
+
+def test_the_host_of_the_request_does_not_choose_where_one_comes_back(browser: Browser):  # A22, A64
+    page = browser.client.post("/logout/", headers={"Host": "localhost", "X-Forwarded-Host": "evil.example"})
+
+    assert fields(page)["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
+
+
+def test_a_session_by_password_ends_here_alone(provider: HostileProvider, bob: User):
+    active(provider)
+    client = Client()
+    client.post("/login/", {"login": "bob", "password": PASSWORD})
+
+    assert client.post("/logout/")["Location"] == SIGNED_OUT
+
+
+@pytest.mark.parametrize(
+    "change", [{"end_session_endpoint": ""}, {"issuer": ""}, {"issuer": "https://idp.example.com/realms/other"}]
+)
+def test_without_the_providers_sign_out_ours_is_enough(browser: Browser, change: dict[str, str]):
+    OidcSetting.objects.update(**change)
+
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
+    assert browser.client.get(ME).status_code == 401
+
+
+def test_a_deleted_connection_is_no_hindrance(browser: Browser):
+    OidcSetting.objects.get().delete()
+
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
+
+
+def test_a_deactivated_connection_still_signs_out_at_its_provider(browser: Browser):
+    setting = OidcSetting.objects.get()
+    setting.active = False
+    setting.save()
+
+    assert fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
+
+
+def test_a_token_that_cannot_be_read_any_more_is_left_out(browser: Browser):
+    ProviderSession.objects.update(id_token="gAAAAA")
+
+    assert "id_token_hint" not in fields(browser.client.post("/logout/"))
+
+
+def test_the_hosts_of_pages_never_see_the_token_in_an_address(browser: Browser):
+    page = browser.client.post("/logout/")
+    address = re.findall(r'action="([^"]+)"', page.content.decode())[0]
+
+    assert not parse_qs(urlsplit(address).query)
+
+
+def test_who_signed_in_by_password_afterwards_is_not_led_to_the_provider(browser: Browser, bob: User):
+    browser.client.post("/logout/")
+    browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
+
+    assert browser.client.post("/logout/")["Location"] == SIGNED_OUT
+
+
+def test_a_changed_password_keeps_the_tie_to_the_provider(browser: Browser):
+    user = User.objects.get(login="ann")
+    user.set_password(PASSWORD)
+    user.save()
+    browser = Browser(browser.provider)
+    browser.sign_in()
+    new = {"old_password": PASSWORD, "new_password1": "another horse 42", "new_password2": "another horse 42"}
+    browser.client.post("/account/password/", new)
+
+    assert Session.objects.get(user=user).provider_session == ProviderSession.objects.latest("started_at").pk
+    assert fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
+
+
+def test_the_callback_signs_in_again_only_when_it_is_asked_for(browser: Browser):
+    browser.client.post("/logout/")
+    page = browser.client.get("/", follow=False)
+
+    assert page["Location"].endswith("/sso/callback/"), "that is why a sign-out never ends there"
+    refused(Browser(browser.provider).client.get("/sso/callback/", {"code": "c"}, headers=PAGE), "state_unknown", 400)

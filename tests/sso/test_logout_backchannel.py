@@ -1,0 +1,203 @@
+"""Back-channel logout: the provider's servers end sessions, with a token that must prove it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import Session, User
+from sso import provider as asking
+from sso import tasks
+from sso.models import OidcSetting, ProviderSession
+from tests.conftest import PASSWORD
+from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
+from tests.providers.signing import ABSENT, jwk
+from tests.sso.sign_ins import ME, Browser, active, ann
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/sso/backchannel-logout/"
+
+
+def browser_of(provider: HostileProvider, sid: Any = ABSENT) -> Client:
+    provider.claims = {"sid": sid}
+    browser = Browser(provider)
+    assert browser.sign_in().status_code == 302
+    return browser.client
+
+
+@pytest.fixture
+def ours(provider: HostileProvider) -> HostileProvider:
+    active(provider)
+    ann()
+    return provider
+
+
+def tell(token: Any, **more: Any) -> Any:
+    """As a server calls: no cookie, no token of our pages."""
+    return Client(enforce_csrf_checks=True).post(ADDRESS, {"logout_token": token} if token is not None else {}, **more)
+
+
+def is_in(client: Client) -> bool:
+    return bool(client.get(ME).status_code == 200)
+
+
+def test_a_subject_is_signed_out_everywhere(ours: HostileProvider, bob: User):
+    first, second = browser_of(ours, "sid-1"), browser_of(ours)
+    other = Client()
+    other.post("/login/", {"login": "bob", "password": PASSWORD})
+    answer = tell(ours.logout_token())
+
+    assert answer.status_code == 200 and answer["Cache-Control"] == "no-store"
+    assert not is_in(first) and not is_in(second) and is_in(other)
+    assert not ProviderSession.objects.exists()
+
+
+def test_a_session_is_signed_out_alone(ours: HostileProvider):
+    first, second = browser_of(ours, "sid-1"), browser_of(ours, "sid-2")
+    assert tell(ours.logout_token(sub=ABSENT, sid="sid-1")).status_code == 200
+
+    assert not is_in(first) and is_in(second)
+    assert tell(ours.logout_token(sid="sid-2")).status_code == 200
+    assert not is_in(second)
+
+
+def test_subject_and_session_must_belong_together(ours: HostileProvider):
+    client = browser_of(ours, "sid-1")
+    assert tell(ours.logout_token(sub="sub-other", sid="sid-1")).status_code == 200
+
+    assert is_in(client)
+
+
+def test_a_session_by_password_of_the_same_user_stays(ours: HostileProvider):
+    user = User.objects.get(login="ann")
+    user.set_password(PASSWORD)
+    user.save()
+    local = Client()
+    local.post("/login/", {"login": "ann", "password": PASSWORD})
+    theirs = browser_of(ours)
+    tell(ours.logout_token())
+
+    assert is_in(local) and not is_in(theirs)
+
+
+def test_nobody_there_is_no_fault(ours: HostileProvider):
+    assert tell(ours.logout_token()).status_code == 200
+
+
+def test_the_connection_need_not_be_active_any_more(ours: HostileProvider):
+    client = browser_of(ours)
+    setting = OidcSetting.objects.get()
+    setting.active = False
+    setting.save()
+
+    assert tell(ours.logout_token()).status_code == 200 and not is_in(client)
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"alg": "none", "signed_with": "none"}, {}),  # alg-none
+    ({"alg": "HS256", "key": b"client-secret-canary" * 2, "kid": "rsa-1"}, {}),  # wrong-alg
+    ({"alg": "PS256"}, {}),
+    ({"key": "rsa-2", "kid": "rsa-1"}, {}),
+    ({"key": "rsa-2"}, {}),
+    ({}, {"events": ABSENT}),  # no-event
+    ({}, {"events": {"http://schemas.openid.net/event/other": {}}}),  # wrong-event
+    ({}, {"nonce": "n"}),  # with-nonce
+    ({}, {"aud": "another"}),  # wrong-aud
+    ({}, {"iss": "https://other.example"}),  # wrong-iss
+    ({}, {"iss": ["x"]}),
+    ({}, {"iss": ABSENT}),
+    ({}, {"sub": ABSENT}),
+    ({}, {"iat": 1}),
+    ({}, {"exp": 1}),
+    ({}, {"jti": ABSENT}),
+]
+
+
+@pytest.mark.parametrize(("how", "changes"), REFUSED, ids=[str(row) for row in REFUSED])
+def test_a_token_that_proves_nothing_keeps_the_session(ours: HostileProvider, how: Any, changes: Any):
+    client = browser_of(ours)
+    answer = tell(ours.logout_token(how, **changes))
+
+    assert answer.status_code == 400 and answer["Cache-Control"] == "no-store"
+    assert answer.json()["error"] == "invalid_request"
+    assert is_in(client)
+
+
+def test_an_id_token_ends_nothing(ours: HostileProvider):
+    client = browser_of(ours)
+
+    assert tell(ours.sign(ours.right_claims("n"))).status_code == 400
+    assert is_in(client)
+
+
+def test_a_logout_token_signs_nobody_in(ours: HostileProvider):
+    ours.id_token = lambda claims: ours.sign({**claims, "events": {LOGOUT_EVENT: {}}})
+    assert Browser(ours).sign_in().status_code == 401
+
+    ours.id_token = lambda claims: ours.sign(claims, typ="logout+jwt")
+    assert Browser(ours).sign_in().status_code == 401
+
+
+@pytest.mark.parametrize("token", [None, "", "x", "a.b.c", "x" * 20_000, "x" * 60_000, "é", ["a", "b"]])
+def test_garbage_is_400(ours: HostileProvider, token: Any):
+    assert tell(token).status_code == 400
+
+
+def test_too_much_is_413(ours: HostileProvider):
+    assert tell("x" * 100_000).status_code == 413
+
+
+@pytest.mark.parametrize("method", ["get", "put", "head", "delete"])
+def test_only_post_is_taken(ours: HostileProvider, method: str):
+    assert getattr(Client(), method)(ADDRESS).status_code == 405
+
+
+def test_json_is_no_form(ours: HostileProvider):
+    answer = Client().post(ADDRESS, {"logout_token": ours.logout_token()}, content_type="application/json")
+
+    assert answer.status_code == 400
+
+
+def test_the_providers_new_key_is_fetched(ours: HostileProvider):
+    client = browser_of(ours)
+    ours.jwks = {"keys": [jwk("rsa-2")]}
+
+    assert tell(ours.logout_token({"key": "rsa-2"})).status_code == 200
+    assert not is_in(client)
+
+
+def test_with_no_place_it_is_told_to_come_again(ours: HostileProvider):
+    client = browser_of(ours)
+    with asking.place(), asking.place():
+        answer = tell(ours.logout_token())
+
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)
+
+
+def test_two_connections_to_one_provider(ours: HostileProvider):
+    client = browser_of(ours)
+    active(ours, name="Second", client_id="second")
+
+    assert tell(ours.logout_token()).status_code == 200
+    assert not is_in(client)
+
+
+def test_what_is_kept_of_ended_sessions_goes(ours: HostileProvider):
+    browser_of(ours)
+    live = browser_of(ours)
+    ProviderSession.objects.update(started_at=timezone.now() - timedelta(hours=2))
+    kept = live.session["provider_session"]
+    Session.objects.exclude(provider_session=kept).delete()
+    tasks.forget_ended_sessions()
+
+    assert [each.pk for each in ProviderSession.objects.all()] == [kept]
+
+
+def test_one_that_is_just_beginning_stays(ours: HostileProvider):
+    browser_of(ours)
+    Session.objects.all().delete()
+    tasks.forget_ended_sessions()
+
+    assert ProviderSession.objects.count() == 1

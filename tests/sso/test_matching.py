@@ -1,0 +1,136 @@
+"""Who somebody is among accounts, by the rules on upper and lower case."""
+
+import itertools
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sso import user_matching
+from sso.refusals import Refused
+from sso.user_matching import Account, Comparison, comparison, find, is_email, is_login, is_same
+
+BOB, Bob, BoB = Account("1", "bob"), Account("2", "Bob"), Account("3", "BoB")
+
+
+@pytest.mark.parametrize(
+    ("ignores_case", "case_counts", "row"),
+    [
+        (False, True, Comparison.EXACT),
+        (True, True, Comparison.NOBODY),
+        (True, False, Comparison.FOLDED),
+        (False, False, Comparison.FOLDED),
+    ],
+)
+def test_the_four_rows(ignores_case: bool, case_counts: bool, row: Comparison):
+    assert comparison(ignores_case=ignores_case, case_counts=case_counts) is row
+
+
+# What the provider returns, which accounts there are, and who it is under EXACT and under FOLDED ("!" refuses).
+CASES: list[tuple[str, list[Account], str | None, str | None]] = [
+    ("bob", [], None, None),
+    ("bob", [BOB], "1", "1"),
+    ("bob", [Bob], None, "2"),
+    ("Bob", [BOB], None, "1"),
+    ("bob", [BOB, Bob], "1", "1"),  # "the one whose value equals the returned lower-case value is authorized"
+    ("bob", [Bob, BoB], None, "!"),
+    ("BOB", [BOB, Bob], None, "!"),
+    ("bob", [BOB, Account("4", "bob")], "!", "!"),  # two accounts of one email address
+    ("bob", [BOB, Bob, Account("4", "bob")], "!", "!"),
+    ("bo", [BOB], None, None),
+    ("bob ", [BOB], None, None),
+    ("m\u0131ke", [Account("5", "mike")], None, None),
+    ("m\u0131ke", [Account("5", "MIKE")], None, None),
+    ("mike", [Account("5", "MIKE")], None, "5"),
+    ("m\u0131k\u00e9", [Account("5", "MIK\u00c9")], None, None),  # upper() would make them one
+    ("\u212aarl", [Account("6", "karl")], None, None),  # Kelvin sign
+    ("\uff4barl", [Account("6", "karl")], None, None),  # fullwidth k
+    ("ma\u00df", [Account("7", "mass")], None, None),
+    ("\u00c4nne", [Account("8", "\u00e4nne")], None, "8"),
+    ("\u00e4nne", [Account("8", "a\u0308nne")], None, "8"),  # the same letter, composed and not
+]
+
+
+@pytest.mark.parametrize(("value", "accounts", "exact", "folded"), CASES, ids=[str(case[:2]) for case in CASES])
+def test_who_it_is(value: str, accounts: list[Account], exact: str | None, folded: str | None):  # A47, A48
+    for how, who in ((Comparison.EXACT, exact), (Comparison.FOLDED, folded)):
+        for order in itertools.permutations(accounts):
+            if who == "!":
+                with pytest.raises(Refused) as found:
+                    find(value, order, how)
+                assert found.value.code == "user_ambiguous"
+            else:
+                assert find(value, order, how) == who
+
+
+def test_nobody_is_authorized_while_the_switches_contradict_each_other():  # A48
+    for accounts in ([], [BOB], [BOB, Bob]):
+        with pytest.raises(Refused) as found:
+            find("bob", accounts, Comparison.NOBODY)
+        assert found.value.code == "case_rule"
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_folding_never_merges_plain_characters_with_others(one: str, other: str):  # A47
+    if is_same(one, other, Comparison.FOLDED) and one.isascii():
+        assert one.lower() == other.lower()
+
+
+@given(st.text(max_size=8))
+def test_every_spelling_is_the_same_as_itself(value: str):
+    assert is_same(value, value, Comparison.FOLDED) and is_same(value, value, Comparison.EXACT)
+    assert user_matching.folded(user_matching.folded(value)) == user_matching.folded(value)
+    assert is_same(value, unicodedata.normalize("NFC", value), Comparison.FOLDED) or not value.isascii()
+
+
+@given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
+def test_being_the_same_is_passed_on(one: str, two: str, three: str):
+    how = Comparison.FOLDED
+    assert is_same(one, two, how) == is_same(two, one, how)
+    if is_same(one, two, how) and is_same(two, three, how):
+        assert is_same(one, three, how)
+
+
+EMAILS = {
+    "ann@example.com": True, "a.b+c_d-e@sub.example.co": True, "Ann@Example.COM": True, "a@b": True,
+    "o'neil@x.org": True,
+    "": False, "ann": False, "@example.com": False, "ann@": False, "a@b@victim": False, "ann@example.com.": False,
+    " ann@example.com": False, "ann@example.com ": False, "ann@example.com\n": False, "ann@exa mple.com": False,
+    "ann@example.com\x00": False, "ann\x00@example.com": False, "a..b@example.com": False, ".a@example.com": False,
+    "ann@.example.com": False, "ann@example..com": False, "ann@-example.com": False, "ann@[127.0.0.1]": False,
+    '"a b"@example.com': False, "\u0131nn@example.com": False, "ann@ex\u0430mple.com": False,
+    "\u212aim@example.com": False,
+    "ann,bob@example.com": False, "ann@example.com,bob@example.com": False, "<ann@example.com>": False,
+    "a" * 65 + "@example.com": False, "a@" + ".".join(["b" * 60] * 5): False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "is_one"), EMAILS.items(), ids=[ascii(value)[:30] for value in EMAILS])
+def test_what_counts_as_an_email_address(value: str, is_one: bool):  # A47
+    assert is_email(value) is is_one
+
+
+LOGINS = {
+    "ann": True, "Ann Smith": True, "\u00e4nne": True, "ann@example.com": True, "a" * 150: True, "DOMAIN\\ann": True,
+    "": False, " ann": False, "ann\t": False, "a:b": False, "a\nb": False, "a\x00b": False, "a\u200bb": False,
+    "a\u202eb": False, "\ud800": False, "a\u2028b": False, "a" * 151: False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "is_one"), LOGINS.items(), ids=[ascii(value)[:30] for value in LOGINS])
+def test_what_counts_as_a_login(value: str, is_one: bool):
+    assert is_login(value) is is_one
+
+
+@pytest.mark.parametrize(
+    ("said", "is_verified"),
+    [(None, True), (True, True), ("true", True), ("True", True), (False, False), ("false", False), ("", False),
+     (0, False), (1, False), ([], False), ("yes", False)],
+)  # fmt: skip
+def test_only_yes_or_silence_vouches_for_an_email_address(said: object, is_verified: bool):  # A44
+    assert user_matching.has_verified_email({"email_verified": said}) is is_verified
+
+
+def test_silence_about_the_email_address_vouches_for_it():
+    assert user_matching.has_verified_email({})

@@ -1,0 +1,251 @@
+"""The mapping script: what may be saved, what a run gives, and what stops it. Each run is a real child process."""
+
+import os
+import subprocess
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sso.mapping_script import COLUMNS, DEFAULT, SAMPLE, ScriptFailed, ScriptRefused, check, run
+
+CLAIMS = {"sub": "1", "email": "ann@example.com", "preferred_username": "ann", "given_name": "Ann", "age": 42}
+
+
+def returning(text: str) -> str:
+    return f"function map(claims) {{ return {text}; }}"
+
+
+def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
+    with pytest.raises(ScriptFailed) as found:
+        run(source, claims or CLAIMS)
+    assert len(str(found.value)) < 500
+    return found.value
+
+
+def test_the_default_maps_email_and_login():
+    check(DEFAULT)
+
+    assert run(DEFAULT, CLAIMS) == {"email": "ann@example.com", "login": "ann"}
+    assert run(DEFAULT, {"email": "ann@example.com"}) == {"email": "ann@example.com", "login": "ann@example.com"}
+    assert run(DEFAULT, {}) == {}
+
+
+def test_a_script_sets_the_columns_of_a_profile():
+    source = returning(
+        "{login: claims.sub, email: claims.email, first_name: claims.given_name, last_name: '', phone: 7}"
+    )
+    check(source)
+
+    made = run(source, CLAIMS)
+    assert made == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
+    assert set(made) == set(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "name", ["is_superuser", "is_staff", "password", "roles", "sys_id", "active", "last_login", "company", "__proto__x"]
+)
+def test_what_no_script_may_set_is_refused_when_it_is_saved_and_left_out_when_it_runs(name: str):  # A40
+    source = returning(f"{{login: 'ann', {name}: true}}")
+    with pytest.raises(ScriptRefused, match=name):
+        check(source)
+
+    assert run(source, CLAIMS) == {"login": "ann"}
+
+
+def test_what_it_sets_only_for_some_claims_is_left_out_too():  # A40
+    source = returning("claims.age ? {login: 'ann', active: true, password: 'x'} : {login: 'ann'}")
+    check(source)
+
+    assert run(source, CLAIMS) == {"login": "ann"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "const map = (claims) => ({login: claims.email});",
+        "let map = function (claims) { return {login: claims.email} }",
+        "globalThis.map = claims => ({login: claims.email})",
+        "function helper(c) { return c.email }\nfunction map(c) { return {login: helper(c)} }",
+    ],
+)
+def test_it_may_be_written_in_any_way_that_makes_a_map(source: str):
+    check(source)
+
+    assert run(source, CLAIMS) == {"login": "ann@example.com"}
+
+
+REFUSED = {
+    "": "There is no function map",
+    "   \n": "There is no function map",
+    "function map(claims) {": "SyntaxError",
+    "function other() { return {} }": "There is no function map",
+    "var map = 5": "There is no function map",
+    returning("5"): "There is no function map",
+    returning("[1]"): "There is no function map",
+    returning("null"): "There is no function map",
+    returning("'text'"): "There is no function map",
+    "throw new Error('at once')": "at once",
+    "import x from 'fs'; " + DEFAULT: "SyntaxError",
+    "require('fs'); " + DEFAULT: "ReferenceError",
+    "std.open('/etc/passwd'); " + DEFAULT: "ReferenceError",
+    "//" + "x" * 32 * 1024 + "\n" + DEFAULT: "longer than 32 KB",
+    "//" + "é" * 16 * 1024 + "\n" + DEFAULT: "longer than 32 KB",
+    "x" * 1024 * 1024: "longer than 32 KB",
+    "(" * 1000 + "1" + ")" * 1000 + ";" + DEFAULT: "Maximum call stack",
+    "[" * 16_000 + ";" + DEFAULT: "Maximum call stack",
+    DEFAULT + "\x00": "cannot be stored",
+    DEFAULT + "// \ud800": "cannot be stored",
+    returning("{login: '\\0'}"): "cannot be used",
+    returning("{login: '\\ud800'}"): "cannot be used",
+    returning("{login: 'x'.repeat(1e6)}"): "too large",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED, ids=[ascii(source)[:40] for source in REFUSED])
+def test_what_cannot_be_a_script_is_refused_when_it_is_saved(source: str):  # A41
+    with pytest.raises(ScriptRefused, match=REFUSED[source]):
+        check(source)
+
+
+def test_one_that_throws_on_our_sample_may_be_right_for_this_provider():
+    check(returning("{login: claims.employee.number}"))
+
+
+ESCAPES = {
+    "loops": "while (true) {}",
+    "loops and catches": "for (;;) { try { for (;;) {} } catch (e) {} }",
+    "huge join": "return {login: new Array(1e9) + ''}",
+    "regex": "return {login: String(/^(a+)+$/.test('a'.repeat(50) + 'b'))}",
+    "memory": "const kept = []; for (;;) kept.push(new Uint8Array(1e7))",
+    "text": "let t = 'x'; for (;;) t += t",
+    "sort": "return {login: Array.from({length: 1e7}, Math.random).sort() + ''}",
+    "recursion": "const f = () => f() + f(); return f()",
+    "deep answer": "let o = {}, p = o; for (let i = 0; i < 5e4; i++) { p.a = {}; p = p.a } return o",
+    "bigint": "let n = 3n; for (;;) n = n * n",
+    "promise": "const again = () => Promise.resolve().then(again); again(); for (;;) {}",
+    "wait": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); for (;;) {}",
+    "getter": "return {get login() { for (;;) {} }}",
+    "toJSON": "return {login: {toJSON() { for (;;) {} }}}",
+    "proxy": "return new Proxy({}, {ownKeys() { for (;;) {} }})",
+}
+
+
+@pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
+def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
+    began = time.monotonic()
+    failure(f"function map(claims) {{ {body} }}")
+
+    assert time.monotonic() - began < 5, "nothing may hold a web thread"
+
+
+@pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
+def test_there_is_nothing_to_reach_for(name: str):  # A41
+    assert run(returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {"login": "undefined" * 2}
+
+
+def test_no_module_can_be_loaded():  # A41
+    source = """let said = 'nothing';
+    function map(claims) { import('/etc/passwd').then(() => { said = 'loaded' }, () => { said = 'refused' });
+    return {login: said} }"""
+
+    assert run(source, CLAIMS) == {"login": "nothing"}
+
+
+def test_an_error_is_told_in_one_line():
+    error = failure("function map(claims) { throw new Error('no number\\nsecond line') }")
+
+    assert (str(error), error.at) == ("Error: no number", "map")
+
+
+def test_what_a_script_changes_in_the_language_stays_in_its_process():
+    run("Array.prototype.map = null; JSON.parse = () => 1; " + returning("{}"), CLAIMS)
+
+    assert run(DEFAULT, CLAIMS)["login"] == "ann"
+
+
+def test_a_script_that_replaces_json_is_believed_no_more_than_any_other():
+    lying = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT
+    broken = "JSON.stringify = () => '{';" + DEFAULT
+
+    assert run(lying, CLAIMS) == {"login": [[1]]}
+    assert failure(broken).at == "answer"
+
+
+def test_claims_that_are_too_large_are_not_handed_over():  # A42
+    assert failure(DEFAULT, {"email": "x" * 300_000}).at == "limit"
+
+
+def test_claims_arrive_as_they_are():
+    odd = {"a": "</script> \u2028 é \U0001f600", "b": [1, {"c": None}], "n": 1.5, "big": 2**53}
+
+    assert run(returning("{login: JSON.stringify(claims)}"), odd)["login"].count("\U0001f600") == 1
+
+
+@pytest.fixture
+def started(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
+    """The children that are started."""
+    found: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *positional: Any, **named: Any) -> None:
+            super().__init__(*positional, **named)
+            found.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    return found
+
+
+def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
+    run(DEFAULT, CLAIMS)
+    failure("function map() { for (;;) {} }")
+
+    assert [child.returncode for child in started] == [0, -9]
+    assert not any(os.path.exists(f"/proc/{child.pid}") for child in started)
+
+
+def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any, monkeypatch: Any):
+    """Looked at from outside, while a script loops."""
+    monkeypatch.setenv("SECRET_KEY", "canary")
+    seen: dict[str, Any] = {}
+    told = os.pipe()  # a descriptor of ours that must not be there
+    os.set_inheritable(told[0], True)
+    waiting = threading.Timer
+
+    def look(pid: int) -> None:
+        folder = Path(f"/proc/{pid}")
+        seen["environment"] = (folder / "environ").read_bytes()
+        seen["descriptors"] = sorted(int(each.name) for each in (folder / "fd").iterdir())
+        rows = (folder / "limits").read_text().splitlines()[1:]
+        seen["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
+        seen["command"] = (folder / "cmdline").read_text()
+
+    def look_and(stop: Any) -> None:
+        look(started[-1].pid)
+        stop()
+
+    class Clock(waiting):  # type: ignore[misc, valid-type]
+        def __init__(self, after: float, stop: Any) -> None:
+            super().__init__(after, partial(look_and, stop))
+
+    monkeypatch.setattr(threading, "Timer", Clock)
+    failure("function map() { for (;;) {} }")
+    os.close(told[0])
+    os.close(told[1])
+
+    assert seen["environment"] == b""
+    assert seen["descriptors"] == [0, 1, 2]
+    assert seen["limits"]["Max open files"] == "3"
+    assert seen["limits"]["Max file size"] == "0"
+    assert seen["limits"]["Max processes"] == "0"
+    assert seen["limits"]["Max core file size"] == "0"
+    assert seen["limits"]["Max cpu time"] == "2"
+    assert int(seen["limits"]["Max address space"]) == 256 * 1024 * 1024
+    assert "login" not in seen["command"], "who lists the processes of the machine sees no claims"
+
+
+def test_the_sample_is_one_that_the_default_can_read():
+    assert run(DEFAULT, SAMPLE) == {"email": "jane.doe@example.com", "login": "jane.doe"}

@@ -1,0 +1,155 @@
+"""Saving a connection finds its provider, after the transaction; a sign-in looks again, once in 30 s."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import User
+from sso import endpoints
+from sso.models import OidcSetting
+from sso.refusals import Refused
+from tests.providers.behaviours import fails
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import RIGHT, make, make_at
+from tests.sso.test_certificates_at_once import together
+from tests.tableapi.world import api, data
+
+
+def unfound(provider: HostileProvider, **columns: Any) -> OidcSetting:
+    right = {**RIGHT, "url_idp": provider.url_idp, "realm": provider.realm}
+    return OidcSetting.objects.create(**{**right, **columns})
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtTheSave:
+    def test_the_provider_is_found_when_the_transaction_is_over(self, provider: HostileProvider, monkeypatch: Any):
+        is_inside: list[bool] = []
+        resolve = endpoints.resolve
+
+        def noting(*words: Any) -> Any:
+            is_inside.append(connection.in_atomic_block)
+            return resolve(*words)
+
+        monkeypatch.setattr(endpoints, "resolve", noting)
+        setting = unfound(provider)
+        stored = setting.refreshed()
+        assert is_inside == [False]
+        assert (stored.issuer, stored.token_endpoint) == (provider.issuer, provider.url("token"))
+        assert stored.resolved_at and not stored.resolve_error
+
+    def test_by_the_table_api_too(self, provider: HostileProvider, sonja: User):
+        (made,) = data(api(sonja).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"}))
+        (read,) = data(api(sonja).get(f"oidc_setting/{made['sys_id']}"))
+        assert read["issuer"] == provider.issuer
+
+    def test_an_unfound_one_is_saved_with_its_reason(self, provider: HostileProvider):
+        provider.discovery = {"issuer": "https://other.example.com"}
+        stored = unfound(provider, active=True).refreshed()
+        assert stored.active and stored.endpoints is None
+        assert stored.resolve_error == "The provider calls itself https://other.example.com."
+
+    def test_a_save_that_does_not_touch_the_pair_asks_nobody(self, provider: HostileProvider):
+        setting = unfound(provider)
+        provider.requests.clear()
+        setting = setting.refreshed()
+        setting.name = "Renamed"
+        setting.save()
+        assert provider.requests == []
+
+    def test_another_pair_is_looked_for(self, provider: HostileProvider):
+        setting = make()
+        setting.url_idp, setting.realm = provider.url_idp, provider.realm
+        setting.save()
+        assert setting.refreshed().issuer == provider.issuer
+
+    def test_an_unfound_one_is_looked_for_at_each_save(self, provider: HostileProvider):
+        provider.serve("discovery", fails(404))
+        setting = unfound(provider)
+        provider.behave("discovery")
+        setting.refreshed().save()
+        assert setting.refreshed().issuer == provider.issuer
+
+    def test_a_save_that_fails_asks_nobody(self, provider: HostileProvider):
+        with pytest.raises(Exception, match="realm"):
+            unfound(provider, realm="no realm")
+        assert provider.requests == []
+
+    def test_many_sign_ins_at_once_ask_once(self, provider: HostileProvider):
+        provider.serve("discovery", fails(404), times=1)
+        setting = unfound(provider)
+        OidcSetting.objects.update(resolve_tried_at=None)
+        provider.requests.clear()
+        found = together(lambda: known(OidcSetting.objects.get(pk=setting.pk)), 6)
+        assert len(provider.asked("discovery")) == 1
+        assert True in found and set(found) <= {True, "provider_unresolved"}
+
+
+def known(setting: OidcSetting) -> Any:
+    try:
+        return endpoints.ensure(setting).issuer == setting.issuer
+    except Refused as refusal:
+        return refusal.code
+
+
+@pytest.mark.django_db
+class TestAtASignIn:
+    def test_what_is_known_is_taken(self, provider: HostileProvider):
+        assert known(make_at(provider)) is True
+        assert provider.requests == []
+
+    def test_an_unfound_provider_is_looked_for_once_in_30_s(self, provider: HostileProvider):
+        provider.serve("discovery", fails(404))
+        setting = unfound(provider)
+        assert [known(setting.refreshed()) for _ in range(3)] == ["provider_unresolved"] * 3
+        assert len(provider.asked("discovery")) == 1
+        for ago, expected in ((29, "provider_unresolved"), (31, True)):
+            provider.behave("discovery")
+            OidcSetting.objects.update(resolve_tried_at=timezone.now() - timedelta(seconds=ago))
+            assert known(setting.refreshed()) == expected
+        assert endpoints.ensure(setting.refreshed()).issuer == provider.issuer
+
+    def test_the_refusal_carries_the_reason_for_the_log(self, provider: HostileProvider):
+        provider.discovery = {"issuer": "https://other.example.com"}
+        with pytest.raises(Refused) as caught:
+            endpoints.ensure(unfound(provider))
+        assert (caught.value.code, caught.value.status) == ("provider_unresolved", 503)
+        assert "calls itself https://other.example.com" in caught.value.detail
+
+
+@pytest.mark.django_db
+class TestLookingAgain:
+    def test_a_harmless_change_applies_by_itself(self, provider: HostileProvider):
+        setting = make_at(provider)
+        provider.algorithms = ["ES256"]
+        provider.discovery = {"token_endpoint": f"{provider.issuer}/elsewhere"}
+        assert endpoints.look_again(setting) == ""
+        stored = setting.refreshed()
+        assert (stored.algorithms, stored.token_endpoint) == (["ES256"], f"{provider.issuer}/elsewhere")
+
+    @pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
+    def test_another_host_never_applies_by_itself(self, provider: HostileProvider, name: str):
+        setting = make_at(provider)
+        provider.discovery = {name: "https://mine.example.com/x"}
+        assert "is at mine.example.com now" in endpoints.look_again(setting)
+        stored = setting.refreshed()
+        assert getattr(stored, name).startswith(provider.issuer) and "mine.example.com" in stored.resolve_error
+        assert endpoints.look_again(setting, may_move=True) == ""
+        stored = setting.refreshed()
+        assert getattr(stored, name) == "https://mine.example.com/x" and not stored.resolve_error
+
+    def test_another_issuer_never_applies_by_itself(self, provider: HostileProvider):
+        setting = make_at(provider, issuer="http://127.0.0.1/before")
+        assert "calls itself" in endpoints.look_again(setting)
+        assert setting.refreshed().issuer == "http://127.0.0.1/before"
+
+    def test_a_provider_that_is_away_keeps_what_is_known(self, provider: HostileProvider):
+        setting = make_at(provider)
+        provider.serve("discovery", fails(500))
+        assert endpoints.look_again(setting)
+        assert setting.refreshed().endpoints == setting.endpoints and setting.refreshed().resolve_error
+        provider.behave("discovery")
+        endpoints.look_again(setting)
+        assert not setting.refreshed().resolve_error

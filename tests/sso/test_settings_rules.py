@@ -1,0 +1,216 @@
+"""What a connection may hold: by its model, so by whichever way it is saved."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from sso import mapping_script
+from sso.models import OidcSetting
+from system import encryption
+from tests.sso.connections import CALLBACK, make
+
+pytestmark = pytest.mark.django_db
+
+
+def refused(**columns: Any) -> str:
+    """Why it is not saved; nothing is."""
+    before = OidcSetting.objects.count()
+    with pytest.raises(ValidationError) as caught:
+        make(**columns)
+    assert set(caught.value.message_dict) == set(columns)
+    assert OidcSetting.objects.count() == before
+    return " ".join(caught.value.messages)
+
+
+class TestUrlIdp:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "http://idp.example.com", "file:///etc/passwd", "ftp://idp.example.com", "idp.example.com",
+            "//idp.example.com",
+            "https://user:secret@idp.example.com", "https://user@idp.example.com", "https://idp.example.com:8443",
+            "https://idp.example.com/#x", "https://idp.example.com/?a=b", "https://", "", "https://idp example.com",
+            "https://idp.example.com/\r\nX: y", "javascript:alert(1)", "https://" + "a" * 500 + ".example.com",
+            "https://ídp.example.com",
+        ],
+    )  # fmt: skip
+    def test_an_address_that_may_not_be_called_is_refused(self, url: str):  # A23
+        assert refused(url_idp=url)
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "169.254.169.254", "127.1", "2130706433", "0x7f000001", "①②⑦.⓪.⓪.①", "[::ffff:169.254.169.254]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[2002:a9fe:a9fe::]", "[::169.254.169.254]", "192.0.0.192", "127.0.0.1", "localhost", "[::1]", "0.0.0.0",
+            "[fe80::1]",
+            "100.100.100.200", "224.0.0.1",
+        ],
+    )  # fmt: skip
+    def test_an_address_inside_is_refused_in_every_disguise(self, host: str):  # A24
+        assert refused(url_idp=f"https://{host}")
+
+    def test_private_networks_are_allowed_unless_the_operator_says_no(self, settings: Any):  # A27
+        make(url_idp="https://10.0.0.7")
+        settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_private": False}
+        assert "private" in refused(url_idp="https://10.0.0.8")
+
+    def test_one_provider_is_spelled_one_way(self):
+        for url in ("https://idp.example.com", "https://IdP.Example.com:443/", " https://idp.example.com// "):
+            assert make(url_idp=url).url_idp == "https://idp.example.com"
+        well_known = "https://idp.example.com/x/.well-known/openid-configuration"
+        assert make(url_idp=well_known).url_idp == well_known
+
+
+class TestRealm:
+    @pytest.mark.parametrize("realm", ["acme", "A.b_c-1", "x" * 64, "...", "9188040d-6c67-4c5b-b112-36a304b66dad"])
+    def test_letters_digits_dots_dashes_and_underscores(self, realm: str):
+        assert make(realm=realm).realm == realm
+
+    @pytest.mark.parametrize(
+        "realm",
+        ["", ".", "..", "../../x", "a/b", "a?b", "a#b", "%2e%2e", "a b", "ä", "a\n", "a\x00", "x" * 65, "x" * 1024],
+    )
+    def test_everything_else_is_refused(self, realm: str):  # A31
+        assert refused(realm=realm)
+
+
+class TestRedirectUri:
+    @pytest.mark.parametrize("uri", [CALLBACK, "http://testserver/sso/callback/?x=1", "http://testserver/"])
+    def test_an_address_of_this_service_is_kept_byte_for_byte(self, uri: str):  # A22
+        assert make(redirect_uri=uri).redirect_uri == uri
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "https://evil.example.com/", "//evil.example.com/", "http://testserver.evil.example.com/",
+            "http://testserver@evil.com/",
+            "javascript:alert(1)", "/sso/callback/", "sso/callback/", "http://testserver/#x", "http:testserver/", "",
+            "http://testserver\\@evil.com/", " http://testserver/sso/callback/", "http://testserver/\n",
+            "ftp://testserver/",
+        ],
+    )  # fmt: skip
+    def test_any_other_is_refused(self, uri: str):  # A21
+        assert refused(redirect_uri=uri)
+
+    def test_with_a_base_address_only_that_one_is_ours(self, settings: Any):
+        settings.BASE_URL = "https://service.example.com"
+        make(redirect_uri="https://service.example.com/sso/callback/")
+        for other in (CALLBACK, "http://service.example.com/sso/callback/", "https://service.example.com:444/"):
+            assert refused(redirect_uri=other)
+
+
+class TestTheRest:
+    @pytest.mark.parametrize("scope", ["openid", "openid email profile", "email openid"])
+    def test_a_scope_holds_openid(self, scope: str):
+        assert make(scope=scope).scope == scope
+
+    @pytest.mark.parametrize(
+        "scope", ["", "email", "openidx", "openid  email", " openid", "openid,email", 'openid "x"', "openid\n"]
+    )
+    def test_other_scopes_are_refused(self, scope: str):
+        assert refused(scope=scope)
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("name", ""), ("name", "a\nb"), ("name", "x" * 201), ("client_id", ""), ("client_id", "a\x00b"),
+            ("client_id", "ä"),
+            ("client_id", "x" * 256), ("authorization_type", ""), ("authorization_type", "password"),
+            ("user_field", "phone"),
+            ("response_type", "token"), ("role_claim", "a\tb"), ("script", ""), ("script", "function map("),
+            ("active", None),
+        ],
+    )  # fmt: skip
+    def test_a_value_that_does_not_fit_is_refused(self, column: str, value: Any):
+        assert refused(**{column: value})
+
+    def test_the_script_is_checked_when_it_is_saved(self):  # A40
+        script = "function map(claims) { return {login: claims.sub, is_superuser: true} }"
+        assert "is_superuser" in refused(script=script)
+        assert make().script == mapping_script.DEFAULT
+
+    def test_a_secret_in_clear_never_reaches_the_database(self):  # A56
+        assert "must be encrypted" in refused(client_secret="canary")
+        assert "visible characters" in refused(client_secret=encryption.encrypt("a\nb"))
+        setting = OidcSetting(**{"name": "x"})
+        setting.set_secret("canary")
+        assert setting.secret == "canary" and "canary" not in setting.client_secret
+        setting.set_secret("")
+        assert setting.client_secret == setting.secret == ""
+
+    def test_one_that_no_key_reads_any_more_does_not_stand_in_the_way(self, settings: Any):
+        from cryptography.fernet import Fernet
+
+        setting = make(client_secret=encryption.encrypt("canary"))
+        settings.SECRET_ENCRYPTION_KEYS = (Fernet.generate_key().decode(),)
+        setting.name = "Renamed"
+        setting.save()
+        with pytest.raises(encryption.Undecipherable):
+            _ = setting.refreshed().secret
+
+    def test_what_stands_is_not_judged_anew_so_it_can_be_switched_off(self, settings: Any):
+        """The operator tightened the rules after it was saved."""
+        setting = make(url_idp="https://10.0.0.7", active=True)
+        settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_private": False}
+        setting.active = False
+        setting.save()
+        setting.active = True
+        with pytest.raises(ValidationError, match="private"):
+            setting.save()
+
+    def test_saving_a_deleted_one_does_not_bring_it_back(self):
+        setting = make()
+        OidcSetting.objects.filter(pk=setting.pk).delete()
+        with pytest.raises(ValidationError, match="deleted this connection meanwhile"):
+            setting.save()
+        assert not OidcSetting.objects.exists()
+
+
+class TestWhatWasFoundOut:
+    def test_an_object_read_before_puts_no_old_endpoints_back(self):
+        setting = make()
+        found = setting.endpoints
+        assert found is not None
+        old = OidcSetting.objects.get(pk=setting.pk)
+        setting.store(token_endpoint="https://idp.example.com/new")
+        setting.remember_claims({"sub": "1"})
+        old.name = "Renamed"
+        old.save()
+        stored = setting.refreshed()
+        assert (stored.name, stored.token_endpoint) == ("Renamed", "https://idp.example.com/new")
+        assert stored.known_claims == {"sub": "1"}
+
+    def test_another_pair_forgets_them(self):
+        setting = make()
+        setting.remember_claims({"sub": "1"})
+        setting.realm = "other"
+        setting.save()
+        stored = setting.refreshed()
+        assert stored.endpoints is None and stored.known_claims is None and stored.jwks_uri == ""
+
+    def test_claims_are_kept_encrypted(self):
+        setting = make()
+        setting.remember_claims({"email": "canary@example.com"})
+        assert "canary" not in setting.refreshed().last_claims
+        assert "last_claims" not in setting.payload() and not hasattr(setting.history.latest(), "last_claims")
+
+    def test_found_endpoints_of_an_earlier_pair_are_not_kept(self):
+        setting = make()
+        found = setting.endpoints
+        assert found is not None
+        OidcSetting.objects.filter(pk=setting.pk).update(realm="other", issuer="")
+        assert not setting.store_endpoints(found)
+        assert setting.refreshed().issuer == ""
+
+    def test_a_change_of_them_leaves_history_and_the_same_again_none(self):
+        from dataclasses import replace
+
+        setting = make()
+        found = setting.endpoints
+        assert found is not None
+        setting.store_endpoints(found)
+        assert setting.history.count() == 1
+        setting.store_endpoints(replace(found, token="https://idp.example.com/realms/acme/other"))
+        assert setting.history.count() == 2 and setting.refreshed().sys_version == 1

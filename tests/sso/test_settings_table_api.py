@@ -1,0 +1,178 @@
+"""Connections and certificates in the Table API."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso.models import IdpCertificate, OidcSetting
+from system.models import DeletionLogEntry
+from tableapi.models import Choice, Column
+from tests.sso.connections import CALLBACK, RIGHT, make, welcome_page
+from tests.tableapi.world import api, data, failed
+
+pytestmark = pytest.mark.django_db
+
+COLUMNS = (
+    "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret", "user_field", "redirect_uri",
+    "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
+    "response_type", "role_claim",
+    "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
+)  # fmt: skip
+FOUND = COLUMNS[-6:]
+
+
+def test_the_columns_are_those_of_the_contract():
+    found = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
+    assert set(found) == set(COLUMNS)
+    assert found["client_secret"].type == "secret" and found["script"].type == "text"
+    assert {name for name, column in found.items() if column.read_only} == set(FOUND)
+    mandatory = {name for name, column in found.items() if column.mandatory}
+    assert mandatory == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
+    assert found["url_idp"].label == "URL IdP" and found["url_idp"].table.label == "OIDC setting"
+    choices = Choice.objects.filter(column=found["authorization_type"]).values_list("value", "label")
+    assert list(choices) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
+    columns = Column.objects.filter(table__name="idp_certificate")
+    assert {(column.name, column.type, column.read_only) for column in columns} == {
+        ("kid", "string", True), ("url_idp", "string", True), ("realm", "string", True), ("json", "json", True),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("login", ["alice", "sonja"])
+def test_admin_and_sso_admin_make_change_read_and_delete(request: Any, login: str):
+    by = api(request.getfixturevalue(login))
+    (made,) = data(by.post("oidc_setting", RIGHT))
+    assert (made["scope"], made["response_type"], made["active"], made["issuer"]) == ("openid", "code", False, None)
+    assert made["script"].startswith("function map(claims)")
+    path = f"oidc_setting/{made['sys_id']}"
+    (changed,) = data(by.patch(path, {"active": True, "client_secret": "canary"}))
+    assert changed["active"] is True and "client_secret" not in changed and welcome_page() == CALLBACK
+    assert OidcSetting.objects.get().secret == "canary"
+    (read,) = data(by.get(path))
+    assert set(COLUMNS) - set(read) == {"client_secret"}
+    assert data(by.patch(path, read)) == [read], "what was read can be sent back"
+    assert data(by.put(path, read)) == [read]
+    assert OidcSetting.objects.get().secret == "canary", "one that is not sent stays"
+    data(by.patch(path, {"client_secret": None}))
+    assert OidcSetting.objects.get().secret == ""
+    assert by.delete(path).status_code == 200
+    assert not OidcSetting.objects.exists() and welcome_page() == ""
+
+
+def test_for_others_the_tables_are_not_there(bob: User, carl: User):
+    setting = make()
+    for person in (bob, carl):
+        for table in ("oidc_setting", "idp_certificate"):
+            assert failed(api(person).get(table)) == (404, "table_not_found", None)
+        assert api(person).post("oidc_setting", RIGHT).status_code == 404
+        assert api(person).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 404
+        assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
+
+
+def test_a_rule_that_somebody_makes_lets_nobody_else_write(bob: User):
+    from tests.tableapi.world import rule
+
+    setting = make()
+    for operation in ("read", "create", "write", "delete"):
+        rule(operation, "oidc_setting")
+    assert api(bob).get(f"oidc_setting/{setting.pk}").status_code == 200
+    assert api(bob).post("oidc_setting", RIGHT).status_code == 403
+    assert api(bob).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 403
+    assert api(bob).delete(f"oidc_setting/{setting.pk}").status_code == 403
+
+
+def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
+    from system import encryption
+
+    setting = make(client_secret=encryption.encrypt("canary"))
+    by = api(sonja)
+    for answer in (by.get("oidc_setting"), by.get(f"oidc_setting/{setting.pk}")):
+        assert b"canary" not in answer.content and setting.client_secret.encode() not in answer.content
+    for query in ("client_secretSTARTSWITHg", "client_secretISNOTEMPTY", "ORDERBYclient_secret"):
+        assert by.get("oidc_setting", query=query).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"url_idp": "http://idp.example.com"}, "url_idp"),
+        ({"url_idp": "https://169.254.169.254"}, "url_idp"),
+        ({"realm": "../x"}, "realm"),
+        ({"redirect_uri": "https://evil.example.com/"}, "redirect_uri"),
+        ({"scope": "email"}, "scope"),
+        ({"script": "function map("}, "script"),
+        ({"authorization_type": "password"}, "authorization_type"),
+        ({"client_secret": "a\nb"}, "client_secret"),
+        ({"client_secret": {"a": 1}}, "client_secret"),
+        ({"client_secret": ""}, "client_secret"),
+        ({"client_secret": "x" * 1001}, "client_secret"),
+        ({"name": "a\nb"}, "name"),
+    ],
+    ids=str,
+)
+def test_what_the_model_refuses_is_a_422(sonja: User, body: dict[str, Any], field: str):  # A21 A23 A24 A31
+    assert failed(api(sonja).post("oidc_setting", {**RIGHT, **body})) == (422, "invalid_value", field)
+    setting = make()
+    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_out_is_read_only(sonja: User, name: str):
+    setting = make()
+    assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
+        400,
+        "read_only",
+        name,
+    )
+
+
+@pytest.mark.parametrize("name", ["needs_approval", "algorithms", "last_claims", "resolve_error"])
+def test_the_rest_of_the_record_is_no_column(alice: User, name: str):
+    setting = make()
+    assert failed(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
+
+
+def test_a_change_by_sonja_waits_for_an_approval(sonja: User, alice: User):  # A57
+    setting = make()
+    data(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
+    assert setting.refreshed().needs_approval
+    data(api(alice).patch(f"oidc_setting/{setting.pk}", {"name": "Looked at"}))
+    assert not setting.refreshed().needs_approval
+
+
+def test_a_key_of_an_administrator_scoped_to_sso_admin_approves_nothing(alice: User):  # A57
+    from accounts import keys
+    from accounts.models import Role
+    from tests.accounts.callers import bearer
+
+    setting = make()
+    scope = [Role.objects.get(name="sso_admin").pk]
+    for given, is_marked in ((scope, True), ([], False)):
+        key = keys.make(alice, "a script", expires_at=None, scope=given)
+        answer = Client().patch(
+            f"/rest/v1/table/oidc_setting/{setting.pk}",
+            {"client_id": f"id-{is_marked}"},
+            content_type="application/json",
+            headers=bearer(key),
+        )
+        assert answer.status_code == 200
+        assert setting.refreshed().needs_approval is is_marked
+
+
+def test_certificates_are_read_and_deleted_and_never_written(alice: User, sonja: User, bob: User):
+    for person in (alice, sonja):
+        certificate = IdpCertificate.objects.create(
+            kid="k", url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"}
+        )
+        path = f"idp_certificate/{certificate.pk}"
+        (read,) = data(api(person).get(path))
+        assert (read["kid"], read["realm"], read["json"]) == ("k", "acme", {"kty": "RSA"})
+        sent = {"kid": "mine", "json": {"kty": "RSA"}}
+        assert api(person).post("idp_certificate", sent).status_code == 400
+        assert api(person).post("idp_certificate", {}).status_code == 422
+        assert api(person).patch(path, sent).status_code == 400
+        assert api(bob).delete(path).status_code == 404
+        assert api(person).delete(path).status_code == 200
+    assert DeletionLogEntry.objects.filter(table="idp_certificate", display_value="k").count() == 2
+    assert IdpCertificate.objects.count() == 0

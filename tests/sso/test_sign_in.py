@@ -1,0 +1,331 @@
+"""Signing in through a provider: the way there, the way back, and what is left behind."""
+
+from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+import pytest
+from django.test import Client
+
+from accounts.models import Session, User
+from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
+from sso.token_check import hashed
+from tests.conftest import PASSWORD
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import CALLBACK as REGISTERED
+from tests.sso.sign_ins import ME, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    return Browser(provider)
+
+
+@pytest.mark.parametrize("authorization_type", ["code", "pkce"])
+def test_somebody_with_an_account_signs_in(browser: Browser, authorization_type: str):
+    if authorization_type == "pkce":
+        browser.provider.client_secret = ""
+    setting = active(browser.provider, authorization_type=authorization_type)
+    user = ann()
+    answer = browser.sign_in(next="/account/")
+
+    assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
+    assert browser.login == "ann"
+    link = IdentityLink.objects.get()
+    assert (link.user, link.issuer, link.sub) == (user, browser.provider.issuer, "sub-ann")
+    entry = SignIn.objects.get()
+    assert (entry.outcome, entry.user, entry.setting, entry.login) == ("ok", user, setting, "ann")
+    assert (entry.setting_name, entry.address, entry.detail) == (setting.name, "127.0.0.1", "")
+
+
+@pytest.mark.parametrize("authorization_type", ["code", "pkce"])
+def test_what_the_provider_is_asked(browser: Browser, authorization_type: str):  # A18
+    active(browser.provider, authorization_type=authorization_type, scope="openid email")
+    location = browser.start()
+    asked = dict(parse_qsl(urlsplit(location).query))
+
+    assert location.startswith(browser.provider.url("auth") + "?")
+    assert set(asked) == {
+        "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+        "code_challenge_method",
+    }  # fmt: skip
+    assert asked["redirect_uri"] == REGISTERED and asked["client_id"] == "servicebase"
+    assert (asked["response_type"], asked["scope"]) == ("code", "openid email")
+    assert asked["code_challenge_method"] == "S256" and len(asked["code_challenge"]) == 43
+    assert len(asked["state"]) >= 43 and len(asked["nonce"]) >= 43
+
+
+def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18
+    active(browser.provider)
+    asked = parse_qs(urlsplit(browser.start()).query)
+    (kept,) = browser.client.session["sso_attempts"].values()
+
+    assert kept["nonce_hash"] == hashed(asked["nonce"][0])
+    assert asked["nonce"][0] not in str(kept)
+    assert kept["verifier"] not in str(asked)
+
+
+def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
+    active(browser.provider, authorization_endpoint=browser.provider.url("auth") + "?policy=one")
+
+    assert browser.start().startswith(browser.provider.url("auth") + "?policy=one&response_type=code&")
+
+
+def test_another_host_name_in_the_request_changes_nothing(browser: Browser):  # A22
+    active(browser.provider)
+    poisons = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
+    location = browser.client.get("/sso/start/", headers=poisons)["Location"]
+
+    assert parse_qs(urlsplit(location).query)["redirect_uri"] == [REGISTERED]
+    assert browser.client.get("/sso/start/", headers={"Host": "evil.example"}).status_code == 400
+
+
+ELSEWHERE = ["//evil.example", "https:evil.example", "\\\\evil.example", "\t//evil.example", "/\t/evil.example",
+             "javascript:alert(1)", "https://evil.example/", "http://testserver/", " //evil.example", "/\\evil.example",
+             "/" + "x" * 5000, "account/", "/sso/start/"]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ELSEWHERE)
+def test_nobody_is_sent_elsewhere_afterwards(browser: Browser, wanted: str):  # A20
+    active(browser.provider)
+    ann()
+
+    assert browser.sign_in(next=wanted)["Location"] == "/"
+
+
+@pytest.mark.parametrize("wanted", ["/account/", "/admin/?q=a&o=1", "/account/#keys", "/a//b", "/@evil.example"])
+def test_a_path_of_this_service_is_where_one_goes_on(browser: Browser, wanted: str):
+    active(browser.provider)
+    ann()
+
+    assert browser.sign_in(next=wanted)["Location"] == wanted
+
+
+def test_the_session_gets_a_new_key(browser: Browser):  # A59
+    active(browser.provider)
+    ann()
+    location = browser.start()
+    planted = Client()
+    planted.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
+    answer = browser.come(browser.back(location))
+
+    assert browser.login == "ann"
+    assert planted.get(ME).status_code == 401
+    cookie = answer.cookies["servicebase_session"]
+    assert cookie["httponly"] and cookie["samesite"] == "Lax"
+
+
+def test_who_is_signed_in_already_gets_a_new_key_too(browser: Browser):  # A59
+    active(browser.provider)
+    ann()
+    browser.sign_in()
+    before = browser.client.cookies["servicebase_session"].value
+    browser.sign_in()
+
+    assert browser.login == "ann"
+    assert browser.client.cookies["servicebase_session"].value != before
+    assert Session.objects.filter(user__login="ann").count() == 1
+
+
+def test_signing_in_as_another_keeps_nothing_of_the_first(browser: Browser, bob: User):
+    active(browser.provider)
+    ann()
+    browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
+    session = browser.client.session
+    session["left behind"] = "of bob"
+    session.save()
+    browser.sign_in()
+
+    assert browser.login == "ann"
+    assert "left behind" not in browser.client.session
+    assert not Session.objects.filter(user=bob).exists()
+
+
+def test_what_is_kept_of_the_providers_session(browser: Browser):
+    setting = active(browser.provider)
+    user = ann()
+    browser.provider.claims = {"sid": "sid-1"}
+    browser.sign_in()
+
+    kept = ProviderSession.objects.get()
+    assert (kept.user, kept.setting, kept.issuer) == (user, setting, browser.provider.issuer)
+    assert (kept.sub, kept.sid) == ("sub-ann", "sid-1")
+    assert kept.token_hint.count(".") == 2
+    assert kept.token_hint not in kept.id_token, "encrypted"
+    assert Session.objects.get(user=user).provider_session == kept.pk
+
+
+def test_the_claims_are_kept_for_trying_the_script_and_encrypted(browser: Browser):
+    setting = active(browser.provider)
+    ann()
+    browser.sign_in()
+    setting = OidcSetting.objects.get(pk=setting.pk)
+
+    assert setting.known_claims and setting.known_claims["email"] == "ann@example.com"
+    assert "nonce" not in setting.known_claims
+    assert "ann@example.com" not in setting.last_claims
+
+
+def test_signing_in_is_no_change_of_the_connection_nor_of_the_user(browser: Browser):
+    setting = active(browser.provider)
+    user = ann()
+    before = setting.refreshed().sys_version, user.refreshed().sys_version
+    browser.sign_in()
+
+    assert (setting.refreshed().sys_version, user.refreshed().sys_version) == before
+    assert user.refreshed().last_login is not None
+
+
+def test_a_user_who_is_deactivated_meanwhile_is_out_at_once(browser: Browser):  # A55
+    active(browser.provider)
+    user = ann()
+    browser.sign_in()
+    assert browser.client.get(ME).status_code == 200
+    user.active = False
+    user.save()
+
+    assert browser.client.get(ME).status_code == 401
+
+
+def test_without_an_active_connection_there_is_no_way_in(browser: Browser):  # A39
+    entry = refused(browser.client.get("/sso/start/"), "not_available", 503)
+
+    assert entry.setting is None
+    assert b"?local=1" in browser.client.get("/sso/start/").content
+
+
+@pytest.mark.parametrize("how", ["deactivated", "deleted", "replaced"])
+def test_a_connection_that_goes_while_somebody_is_at_the_provider(browser: Browser, how: str):  # A39
+    setting = active(browser.provider)
+    ann()
+    back = browser.back(browser.start())
+    if how == "deactivated":
+        setting.active = False
+        setting.save()
+    elif how == "deleted":
+        setting.delete()
+    else:
+        active(browser.provider, name="Another")
+
+    refused(browser.come(back), "not_available", 503)
+    assert browser.login is None
+
+
+def test_a_connection_that_leads_to_another_provider_meanwhile(browser: Browser):  # A19
+    setting = active(browser.provider)
+    ann()
+    back = browser.back(browser.start())
+    OidcSetting.objects.filter(pk=setting.pk).update(issuer="https://idp.example.com/realms/other")
+
+    refused(browser.come(back), "not_available", 503)
+
+
+# Another site leads here: third-party-initiated login.
+
+
+def test_another_site_may_lead_here(browser: Browser):
+    active(browser.provider)
+    ann()
+    target = "http://testserver/account/?tab=keys#keys"
+    location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
+
+    assert parse_qs(urlsplit(location).query)["login_hint"] == ["ann@example.com"]
+    assert browser.come(browser.back(location))["Location"] == "/account/?tab=keys#keys"
+
+
+def test_it_may_do_so_with_a_form_which_touches_no_cookie(browser: Browser):
+    active(browser.provider)
+    strict = Client(enforce_csrf_checks=True)
+    sent = {
+        "iss": browser.provider.issuer,
+        "login_hint": "ann",
+        "target_link_uri": "http://testserver/account/",
+        "x": "1",
+    }
+    answer = strict.post("/sso/start/", sent)
+
+    assert answer.status_code == 303 and not answer.cookies
+    assert "x=1" not in answer["Location"]
+    assert "login_hint=ann" in strict.get(answer["Location"])["Location"]
+
+
+@pytest.mark.parametrize("iss", ["https://evil.example", "", "ISSUER/", "issuer"])
+def test_it_must_mean_our_provider(browser: Browser, iss: str):
+    active(browser.provider)
+    answer = browser.client.get("/sso/start/", {"iss": iss.replace("ISSUER", browser.provider.issuer)})
+
+    refused(answer, "issuer_unknown", 400)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["https://evil.example/", "//evil.example", "http://testserver//evil.example", "javascript:alert(1)",
+     "http://testserver@evil.example/", "http://[::1"],
+)  # fmt: skip
+def test_it_cannot_send_anybody_elsewhere(browser: Browser, target: str):  # A20
+    active(browser.provider)
+    ann()
+
+    assert browser.sign_in(target_link_uri=target)["Location"] == "/"
+
+
+def test_a_hint_beyond_measure_is_left_out(browser: Browser):
+    active(browser.provider)
+
+    assert "login_hint" not in browser.start(login_hint="x" * 256)
+    assert "login_hint" not in browser.start(login_hint="a\x00")
+
+
+# The sign-in page.
+
+
+def test_the_page_offers_the_connection_and_a_link_to_the_form(browser: Browser):
+    active(browser.provider, name="Example & Co")
+    page = browser.client.get("/login/", {"next": "/account/?a=1&b=2"}).content.decode()
+
+    assert 'href="/sso/start/?next=%2Faccount%2F%3Fa%3D1%26b%3D2"' in page
+    assert "Sign in with Example &amp; Co" in page
+    assert 'href="/login/?local=1&amp;next=%2Faccount%2F%3Fa%3D1%26b%3D2"' in page
+    assert 'name="password"' not in page
+
+
+def test_the_form_opens_for_local_accounts_also_when_the_provider_is_away(browser: Browser, bob: User):  # A39
+    active(browser.provider, issuer="")
+    page = browser.client.get("/login/?local=1").content.decode()
+    assert 'name="password"' in page and "/sso/start/" in page
+
+    browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
+    assert browser.login == "bob"
+
+
+def test_a_wrong_password_keeps_the_form_open(browser: Browser, bob: User):
+    active(browser.provider)
+    page = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
+
+    assert page.status_code == 401 and b'name="password"' in page.content
+
+
+def test_without_a_connection_the_page_is_the_form(browser: Browser):
+    page = browser.client.get("/login/").content
+
+    assert b'name="password"' in page and b"/sso/start/" not in page
+
+
+def test_a_password_signs_in_past_the_backend_of_the_provider(browser: Browser, bob: User):
+    active(browser.provider)
+    answer = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
+
+    assert answer.status_code == 401
+    assert not browser.provider.requests and not SignIn.objects.exists()
+
+
+def test_a_visitor_of_the_start_page_comes_to_the_provider_by_itself(browser: Browser):
+    active(browser.provider)
+    ann()
+    first = browser.client.get("/")
+    assert first["Location"] == REGISTERED
+    second = browser.client.get("/sso/callback/")
+    assert second["Location"] == "/sso/start/"
+    browser.sign_in()
+
+    assert browser.client.get("/").status_code == 200

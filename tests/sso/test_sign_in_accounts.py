@@ -1,0 +1,225 @@
+"""Whose account it is: matching by the case rules, and links."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from sso.models import IdentityLink, OidcSetting, SignIn
+from system import properties
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT
+from tests.sso.sign_ins import Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    return Browser(provider)
+
+
+def case_counts(yes: bool) -> None:
+    properties.put(properties.CASE_SENSITIVE, "true" if yes else "false")
+
+
+def login_of(browser: Browser) -> str:
+    """Who comes in, or the code of the refusal."""
+    Browser(browser.provider).sign_in()
+    entry = SignIn.objects.latest("sys_id")
+    return entry.user.login if entry.user else entry.outcome
+
+
+# What the provider returns, the accounts there are, and who comes in: with neither switch as specified, with Ignore
+# case alone, with both off, and with Ignore case and the property off.
+TABLE: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
+    ("bob", ["bob"], ("bob", "case_rule", "bob", "bob")),
+    ("bob", ["Bob"], ("user_unknown", "case_rule", "Bob", "Bob")),
+    ("Bob", ["bob"], ("user_unknown", "case_rule", "bob", "bob")),
+    ("bob", ["bob", "Bob"], ("bob", "case_rule", "bob", "bob")),
+    ("bob", ["Bob", "BOB"], ("user_unknown", "case_rule", "user_ambiguous", "user_ambiguous")),
+    ("m\u0131ke", ["mike", "MIKE"], ("user_unknown", "case_rule", "user_unknown", "user_unknown")),
+    ("\u212aarl", ["karl"], ("user_unknown", "case_rule", "user_unknown", "user_unknown")),
+    ("bob", [], ("user_unknown", "case_rule", "user_unknown", "user_unknown")),
+]
+
+
+@pytest.mark.parametrize(("returned", "logins", "who"), TABLE, ids=[f"{row[0]}-{'-'.join(row[1])}" for row in TABLE])
+def test_the_rules_on_upper_and_lower_case(browser: Browser, returned: str, logins: list[str], who: tuple[str, ...]):
+    """Specified as rules 1 and 2. A47, A48"""
+    for login in logins:
+        User.objects.create_user(login)
+    browser.provider.person["preferred_username"] = returned
+    setting = active(browser.provider)
+    rows = [(False, True), (True, True), (False, False), (True, False)]
+    for expected, (ignores_case, counts) in zip(who, rows, strict=True):
+        case_counts(counts)
+        OidcSetting.objects.filter(pk=setting.pk).update(ignore_case=ignores_case)
+        IdentityLink.objects.all().delete()
+
+        assert login_of(browser) == expected, (ignores_case, counts)
+
+
+def test_matching_by_email(browser: Browser):
+    active(browser.provider, user_field="email")
+    User.objects.create_user("someone.else", email="ann@example.com")
+    User.objects.create_user("ann", email="other@example.com")
+
+    assert login_of(browser) == "someone.else"
+
+
+def test_two_accounts_of_one_email_address_are_too_many(browser: Browser):  # A48
+    active(browser.provider, user_field="email")
+    for login in ("one", "two"):
+        User.objects.create_user(login, email="ann@example.com")
+
+    refused(browser.sign_in(), "user_ambiguous", 401)
+
+
+BAD: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com", "\u0131nn@example.com", "", None, ["x"], {}, 7,
+                  True, "x" * 5_000 + "@example.com", "ann@example.com\nbcc: x", ABSENT]  # fmt: skip
+
+
+@pytest.mark.parametrize("email", BAD, ids=[ascii(email)[:20] for email in BAD])
+@pytest.mark.parametrize("creates", [True, False])
+def test_what_is_no_email_address_matches_and_makes_nobody(browser: Browser, email: Any, creates: bool):  # A42, A47
+    active(browser.provider, user_field="email", enable_user_creation=creates)
+    User.objects.create_user("empty", email="")
+    browser.provider.person["email"] = email
+
+    refused(browser.sign_in(), "profile_invalid", 401)
+    assert User.objects.count() == 1
+
+
+@pytest.mark.parametrize("login", ["", " ann", "a:b", "a\u200bnn", "x" * 151, None, 7, ["ann"], {"a": 1}])
+def test_what_is_no_login_matches_and_makes_nobody(browser: Browser, login: Any):  # A42
+    active(
+        browser.provider, enable_user_creation=True, script="function map(c) { return {login: c.preferred_username} }"
+    )
+    browser.provider.person["preferred_username"] = login
+
+    refused(browser.sign_in(), "profile_invalid", 401)
+    assert not User.objects.exists()
+
+
+def test_a_huge_claim_is_no_fault(browser: Browser):  # A42
+    OidcSetting.objects.all().delete()
+    active(browser.provider)
+    ann()
+    browser.provider.userinfo = {"name": "x" * 400_000}
+
+    refused(browser.sign_in(), "script_error", 401)
+
+
+# The link decides from the first sign-in on.
+
+
+def test_the_link_decides_whatever_the_claims_say_later(browser: Browser):
+    active(browser.provider)
+    user = ann()
+    assert browser.sign_in().status_code == 302
+    User.objects.create_user("bob")
+    browser.provider.person |= {"preferred_username": "bob", "email": "bob@example.com", "email_verified": False}
+
+    assert browser.sign_in().status_code == 302
+    assert browser.login == user.login
+
+
+def test_another_subject_of_the_same_provider_is_refused(browser: Browser):  # A45
+    active(browser.provider)
+    ann()
+    browser.sign_in()
+    browser.provider.person["sub"] = "sub-thief"
+
+    refused(browser.sign_in(), "subject_conflict", 403)
+    assert IdentityLink.objects.get().sub == "sub-ann"
+
+
+def test_an_administrator_may_reset_the_link(browser: Browser):  # A45
+    active(browser.provider)
+    ann()
+    browser.sign_in()
+    IdentityLink.objects.get().delete()
+    browser.provider.person["sub"] = "sub-new"
+
+    assert browser.sign_in().status_code == 302
+    assert IdentityLink.objects.get().sub == "sub-new"
+
+
+def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, http_allowed: None):
+    active(browser.provider)
+    user = ann()
+    browser.sign_in()
+    with HostileProvider(realm="other") as other:
+        other.person["sub"] = "sub-elsewhere"
+        active(other, name="Other")
+        assert Browser(other).sign_in().status_code == 302
+
+        links = {(link.issuer, link.sub) for link in IdentityLink.objects.filter(user=user)}
+        assert links == {(browser.provider.issuer, "sub-ann"), (other.issuer, "sub-elsewhere")}
+
+
+def test_subjects_are_told_apart_by_case(browser: Browser):
+    active(browser.provider, enable_user_creation=True)
+    for sub, login in (("sub", "one"), ("SUB", "two")):
+        browser.provider.person |= {"sub": sub, "preferred_username": login}
+        assert Browser(browser.provider).sign_in().status_code == 302
+
+    assert IdentityLink.objects.count() == User.objects.count() == 2
+
+
+@pytest.mark.parametrize("user_field", ["email", "login"])
+@pytest.mark.parametrize("said", [False, "false", 0, "no"])
+def test_an_unverified_address_takes_no_existing_account(browser: Browser, user_field: str, said: Any):  # A44
+    active(browser.provider, user_field=user_field, enable_user_creation=True)
+    ann()
+    browser.provider.person["email_verified"] = said
+
+    refused(browser.sign_in(), "email_unverified", 403)
+    assert not IdentityLink.objects.exists() and browser.login is None
+
+
+@pytest.mark.parametrize("said", [True, "true", ABSENT, None])
+def test_a_verified_or_unmentioned_address_does(browser: Browser, said: Any):  # A44
+    active(browser.provider, user_field="email")
+    ann()
+    browser.provider.person["email_verified"] = said
+
+    assert browser.sign_in().status_code == 302
+
+
+def test_userinfo_cannot_verify_an_address_of_the_id_token(browser: Browser):  # A44, A46
+    active(browser.provider, user_field="email")
+    ann()
+    browser.provider.claims = {"email_verified": False}
+    browser.provider.userinfo = {"email_verified": True}
+
+    refused(browser.sign_in(), "email_unverified", 403)
+
+
+def test_userinfo_may_say_that_the_address_is_not_verified(browser: Browser):
+    active(browser.provider, user_field="email")
+    ann()
+    browser.provider.userinfo = {"email_verified": False}
+    refused(browser.sign_in(), "email_unverified", 403)
+
+    browser.provider.userinfo = {"email_verified": False, "email": "other@example.com"}
+    assert browser.sign_in().status_code == 302, "it speaks of another address"
+
+
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_an_inactive_account_is_refused(browser: Browser, is_linked: bool):  # A54
+    active(browser.provider, enable_user_creation=True, update_data_when_login=True)
+    user = ann()
+    if is_linked:
+        browser.sign_in()
+        browser.client.post("/logout/")
+    user = user.refreshed()
+    user.active = False
+    user.save()
+    browser.provider.person["email"] = "new@example.com"
+
+    refused(browser.sign_in(), "user_inactive", 403)
+    assert browser.login is None
+    assert user.refreshed().email == "ann@example.com", "nothing is updated"
+    assert IdentityLink.objects.exists() is is_linked

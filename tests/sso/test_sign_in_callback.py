@@ -1,0 +1,289 @@
+"""What may come back to the Redirect URI: each attempt once, in its browser, in time, from its provider."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts.models import Session
+from sso import attempts, sign_in_log
+from sso.models import OidcSetting, SignIn
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    active(provider)
+    ann()
+    return Browser(provider)
+
+
+def came(browser: Browser, query: dict[str, Any] | list[tuple[str, str]]) -> Any:
+    return browser.client.get(f"{CALLBACK}?{urlencode(query)}", headers=PAGE)
+
+
+def later(seconds: float) -> SimpleNamespace:
+    """A module `time` that is ahead; put it into the one module whose memory is meant."""
+    return SimpleNamespace(time=lambda: time.time() + seconds)
+
+
+def query_of(address: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A16
+    right = query_of(browser.back(browser.start()))
+    for state in ({}, {"state": ""}, {"state": "x"}, {"state": right["state"] + "x"}, {"state": "\x00"}):
+        refused(came(browser, {"code": right["code"], **state}), "state_unknown", 400)
+
+    assert not browser.provider.asked("token"), "nobody was called"
+    assert came(browser, right).status_code == 302, "the attempt is still good"
+
+
+def test_a_state_counts_only_in_the_browser_that_left(browser: Browser):  # A16
+    victim, attacker = Browser(browser.provider), browser
+    back = attacker.back(attacker.start())
+    victim.start()
+
+    refused(victim.come(back), "state_unknown", 400)
+    refused(Browser(browser.provider).come(back), "state_unknown", 400)
+    assert victim.login is None
+
+
+def test_a_state_counts_once(browser: Browser):  # A16, A18
+    back = browser.back(browser.start())
+    assert browser.come(back).status_code == 302
+
+    refused(browser.come(back), "state_unknown", 400)
+    assert len(browser.provider.asked("token")) == 1
+
+
+def test_a_state_whose_answer_was_refused_is_used_up_too(browser: Browser):  # A16
+    right = query_of(browser.back(browser.start()))
+    assert came(browser, {**right, "code": "wrong"}).status_code == 401
+
+    refused(came(browser, right), "state_unknown", 400)
+
+
+def test_an_invented_session_has_no_attempt(browser: Browser):
+    browser.start()
+    other = Browser(browser.provider)
+    other.client.cookies["servicebase_session"] = "a" * 32
+
+    refused(other.come(browser.back(browser.start())), "state_unknown", 400)
+
+
+def test_a_session_that_expired_has_no_attempt(browser: Browser):
+    back = browser.back(browser.start())
+    Session.objects.update(expire_date="2020-01-01T00:00:00Z")
+
+    refused(browser.come(back), "state_unknown", 400)
+    assert browser.sign_in().status_code == 302, "and starts anew"
+
+
+def test_an_attempt_is_good_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
+    back = browser.back(browser.start())
+    monkeypatch.setattr(attempts, "time", later(601))
+
+    refused(browser.come(back), "state_expired", 400)
+
+
+def test_of_two_returns_with_one_state_at_once_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
+    active(provider)
+    ann()
+    for _ in range(3):
+        browser = Browser(provider)
+        back = browser.back(browser.start())
+        cookie = browser.client.cookies["servicebase_session"].value
+
+        def once(_: int, back: str = back, cookie: str = cookie) -> int:
+            client = Client()
+            client.cookies["servicebase_session"] = cookie
+            try:
+                while (answer := Browser(provider, client).come(back)).status_code == 503:
+                    pass  # no place: it is told to come again
+                return int(answer.status_code)
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(4) as threads:
+            assert sorted(threads.map(once, range(4))) == [302, 400, 400, 400]
+
+
+TOKENS = [{"id_token": "x"}, {"access_token": "x"}, {"id_token": ""}, {"code": "c", "id_token": "canary-token"}]
+
+
+@pytest.mark.parametrize("given", TOKENS)
+def test_a_token_in_the_address_is_refused(browser: Browser, given: dict[str, str]):
+    right = query_of(browser.back(browser.start()))
+    answer = came(browser, {**right, **given})
+
+    refused(answer, "token_in_query", 400)
+    assert b"canary" not in answer.content
+
+
+MALFORMED: list[list[tuple[str, str]]] = [
+    [("code", "a"), ("code", "b")],
+    [("state", "other")],
+    [("error", "access_denied")],
+    [("iss", "a"), ("iss", "b")],
+    [("code", "x" * 5000)],
+]
+
+
+@pytest.mark.parametrize("more", MALFORMED, ids=str)
+def test_what_came_twice_or_too_long_or_says_two_things_is_refused(browser: Browser, more: list[tuple[str, str]]):
+    right = query_of(browser.back(browser.start()))
+
+    refused(came(browser, [*right.items(), *more]), "response_malformed", 400)
+
+
+def test_an_empty_code_is_no_answer(browser: Browser):
+    right = query_of(browser.back(browser.start()))
+    browser.provider.client_secret = ""
+
+    assert came(browser, {**right, "code": ""}).status_code in (400, 401)
+
+
+ERRORS = [
+    ("access_denied", "provider_denied", 401),
+    ("login_required", "provider_denied", 401),
+    ("<script>alert(1)</script>", "provider_denied", 401),
+    ("x" * 4000, "provider_denied", 401),
+    ("\x00", "provider_denied", 401),
+    ("server_error", "provider_unavailable", 503),
+    ("temporarily_unavailable", "provider_unavailable", 503),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "status"), ERRORS, ids=[error[:20] for error, _, _ in ERRORS])
+def test_the_provider_may_refuse(browser: Browser, error: str, code: str, status: int):
+    state = query_of(browser.back(browser.start()))["state"]
+    answer = came(browser, {"error": error, "error_description": "<b>canary</b>", "state": state})
+
+    entry = refused(answer, code, status)
+    assert b"canary" not in answer.content and b"<script>alert" not in answer.content
+    assert "canary" not in entry.detail and "<" not in entry.detail
+    refused(came(browser, {"error": error, "state": state}), "state_unknown", 400)
+
+
+def test_an_error_without_our_state_is_told_without_harm(browser: Browser):
+    refused(came(browser, {"error": "access_denied"}), "state_unknown", 400)
+
+
+def test_the_answer_may_say_from_which_provider_it_comes(browser: Browser):  # A19
+    right = query_of(browser.back(browser.start()))
+
+    assert came(browser, {**right, "iss": browser.provider.issuer}).status_code == 302
+
+
+@pytest.mark.parametrize("iss", ["https://other.example", "", "ISSUER/", "issuer"])
+def test_an_answer_of_another_provider_is_refused(browser: Browser, iss: str):  # A19
+    right = query_of(browser.back(browser.start()))
+    answer = came(browser, {**right, "iss": iss.replace("ISSUER", browser.provider.issuer)})
+
+    refused(answer, "response_issuer", 401)
+    assert not browser.provider.asked("token"), "the code was not shown to anybody"
+
+
+def test_a_provider_that_says_it_always_names_itself_must(browser: Browser):  # A19
+    OidcSetting.objects.update(iss_in_response=True)
+    right = query_of(browser.back(browser.start()))
+    refused(came(browser, right), "response_issuer", 401)
+
+    right = query_of(browser.back(browser.start()))
+    assert came(browser, {**right, "iss": browser.provider.issuer}).status_code == 302
+
+
+def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, http_allowed: None):  # A19
+    back = browser.back(browser.start())
+    with HostileProvider(realm="other") as other:
+        active(other, name="Other")
+        refused(browser.come(back), "not_available", 503)
+
+        assert not other.requests and not browser.provider.asked("token")
+
+
+def test_a_look_with_head_uses_nothing_up(browser: Browser):
+    back = browser.back(browser.start())
+    parts = urlsplit(back)
+    assert browser.client.head(f"{parts.path}?{parts.query}").status_code == 405
+
+    assert browser.come(back).status_code == 302
+
+
+def test_a_return_with_nothing_starts_a_sign_in_three_times_in_a_minute(browser: Browser, monkeypatch: Any):
+    def goes_to() -> str:
+        return str(browser.client.get(CALLBACK)["Location"])
+
+    assert [goes_to() for _ in range(5)] == ["/sso/start/"] * 3 + ["/login/"] * 2
+    monkeypatch.setattr(attempts, "time", later(61))
+    assert goes_to() == "/sso/start/"
+
+
+def test_ten_attempts_of_a_browser_are_kept(browser: Browser):
+    backs = [browser.back(browser.start()) for _ in range(12)]
+
+    assert len(browser.client.session["sso_attempts"]) == 10
+    for back in backs[:2]:
+        refused(browser.come(back), "state_unknown", 400)
+    assert browser.come(backs[2]).status_code == 302
+    assert browser.come(backs[11]).status_code == 302, "two windows of one browser"
+
+
+def test_what_is_over_is_cleared_away(browser: Browser, monkeypatch: Any):
+    for _ in range(5):
+        browser.start()
+    monkeypatch.setattr(attempts, "time", later(700))
+    browser.start()
+
+    assert len(browser.client.session["sso_attempts"]) == 1
+
+
+@pytest.mark.parametrize("left", ["text", ["list"], {"s": 5}, {"s": {"nonce": "of another version"}}, None])
+def test_what_another_version_left_in_a_session_is_no_attempt(browser: Browser, left: Any):
+    browser.start()
+    session = browser.client.session
+    session["sso_attempts"] = left
+    session.save()
+
+    refused(came(browser, {"code": "c", "state": "s"}), "state_unknown", 400)
+    assert browser.sign_in().status_code == 302
+
+
+def test_two_windows_that_start_at_once_keep_both_attempts(transactional_db: None, provider: HostileProvider):
+    active(provider)
+    browser = Browser(provider)
+    browser.start()
+    cookie = browser.client.cookies["servicebase_session"].value
+
+    def start(_: int) -> str:
+        client = Client()
+        client.cookies["servicebase_session"] = cookie
+        try:
+            return Browser(provider, client).start()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        states = {query_of(location)["state"] for location in threads.map(start, range(6))}
+
+    assert states < set(browser.client.session["sso_attempts"]) and len(states) == 6
+
+
+def test_stray_returns_do_not_fill_the_log(browser: Browser):
+    sign_in_log.STRAY.times.clear()
+    for _ in range(35):
+        assert came(browser, {"code": "c", "state": "s"}).status_code == 400
+
+    assert SignIn.objects.count() == 30
+    assert browser.sign_in().status_code == 302
+    assert SignIn.objects.count() == 31, "those that answer an attempt are always told"

@@ -1,0 +1,207 @@
+"""Accounts that a sign-in makes or keeps up to date, and the approval that administrators wait for."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from sso.mapping_script import DEFAULT
+from sso.models import IdentityLink, OidcSetting, SignIn
+from system import properties
+from tests.conftest import make_user
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT
+from tests.sso.sign_ins import Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    return Browser(provider)
+
+
+def test_an_unknown_user_is_refused_unless_creation_is_enabled(browser: Browser):
+    setting = active(browser.provider)
+    refused(browser.sign_in(), "user_unknown", 401)
+    setting.enable_user_creation = True
+    setting.save()
+
+    assert browser.sign_in().status_code == 302
+    user = User.objects.get()
+    assert (user.login, user.email, user.active) == ("ann", "ann@example.com", True)
+    assert not user.has_usable_password() and not user.role_names
+    assert user.sys_created_by is None
+    assert SignIn.objects.latest("sys_id").detail == "The account was created."
+
+
+@pytest.mark.parametrize("name", ["email", "preferred_username"])
+def test_an_account_needs_login_and_email(browser: Browser, name: str):
+    """ "The two mandatory fields email and login"."""
+    field = "login" if name == "email" else "email"
+    script = "function map(c) { return {login: c.preferred_username, email: c.email} }"
+    active(browser.provider, user_field=field, enable_user_creation=True, script=script)
+    browser.provider.person[name] = ABSENT
+
+    refused(browser.sign_in(), "profile_invalid", 401)
+    assert not User.objects.exists()
+
+
+def test_a_made_account_cannot_sign_in_by_password(browser: Browser):
+    active(browser.provider, enable_user_creation=True)
+    browser.sign_in()
+    for password in ("", "!", "ann"):
+        page = browser.client.post("/login/", {"login": "ann", "password": password})
+        assert page.status_code in (302, 400, 401)
+        assert (
+            Browser(browser.provider).client.post("/login/", {"login": "ann", "password": password}).status_code != 302
+        )
+
+
+@pytest.mark.parametrize(
+    "login", ["admin", "ADMIN", "Admin", "\uff41dmin", "system", "root", "administrator", "sso_admin", "guest"]
+)
+def test_a_reserved_login_gets_no_account(browser: Browser, login: str):  # A49
+    active(browser.provider, enable_user_creation=True)
+    browser.provider.person["preferred_username"] = login
+
+    refused(browser.sign_in(), "login_reserved", 401)
+    assert not User.objects.exists()
+
+
+def test_a_login_of_somebody_else_gets_no_account(browser: Browser):
+    active(browser.provider, user_field="email", enable_user_creation=True)
+    User.objects.create_user("ann", email="another@example.com")
+
+    refused(browser.sign_in(), "login_taken", 403)
+    assert User.objects.count() == 1 and not IdentityLink.objects.exists()
+
+
+def test_nor_one_that_counts_as_the_same(browser: Browser):
+    properties.put(properties.CASE_SENSITIVE, "false")
+    active(browser.provider, user_field="email", enable_user_creation=True)
+    User.objects.create_user("ANN", email="another@example.com")
+
+    refused(browser.sign_in(), "login_taken", 403)
+
+
+def test_the_profile_is_what_the_script_makes_of_it(browser: Browser):  # A42
+    script = """function map(c) { return {login: c.preferred_username, email: c.email, first_name: c.given_name,
+      last_name: c.family_name, phone: c.phone_number, password: 'x', active: false, sys_id: '1'} }"""
+    setting = active(browser.provider, enable_user_creation=True)
+    OidcSetting.objects.filter(pk=setting.pk).update(script=script)  # older than the check at save
+    browser.provider.person |= {"given_name": "A\x07nn" + "n" * 200, "family_name": ["x"], "phone_number": 12345}
+    browser.sign_in()
+
+    user = User.objects.get()
+    assert user.first_name == "Ann" + "n" * 147 and user.last_name == "" and user.phone == "12345"
+    assert user.active and not user.has_usable_password() and user.sys_id != "1"
+    assert "last_name is no text." in SignIn.objects.get().detail
+
+
+@pytest.mark.parametrize(
+    "script", ["function map(c) { for (;;) {} }", "function map(c) { throw new Error('no <b>number</b>') }", "broken ("]
+)
+def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser, script: str):  # A41
+    setting = active(browser.provider, enable_user_creation=True)
+    OidcSetting.objects.filter(pk=setting.pk).update(script=script)
+    answer = browser.sign_in()
+
+    entry = refused(answer, "script_error", 401)
+    assert entry.detail and not User.objects.exists() and not IdentityLink.objects.exists()
+    assert entry.detail.encode() not in answer.content, "the reason is for the administrator"
+
+
+def test_first_sign_ins_of_one_person_at_once_make_one_account(
+    transactional_db: None, provider: HostileProvider
+):  # A50
+    active(provider, enable_user_creation=True, enable_role_mapping=True)
+    provider.claims = {"roles": ["itil", "new one", "new two"]}
+    backs = [(browser := Browser(provider), browser.back(browser.start())) for _ in range(6)]
+
+    def come(pair: tuple[Browser, str]) -> int:
+        try:
+            while (answer := pair[0].come(pair[1])).status_code == 503:
+                pass
+            return int(answer.status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(come, backs)) == [302] * 6
+    assert User.objects.count() == IdentityLink.objects.count() == 1
+    assert User.objects.get().grants.count() == 3
+
+
+# Keeping up to date.
+
+
+def test_data_is_taken_over_at_each_sign_in_when_wanted(browser: Browser):
+    active(browser.provider, update_data_when_login=True)
+    user = ann(email="old@example.com", phone="1")
+    browser.sign_in()
+    assert user.refreshed().email == "ann@example.com" and user.refreshed().phone == "1"
+
+    browser.provider.person |= {"email": "new@example.com", "preferred_username": "ann.new"}
+    browser.sign_in()
+    user = user.refreshed()
+    assert (user.email, user.login) == ("new@example.com", "ann.new")
+    assert user.sys_updated_by is None
+
+
+def test_data_stays_when_not_wanted(browser: Browser):
+    active(browser.provider)
+    user = ann(email="old@example.com")
+    browser.sign_in()
+
+    assert user.refreshed().email == "old@example.com"
+
+
+def test_an_update_without_difference_is_no_change(browser: Browser):
+    active(browser.provider, update_data_when_login=True)
+    user = ann()
+    before = user.refreshed().sys_version
+    browser.sign_in()
+
+    assert user.refreshed().sys_version == before
+
+
+@pytest.mark.parametrize("login", ["bob", "admin", "a:b"])
+def test_a_login_that_cannot_be_taken_over_stays(browser: Browser, login: str, bob: User):
+    active(browser.provider, update_data_when_login=True)
+    user = ann()
+    browser.sign_in()
+    browser.provider.person |= {"preferred_username": login, "email": "new@example.com"}
+
+    assert browser.sign_in().status_code == 302
+    assert (user.refreshed().login, user.refreshed().email) == ("ann", "new@example.com")
+    assert "login" in SignIn.objects.latest("sys_id").detail
+
+
+# Approval of a changed connection.
+
+
+def test_administrators_wait_for_the_approval_of_a_changed_connection(browser: Browser):  # A57
+    setting = active(browser.provider, update_data_when_login=True)
+    OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
+    admin = make_user("ann", "admin", email="old@example.com")
+
+    refused(browser.sign_in(), "not_approved", 403)
+    assert browser.login is None
+    assert admin.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is left behind"
+
+    OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=False)
+    assert browser.sign_in().status_code == 302
+
+
+def test_others_do_not(browser: Browser):  # A57
+    setting = active(browser.provider)
+    OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
+    make_user("ann", "itil")
+
+    assert browser.sign_in().status_code == 302
+
+
+def test_the_default_script_is_the_one_of_a_new_connection(browser: Browser):
+    assert active(browser.provider).script == DEFAULT

@@ -1,0 +1,396 @@
+"""What a sign-in asks the provider, and what becomes of answers that are late, broken or about somebody else."""
+
+import base64
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts.models import User
+from sso import certificates
+from sso import provider as asking
+from sso.models import IdpCertificate, OidcSetting
+from tests.config.stack import eventually
+from tests.providers.behaviours import (
+    Behaviour,
+    answers,
+    byte_by_byte,
+    endless_chunks,
+    fails,
+    gzip_bomb,
+    hangs_up,
+    html,
+    huge,
+    redirects,
+    silent,
+)
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT, jwk
+from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    active(provider)
+    ann()
+    return Browser(provider)
+
+
+@pytest.fixture
+def impatient(monkeypatch: Any) -> None:
+    monkeypatch.setattr(asking, "ALTOGETHER_S", 0.5)
+
+
+# How the client proves itself.
+
+
+def test_the_secret_goes_by_basic(browser: Browser):
+    browser.sign_in()
+    (asked,) = browser.provider.asked("token")
+
+    assert asked.headers["authorization"] == "Basic " + base64.b64encode(b"servicebase:client-secret-canary").decode()
+    assert set(asked.form) == {"grant_type", "code", "redirect_uri", "code_verifier"}
+    assert 43 <= len(asked.form["code_verifier"]) <= 128
+
+
+@pytest.mark.parametrize(
+    ("methods", "by_post"),
+    [
+        (["client_secret_post"], True),
+        (["private_key_jwt", "client_secret_post"], True),
+        (["client_secret_post", "client_secret_basic"], False),
+        (["private_key_jwt"], False),
+        ([], False),
+    ],
+)
+def test_it_goes_by_post_only_where_nothing_else_is_taken(browser: Browser, methods: list[str], by_post: bool):
+    OidcSetting.objects.update(token_auth_methods=methods)
+    assert browser.sign_in().status_code == 302
+    (asked,) = browser.provider.asked("token")
+
+    assert ("client_secret" in asked.form, "authorization" in asked.headers) == (by_post, not by_post)
+
+
+def test_odd_characters_are_encoded_first(provider: HostileProvider):
+    provider.client_id, provider.client_secret = "a client:1", "pä ss:wörd%+&="
+    active(provider, client_id=provider.client_id)
+    ann()
+
+    assert Browser(provider).sign_in().status_code == 302
+
+
+@pytest.mark.parametrize("columns", [{"authorization_type": "pkce"}, {"secret": ""}])
+def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dict[str, str]):
+    stored = columns.get("secret", provider.client_secret)
+    provider.client_secret = ""
+    active(provider, **{"secret": stored, **columns})
+    ann()
+    browser = Browser(provider)
+    assert browser.sign_in().status_code == 302
+    (asked,) = provider.asked("token")
+
+    assert "authorization" not in asked.headers and "client_secret" not in asked.form
+    assert asked.form["client_id"] == "servicebase" and asked.form["code_verifier"]
+
+
+def test_a_secret_whose_key_is_gone_is_no_fault(browser: Browser):
+    OidcSetting.objects.update(client_secret="gAAAAA")
+
+    refused(browser.sign_in(), "not_available", 503)
+
+
+# The token endpoint.
+
+REJECTIONS: list[tuple[Behaviour, str, int]] = [
+    (answers({"error": "invalid_grant", "error_description": "code canary"}, 400), "code_rejected", 401),
+    (answers({"error": "invalid_client"}, 401), "client_rejected", 401),
+    (answers({"error": "unauthorized_client"}, 400), "client_rejected", 401),
+    (answers({"error": "<canary>"}, 400), "code_rejected", 401),
+    (answers({"error": ["x"]}, 400), "code_rejected", 401),
+    (answers(b"not json", 400), "code_rejected", 401),
+    (answers(b"", 404), "code_rejected", 401),
+    (html(200), "token_answer", 401),
+    (answers([], 200), "token_answer", 401),
+    (answers({}, 200), "token_answer", 401),
+    (answers({"id_token": 5}, 200), "token_answer", 401),
+    (answers({"id_token": "x.y.z", "access_token": ["a"]}, 200), "token_answer", 401),
+    (answers({"id_token": "x.y.z", "access_token": "a\nb"}, 200), "token_answer", 401),
+    (answers({"id_token": "x.y.z", "access_token": "a", "token_type": "mac"}, 200), "token_answer", 401),
+    (answers({"id_token": "x.y.z", "access_token": "a", "token_type": 7}, 200), "token_answer", 401),
+    (answers({"id_token": "garbage", "access_token": "a"}, 200), "token_form", 401),
+    (answers({"id_token": "", "access_token": "a"}, 200), "token_form", 401),
+    (fails(500), "provider_unavailable", 503),
+    (fails(503), "provider_unavailable", 503),
+    (fails(429), "provider_unavailable", 503),
+    (redirects("http://169.254.169.254/latest"), "provider_unavailable", 503),
+    (huge(), "provider_unavailable", 503),
+    (gzip_bomb(), "provider_unavailable", 503),
+    (hangs_up(), "provider_unavailable", 503),
+]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "status"), REJECTIONS, ids=[f"{n}-{r[1]}" for n, r in enumerate(REJECTIONS)]
+)
+def test_an_answer_without_good_tokens_signs_nobody_in(browser: Browser, behaviour: Behaviour, code: str, status: int):
+    browser.provider.serve("token", behaviour)
+    answer = browser.sign_in()
+
+    entry = refused(answer, code, status)  # A61
+    assert b"canary" not in answer.content and "canary" not in entry.detail
+    assert browser.login is None
+
+
+@pytest.mark.parametrize(
+    "behaviour", [silent(), byte_by_byte(0.05), endless_chunks()], ids=["silent", "drip", "endless"]
+)
+@pytest.mark.parametrize("endpoint", ["token", "userinfo"])
+def test_a_slow_provider_is_given_up(browser: Browser, behaviour: Behaviour, endpoint: str, impatient: None):  # A61
+    browser.provider.serve(endpoint, behaviour)
+    began = time.monotonic()
+
+    refused(browser.sign_in(), "provider_unavailable", 503)
+    assert time.monotonic() - began < 5
+
+
+def test_a_provider_that_is_gone(http_allowed: None):  # A61
+    with HostileProvider() as provider:
+        active(provider)
+        browser = Browser(provider)
+        back = browser.back(browser.start())
+
+    refused(browser.come(back), "provider_unavailable", 503)
+
+
+# The user's data.
+
+
+def test_what_userinfo_says_is_added_and_the_id_token_wins(browser: Browser):  # A46
+    OidcSetting.objects.update(
+        script="function map(c) { return {login: c.preferred_username, email: c.email, phone: c.phone_number} }",
+        update_data_when_login=True,
+    )
+    browser.provider.userinfo = {"email": "other@example.com", "phone_number": "+1", "iss": "x", "aud": "x"}
+    assert browser.sign_in().status_code == 302
+
+    setting = OidcSetting.objects.get()
+    assert setting.known_claims and setting.known_claims["iss"] == browser.provider.issuer
+    user = User.objects.get(login="ann")
+    assert (user.email, user.phone) == ("ann@example.com", "+1")
+    (asked,) = browser.provider.asked("userinfo")
+    assert asked.headers["authorization"].startswith("Bearer access-") and not asked.query
+
+
+def test_claims_that_only_userinfo_has(browser: Browser):
+    browser.provider.claims = {"preferred_username": ABSENT, "email": ABSENT}
+
+    assert browser.sign_in().status_code == 302 and browser.login == "ann"
+
+
+@pytest.mark.parametrize("sub", ["sub-bob", ABSENT, None, "", ["sub-ann"], "SUB-ANN"])
+def test_userinfo_of_somebody_else_refuses_the_sign_in(browser: Browser, sub: Any):  # A46
+    browser.provider.userinfo = {"sub": sub}
+
+    refused(browser.sign_in(), "userinfo_subject", 401)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "status"),
+    [
+        (answers([]), "userinfo_answer", 401),
+        (answers(b"text"), "userinfo_answer", 401),
+        (answers(b"e30.e30.e30", content_type="application/jwt"), "userinfo_answer", 401),
+        (answers(b'{"sub": "sub-ann", "sub": "sub-bob"}'), "userinfo_answer", 401),
+        (answers({}, 401), "userinfo_answer", 401),
+        (fails(403), "userinfo_answer", 401),
+        (fails(500), "provider_unavailable", 503),
+        (fails(429), "provider_unavailable", 503),
+        (redirects("http://127.0.0.1/"), "provider_unavailable", 503),
+    ],
+)
+def test_userinfo_that_is_no_answer_refuses_the_sign_in(browser: Browser, behaviour: Behaviour, code: str, status: int):
+    browser.provider.serve("userinfo", behaviour)
+
+    refused(browser.sign_in(), code, status)
+
+
+def test_a_provider_without_userinfo_is_not_asked(browser: Browser):
+    OidcSetting.objects.update(userinfo_endpoint="")
+
+    assert browser.sign_in().status_code == 302
+    assert not browser.provider.asked("userinfo")
+
+
+# Certificates.
+
+
+def test_a_pair_without_keys_is_fetched_at_once(browser: Browser):
+    assert not IdpCertificate.objects.exists()
+    assert browser.sign_in().status_code == 302
+
+    assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
+    assert browser.sign_in().status_code == 302
+    assert len(browser.provider.asked("certs")) == 1
+
+
+def test_a_new_key_is_fetched_when_it_is_first_used(browser: Browser):
+    browser.sign_in()
+    browser.provider.jwks = {"keys": [jwk("rsa-2")]}
+    browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
+
+    assert browser.sign_in().status_code == 302
+    assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-2"]
+
+
+def test_unknown_kids_fetch_once(browser: Browser):  # A32
+    browser.sign_in()
+    fetched = len(browser.provider.asked("certs"))
+    browser.provider.id_token = lambda claims: browser.provider.sign(
+        claims, key="rsa-2", kid=f"unknown-{time.time_ns()}"
+    )
+    for _ in range(4):
+        refused(browser.sign_in(), "token_key", 401)
+
+    assert len(browser.provider.asked("certs")) == fetched + 1
+
+
+@pytest.mark.parametrize("behaviour", [fails(500), html(), answers({"keys": []}), hangs_up()])
+def test_without_any_key_nobody_signs_in(browser: Browser, behaviour: Behaviour):
+    browser.provider.serve("certs", behaviour)
+
+    refused(browser.sign_in(), "certificates_unavailable", 503)
+    browser.provider.behave("certs")
+    assert browser.sign_in().status_code == 302
+
+
+def test_a_failing_key_set_leaves_the_stored_keys_in_use(browser: Browser):
+    browser.sign_in()
+    browser.provider.serve("certs", fails(500))
+
+    assert browser.sign_in().status_code == 302
+
+
+@pytest.mark.parametrize("secret", ["HS256", "none"])
+def test_a_token_signed_with_a_shared_secret_or_nothing(browser: Browser, secret: str):  # A01, A02
+    how: dict[str, Any] = {"alg": "none", "signed_with": "none"}
+    if secret == "HS256":
+        how = {"alg": "HS256", "key": browser.provider.client_secret.encode() * 2, "kid": "rsa-1"}
+    browser.provider.id_token = lambda claims: browser.provider.sign(claims, **how)
+
+    refused(browser.sign_in(), "token_alg", 401)
+    assert not browser.provider.asked("certs"), "nothing is fetched for it"
+
+
+# An unresolved provider.
+
+
+def test_an_unresolved_provider_is_looked_for_when_somebody_wants_in(provider: HostileProvider):
+    setting = active(provider)
+    OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
+    ann()
+
+    assert Browser(provider).sign_in().status_code == 302
+    assert len(provider.asked("discovery")) == 1
+
+
+def test_it_is_looked_for_once_in_half_a_minute(provider: HostileProvider):
+    setting = active(provider)
+    OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
+    for endpoint in ("discovery", "certs"):
+        provider.serve(endpoint, fails(500))
+    refused(Client().get("/sso/start/"), "provider_unresolved", 503)
+    asked = len(provider.requests)
+    refused(Client().get("/sso/start/"), "provider_unresolved", 503)
+
+    assert asked and len(provider.requests) == asked
+
+
+# Places: two sign-ins at once ask the provider.
+
+
+def test_the_third_waits_without_using_its_attempt_up(browser: Browser):  # A61
+    back = browser.back(browser.start())
+    with asking.place(), asking.place():
+        for _ in range(3):
+            page = browser.come(back)
+            assert (page.status_code, page["Retry-After"]) == (503, "1")
+            assert b'<meta http-equiv="refresh" content="1">' in page.content
+            assert page["Cache-Control"] == "no-store"
+    assert not browser.provider.asked("token")
+
+    assert browser.come(back).status_code == 302
+
+
+def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
+    active(provider, response_type="id_token")
+    ann()
+    browser = Browser(provider)
+    back = browser.back(browser.start())
+    with asking.place(), asking.place():
+        page = browser.come(back + "&evil=%22%3E%3Cscript%3E")
+    content = page.content.decode()
+
+    assert page.status_code == 503 and 'name="id_token" value="ey' in content
+    assert "evil" not in content and 'http-equiv="refresh"' not in content
+    assert "script-src 'nonce-" in page["Content-Security-Policy"]
+    assert browser.come(back).status_code == 302
+
+
+def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
+    OidcSetting.objects.update(issuer="", resolve_tried_at=None)
+    with asking.place(), asking.place():
+        page = browser.client.get("/sso/start/")
+
+    assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
+    assert not browser.provider.requests
+
+
+def test_a_bogus_return_takes_no_place(browser: Browser):
+    with asking.place(), asking.place():
+        refused(browser.client.get(CALLBACK, {"code": "c", "state": "s"}, headers=PAGE), "state_unknown", 400)
+
+
+def test_a_refusal_gives_its_place_back(browser: Browser):
+    browser.provider.serve("token", fails(500))
+    for _ in range(5):
+        refused(browser.sign_in(), "provider_unavailable", 503)
+    browser.provider.behave("token")
+
+    assert browser.sign_in().status_code == 302
+
+
+def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provider: HostileProvider):  # A61
+    active(provider)
+    ann()
+    go = provider.hold("token")
+    browsers = [Browser(provider) for _ in range(4)]
+    backs = [browser.back(browser.start()) for browser in browsers]
+    statuses: list[int] = []
+    lock = threading.Lock()
+
+    def come(number: int) -> None:
+        try:
+            status = browsers[number].come(backs[number]).status_code
+            with lock:
+                statuses.append(status)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        under_way = [threads.submit(come, number) for number in range(4)]
+        eventually(lambda: len(statuses) == 2 and len(provider.asked("token")) == 2, within_s=5)
+        assert statuses == [503, 503], "two are told to come again at once"
+        go.set()
+        for each in under_way:
+            each.result()
+    assert sorted(statuses) == [302, 302, 503, 503]
+
+
+def test_the_deadline_is_one_for_all_calls(browser: Browser):
+    assert asking.ALTOGETHER_S == 6.0 and certificates.PATIENCE_S <= 7

@@ -1,0 +1,193 @@
+"""Provider roles become roles here: which, when, and never those that no sign-in may grant."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import Role, User, UserRole
+from sso.models import OidcSetting, SignIn
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import Browser, active, ann
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    active(provider, enable_user_creation=True, enable_role_mapping=True, update_data_when_login=True)
+    return Browser(provider)
+
+
+def granted(source: str = UserRole.PROVIDER) -> set[str]:
+    return set(UserRole.objects.filter(user__login="ann", source=source).values_list("role__name", flat=True))
+
+
+def sign_in(browser: Browser, roles: Any, name: str = "roles") -> set[str]:
+    browser.provider.claims = {name: roles}
+    assert Browser(browser.provider).sign_in().status_code == 302
+    return granted()
+
+
+def last_detail() -> str:
+    return SignIn.objects.latest("sys_id").detail
+
+
+PLACES: list[tuple[dict[str, Any], set[str]]] = [
+    ({"roles": ["a", "b"]}, {"a", "b"}),
+    ({"groups": ["/a", "b"]}, {"/a", "b"}),
+    ({"realm_access": {"roles": ["a"]}}, {"a"}),
+    ({"resource_access": {"servicebase": {"roles": ["a"]}, "other": {"roles": ["b"]}}}, {"a"}),
+    ({"roles": ["a"], "groups": ["b"], "realm_access": {"roles": ["c"]}}, {"a", "b", "c"}),
+    ({"roles": "a"}, {"a"}),
+    ({"roles": {"a": 1}}, set()),
+    ({"roles": None, "groups": 7, "realm_access": ["a"], "resource_access": {"servicebase": ["a"]}}, set()),
+    ({"roles": [["a"], {"b": 1}, None, True, 7, "c"]}, {"c"}),
+]
+
+
+@pytest.mark.parametrize(("claims", "names"), PLACES, ids=[str(claims)[:60] for claims, _ in PLACES])
+def test_where_roles_are_found(browser: Browser, claims: dict[str, Any], names: set[str]):  # A42
+    browser.provider.claims = claims
+    assert browser.sign_in().status_code == 302
+
+    assert granted() == names
+
+
+@pytest.mark.parametrize(
+    ("path", "claims"),
+    [
+        ("org.teams", {"org": {"teams": ["a"]}, "roles": ["b"]}),
+        ("https://example.com/roles", {"https://example.com/roles": ["a"], "roles": ["b"]}),
+        ("x, resource_access.<client>.roles", {"resource_access": {"servicebase": {"roles": ["a"]}}, "groups": ["b"]}),
+    ],
+)
+def test_the_connection_may_name_the_claim(browser: Browser, path: str, claims: dict[str, Any]):
+    OidcSetting.objects.update(role_claim=path)
+    browser.provider.claims = claims
+    assert browser.sign_in().status_code == 302
+
+    assert granted() == {"a"}
+
+
+def test_a_role_with_no_record_is_made_and_assigned(browser: Browser):
+    """ "A provider role with no matching Role record causes a new Role record to be created and assigned." """
+    assert sign_in(browser, ["night shift", "itil"]) == {"night shift", "itil"}
+
+    role = Role.objects.get(name="night shift")
+    assert role.grantable_by_sign_in and role.sys_created_by is None
+    assert Role.objects.filter(name="itil").count() == 1
+
+
+GUARDED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_admin", "SSO_Admin", "collection_admin"]
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_guarded_roles_are_not_granted_from_outside_and_the_sign_in_goes_on(browser: Browser, name: str):  # A51
+    assert sign_in(browser, [name, "itil"]) == {"itil"}
+
+    assert f"Not granted from outside: {name}" in last_detail()
+    assert not User.objects.get(login="ann").is_superuser
+    assert not Role.objects.filter(name=name).exists() or name in ("admin", "sso_admin", "collection_admin")
+
+
+@pytest.mark.parametrize("name", ["admin ", " admin", "admin\n", "admin\u200b", "a\x00b", "", "x" * 101])
+def test_what_can_be_no_role_is_left_out(browser: Browser, name: str):  # A51, A52
+    browser.provider.userinfo = {}
+    assert sign_in(browser, [name.replace("\x00", "\x01"), "itil"]) == {"itil"}
+
+    assert "1 roles have no usable name" in last_detail()
+
+
+def test_a_role_that_contains_a_guarded_one_is_not_granted_either(browser: Browser):  # A51
+    admin = Role.objects.get(name="admin")
+    middle = Role.objects.create(name="middle", contains=[admin.pk])
+    Role.objects.create(name="boss", contains=[middle.pk])
+
+    assert sign_in(browser, ["boss", "itil"]) == {"itil"}
+    assert not User.objects.get(login="ann").is_superuser
+
+
+def test_an_administrator_may_untick_the_mark(browser: Browser):
+    Role.objects.filter(name="collection_admin").update(grantable_by_sign_in=True)
+
+    assert sign_in(browser, ["collection_admin", "COLLECTION_ADMIN", "admin"]) >= {"collection_admin"}
+    assert "admin" not in granted()
+
+
+def test_a_role_may_be_marked_later(browser: Browser):
+    sign_in(browser, ["itil"])
+    Role.objects.filter(name="itil").update(grantable_by_sign_in=False)
+
+    assert sign_in(browser, ["itil"]) == set()
+
+
+def test_an_administrator_let_in_by_an_unticked_mark_waits_for_approval_too(browser: Browser):  # A57
+    Role.objects.filter(name="admin").update(grantable_by_sign_in=True)
+    OidcSetting.objects.update(needs_approval=True)
+    browser.provider.claims = {"roles": ["admin"]}
+
+    assert browser.sign_in().status_code == 403
+    assert not User.objects.exists()
+
+
+def test_two_hundred_roles_are_enough(browser: Browser):  # A52
+    names = sign_in(browser, [f"role {number}" for number in range(300)])
+
+    assert len(names) == 200
+    assert "100 roles have no usable name" in last_detail()
+
+
+def test_a_name_with_markup_is_a_name(browser: Browser, as_alice: Any):  # A52
+    assert sign_in(browser, ["<script>alert(1)</script>"]) == {"<script>alert(1)</script>"}
+
+    page = as_alice.get("/admin/accounts/role/").content
+    assert b"<script>alert" not in page and b"&lt;script&gt;alert" in page
+
+
+def test_a_role_that_the_provider_drops_goes_and_what_was_given_here_stays(browser: Browser):  # A53
+    sign_in(browser, ["itil", "night shift"])
+    user = User.objects.get(login="ann")
+    for name in ("itil", "monitoring"):
+        UserRole.objects.create(user=user, role=Role.objects.get(name=name))
+
+    assert sign_in(browser, ["day shift"]) == {"day shift"}
+    assert granted(UserRole.MANUAL) == {"itil", "monitoring"}
+    assert sign_in(browser, []) == set()
+    browser.provider.claims = {}
+    assert browser.sign_in().status_code == 302
+    assert granted(UserRole.MANUAL) == {"itil", "monitoring"}
+
+
+def test_the_last_administrator_is_not_taken_away(browser: Browser):
+    Role.objects.filter(name="admin").update(grantable_by_sign_in=True)
+    assert sign_in(browser, ["admin"]) == {"admin"}
+
+    assert sign_in(browser, ["itil"]) == {"admin", "itil"}
+
+
+def test_without_update_roles_are_mapped_only_when_the_account_is_made(browser: Browser):
+    OidcSetting.objects.update(update_data_when_login=False)
+    assert sign_in(browser, ["itil"]) == {"itil"}
+    assert sign_in(browser, ["night shift"]) == {"itil"}
+
+
+def test_an_account_that_was_there_before_gets_none_without_update(browser: Browser):
+    OidcSetting.objects.update(update_data_when_login=False)
+    ann()
+
+    assert sign_in(browser, ["itil"]) == set()
+
+
+def test_without_mapping_nothing_is_granted(browser: Browser):
+    OidcSetting.objects.update(enable_role_mapping=False)
+
+    assert sign_in(browser, ["itil", "night shift"]) == set()
+    assert not Role.objects.filter(name="night shift").exists()
+
+
+def test_the_rights_are_there_at_once(browser: Browser):
+    Role.objects.filter(name="sso_admin").update(grantable_by_sign_in=True)
+    browser.provider.claims = {"roles": ["sso_admin"]}
+    browser.sign_in()
+
+    assert browser.client.get("/admin/").status_code == 200

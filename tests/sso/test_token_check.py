@@ -1,0 +1,447 @@
+"""Which tokens are believed: the pure check, with tokens as a provider makes them and as none should."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from sso import token_check
+from sso.refusals import REASONS, Refused
+from sso.token_check import Expected, UnknownKey
+from tests.providers.signing import ABSENT, half_hash, jwk, part, public_pem, token
+
+NOW = 1_800_000_000
+ISSUER = "https://idp.example.com/realms/main"
+CLIENT = "servicebase"
+NONCE = "nonce-of-this-attempt"
+ACCESS = "access-token-of-this-attempt"
+ALL = ("RS256", "PS256", "ES256", "EdDSA")
+LOGOUT: dict[str, Any] = {token_check.LOGOUT_EVENT: {}}
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    right = {"iss": ISSUER, "aud": CLIENT, "sub": "sub-ann", "iat": NOW, "exp": NOW + 300, "nonce": NONCE}
+    return {**right, **changes}
+
+
+def expected(**changes: Any) -> Expected:
+    right = {"issuer": ISSUER, "client_id": CLIENT, "now": NOW, "algorithms": ALL}
+    return Expected(**{**right, "nonce_hash": token_check.hashed(NONCE), **changes})
+
+
+def check(text: str, *keys: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return token_check.check(text, expected(**changes), keys or (jwk("rsa-1"),))
+
+
+def refusal(text: str, *keys: dict[str, Any], **changes: Any) -> str:
+    with pytest.raises(Refused) as found:
+        check(text, *keys, **changes)
+    assert found.value.code in REASONS
+    for segment in filter(lambda segment: len(segment) > 8, text[:2000].split(".")):
+        assert segment not in found.value.detail, "a token must not reach the log"
+    return found.value.code
+
+
+def test_a_right_token_is_believed():
+    assert check(token(claims(email="ann@example.com")))["email"] == "ann@example.com"
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"), [("rsa-1", "RS256"), ("rsa-1", "PS256"), ("p256-1", "ES256"), ("ed-1", "EdDSA")]
+)
+def test_each_algorithm_that_the_provider_advertises(name: str, algorithm: str):
+    made = token(claims(), key=name, alg=algorithm)
+
+    assert check(made, jwk(name, alg=ABSENT))["sub"] == "sub-ann"
+    assert refusal(made, jwk(name, alg=ABSENT), algorithms=[each for each in ALL if each != algorithm]) == "token_alg"
+
+
+def test_a_provider_that_advertises_nothing_signs_with_rs256():
+    assert check(token(claims()), algorithms=())
+    assert refusal(token(claims(), key="ed-1", alg="EdDSA"), jwk("ed-1"), algorithms=()) == "token_alg"
+
+
+FORMS = {
+    "": "empty",
+    "x": "one part",
+    "e30.e30": "two parts",
+    "e30.e30.e30.e30.e30": "encrypted",
+    "e30.e30.e3$": "no base64url",
+    "e30=.e30.e30": "padding",
+    "e30.e30.e": "no length of base64",
+    "é.e30.e30": "not ASCII",
+    "e30 .e30.e30": "space",
+    part(b"[]") + ".e30.": "header is a list",
+    part(b"{") + ".e30.": "header is no JSON",
+    part(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
+    part(b"\xff") + ".e30.": "no UTF-8",
+    "a" * (16 * 1024 + 1): "over 16 KB",
+    ".".join(["a" * 500_000] * 2 + [""]): "1 MB",
+}
+
+
+@pytest.mark.parametrize("text", FORMS, ids=FORMS.values())
+def test_what_is_no_signed_token_is_refused(text: str):  # A13
+    assert refusal(text) == "token_form"
+
+
+def test_a_token_of_16_kb_is_read():
+    # A byte of base64url more than fits in is refused, whatever it says.
+    filler = "x" * 11_000
+    longest = token(claims(filler=filler))
+    while len(longest) <= 16 * 1024 - 2:
+        filler += "x"
+        longest = token(claims(filler=filler))
+
+    assert len(longest) <= 16 * 1024 and check(longest)
+    assert refusal(token(claims(filler=filler + "xxx"))) == "token_form"
+
+
+HEADERS: list[tuple[dict[str, Any], str]] = [
+    ({"alg": "none", "signed_with": "none"}, "token_alg"),
+    ({"alg": "nOnE", "signed_with": "none"}, "token_alg"),
+    ({"alg": "None", "signed_with": "none"}, "token_alg"),
+    ({"alg": "", "signed_with": "none"}, "token_alg"),
+    ({"alg": ABSENT, "signed_with": "RS256"}, "token_alg"),
+    ({"alg": ["RS256"], "signed_with": "RS256"}, "token_alg"),
+    ({"alg": 5, "signed_with": "RS256"}, "token_alg"),
+    ({"alg": "rs256", "signed_with": "RS256"}, "token_alg"),
+    ({"alg": "RS512"}, "token_alg"),
+    ({"alg": "RS256", "signed_with": "none"}, "token_signature"),
+    ({"alg": "PS256"}, "token_key"),
+    ({"alg": "ES256", "signed_with": "RS256"}, "token_key"),
+    ({"alg": "EdDSA", "signed_with": "RS256"}, "token_key"),
+    ({"crit": ["exp"]}, "token_form"),
+    ({"crit": []}, "token_form"),
+    ({"crit": ["b64"], "b64": False}, "token_form"),
+    ({"crit": None}, "token_form"),
+    ({"b64": False}, "token_signature"),
+    ({"typ": "logout+jwt"}, "token_form"),
+    ({"typ": "at+jwt"}, "token_form"),
+    ({"typ": 1}, "token_form"),
+    ({"typ": None}, "token_form"),
+]
+
+
+@pytest.mark.parametrize(("header", "code"), HEADERS, ids=[str(header) for header, _ in HEADERS])
+def test_a_header_that_asks_for_something_else_is_refused(header: dict[str, Any], code: str):  # A01, A07
+    assert refusal(token(claims(), **header), jwk("rsa-1", alg="RS256")) == code
+
+
+@pytest.mark.parametrize("kind", ["JWT", "jwt", ABSENT])
+def test_the_type_may_be_absent(kind: Any):
+    assert check(token(claims(), typ=kind))
+
+
+@pytest.mark.parametrize("secret", [public_pem("rsa-1"), b"the client secret of 32 bytes or more", b""])
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+def test_a_shared_secret_signs_nothing(secret: bytes, algorithm: str):  # A02
+    assert refusal(token(claims(), key=secret, alg=algorithm, kid="rsa-1", signed_with=algorithm)) == "token_alg"
+
+
+def test_a_key_that_comes_with_the_token_is_not_looked_at(monkeypatch: Any):  # A03
+    def called(*_: Any, **__: Any) -> None:
+        raise AssertionError("something was called")
+
+    monkeypatch.setattr(socket, "getaddrinfo", called)
+    monkeypatch.setattr(socket.socket, "connect", called)
+    brought: dict[str, Any] = {
+        "jwk": jwk("rsa-2"),
+        "jku": "https://evil.example/certs",
+        "x5u": "https://evil.example/x",
+        "x5c": ["MII"],
+    }
+
+    assert refusal(token(claims(), key="rsa-2", kid="rsa-1", **brought)) == "token_signature"
+    assert check(token(claims(), **brought)), "nor does it harm"
+
+
+KIDS: list[Any] = ["", "../../etc/passwd\x00", "x" * 257, "x" * 10_000, "a\nb", "é", 7, 1.5, None, ["rsa-1"], {}]
+
+
+@pytest.mark.parametrize("kid", KIDS, ids=[str(kid)[:20] for kid in KIDS])
+def test_a_kid_is_printable_text(kid: Any):  # A04
+    assert refusal(token(claims(), kid=kid)) == "token_form"
+
+
+@pytest.mark.parametrize("kid", ["../rsa-1", "' OR 1=1 --", "RSA-1", "rsa-1 ", "x" * 256])
+def test_a_kid_is_looked_up_exactly(kid: str):  # A04
+    with pytest.raises(UnknownKey):
+        check(token(claims(), kid=kid))
+
+
+def test_without_kid_the_only_fitting_key_is_taken():  # A05
+    made = token(claims(), kid=ABSENT)
+
+    assert check(made)
+    assert check(made, jwk("rsa-1"), jwk("p256-1"), jwk("rsa-3", use="enc")), "the others cannot have signed it"
+    assert refusal(made, jwk("rsa-1"), jwk("rsa-2")) == "token_key"
+
+
+def test_without_kid_another_key_may_have_come():
+    for keys in ([jwk("p256-1")], [jwk("rsa-2")]):
+        with pytest.raises(UnknownKey):
+            check(token(claims(), kid=ABSENT), *keys)
+
+
+def test_no_stored_key_at_all_asks_for_certificates():
+    with pytest.raises(UnknownKey):
+        token_check.check(token(claims()), expected(), ())
+
+
+KEYS: list[dict[str, Any]] = [
+    jwk("rsa-1", use="enc"),
+    jwk("rsa-1", key_ops=["sign"]),
+    jwk("rsa-1", key_ops="verify"),
+    jwk("rsa-1", alg="PS256"),
+    jwk("rsa-1", kty="EC"),
+    jwk("p256-1", kid="rsa-1"),
+    {"kty": "oct", "k": part(b"published secret"), "kid": "rsa-1", "alg": "RS256"},
+    {"kid": "rsa-1"},
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[json.dumps({**key, "n": 0, "x": 0, "y": 0}) for key in KEYS])
+def test_a_key_for_something_else_verifies_nothing(key: dict[str, Any]):
+    assert refusal(token(claims()), key) == "token_key"
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "key"),
+    [
+        ("small-1", "RS256", jwk("small-1")),
+        ("rsa-1", "RS256", jwk("rsa-1", n="AAAA")),
+        ("rsa-1", "RS256", jwk("rsa-1", n=5)),
+        ("rsa-1", "RS256", jwk("rsa-1", n=ABSENT)),
+        ("p256-1", "ES256", jwk("p256-1", x="AAAA")),
+        ("ed-1", "EdDSA", jwk("ed-1", x="AAAA")),
+    ],
+)
+def test_a_weak_or_broken_key_verifies_nothing(name: str, algorithm: str, key: dict[str, Any]):  # A14
+    assert refusal(token(claims(), key=name, alg=algorithm), key) == "token_signature"
+
+
+def test_an_es256_token_needs_its_curve():
+    made = token(claims(), key="p384-1", alg="ES256", signed_with="ES384")
+
+    assert refusal(made, jwk("p384-1")) == "token_key"
+
+
+@pytest.mark.parametrize("other", ["rsa-2", "rsa-1"])
+def test_a_wrong_signature_is_refused(other: str):
+    made = token(claims(), key=other, kid="rsa-1")
+    if other == "rsa-1":  # right, but for other claims
+        head, _, signature = made.split(".")
+        made = f"{head}.{part(json.dumps(claims(sub='sub-root')).encode())}.{signature}"
+
+    assert refusal(made) == "token_signature"
+
+
+def test_two_stored_keys_of_one_kid_verify_nothing():
+    assert refusal(token(claims()), jwk("rsa-1"), jwk("rsa-2", kid="rsa-1")) == "token_key"
+
+
+ISSUERS: list[Any] = [
+    ISSUER + "/", ISSUER[:-1], ISSUER + "2", ISSUER.upper(), "https://idp.example.com/realms/other", "", None,
+    [ISSUER], {"iss": ISSUER}, 7, ABSENT, ISSUER + " ", ISSUER.replace("https", "http"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("issuer", ISSUERS, ids=map(str, ISSUERS))
+def test_the_issuer_is_exact(issuer: Any):  # A08
+    assert refusal(token(claims(iss=issuer))) == "token_issuer"
+
+
+AUDIENCES: list[dict[str, Any]] = [
+    {"aud": "another"},
+    {"aud": ABSENT},
+    {"aud": None},
+    {"aud": []},
+    {"aud": {}},
+    {"aud": 7},
+    {"aud": CLIENT + "2"},
+    {"aud": f"x {CLIENT} y"},
+    {"aud": [CLIENT + "2"]},
+    {"aud": [[CLIENT]]},
+    {"aud": [CLIENT, "another"]},
+    {"aud": [CLIENT, "another"], "azp": "another"},
+    {"aud": [CLIENT, "another"], "azp": [CLIENT]},
+    {"aud": [CLIENT, CLIENT]},
+    {"aud": CLIENT, "azp": "another"},
+    {"aud": CLIENT, "azp": None},
+]
+
+
+@pytest.mark.parametrize("changes", AUDIENCES, ids=map(str, AUDIENCES))
+def test_the_audience_is_ours(changes: dict[str, Any]):  # A09
+    assert refusal(token(claims(**changes))) == "token_audience"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"aud": [CLIENT]}, {"aud": CLIENT, "azp": CLIENT}, {"aud": [CLIENT, "another"], "azp": CLIENT}]
+)
+def test_several_audiences_need_us_as_the_authorized_party(changes: dict[str, Any]):  # A09
+    assert check(token(claims(**changes)))
+
+
+TIMES: list[tuple[dict[str, Any], str]] = [
+    *[({"exp": value}, "token_time") for value in (ABSENT, None, "soon", str(NOW), True, [NOW])],
+    *[({"iat": value}, "token_time") for value in (ABSENT, None, "soon", str(NOW), True, [NOW])],
+    *[({"nbf": value}, "token_time") for value in (None, "now", True, [NOW], -1)],
+    ({"exp": 1e308}, "token_time"),
+    ({"exp": -1}, "token_time"),
+    ({"exp": 10**18}, "token_time"),
+    ({"iat": 1e308}, "token_time"),
+    ({"exp": NOW - 61}, "token_clock"),
+    ({"exp": NOW - 61.5}, "token_clock"),
+    ({"exp": 0}, "token_clock"),
+    ({"iat": NOW + 61}, "token_clock"),
+    ({"iat": NOW + 3600}, "token_clock"),
+    ({"iat": NOW - 601}, "token_clock"),
+    ({"iat": NOW - 3 * 86_400}, "token_clock"),
+    ({"nbf": NOW + 61}, "token_clock"),
+    ({"nbf": NOW + 600}, "token_clock"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "code"), TIMES, ids=[str(changes) for changes, _ in TIMES])
+def test_a_token_out_of_its_time_is_refused(changes: dict[str, Any], code: str):  # A10, A11
+    assert refusal(token(claims(**changes))) == code
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_number_of_json_is_refused(literal: str):  # A10
+    text = json.dumps(claims()).replace(f'"exp": {NOW + 300}', f'"exp": {literal}')
+
+    assert refusal(token(text.encode())) == "token_form"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": NOW - 60}, {"iat": NOW + 60}, {"iat": NOW - 600}, {"nbf": NOW + 60}, {"nbf": 0},
+        {"iat": NOW - 0.5, "exp": NOW + 1.5}, {"exp": NOW + 10 * 365 * 86_400},
+    ],
+)  # fmt: skip
+def test_sixty_seconds_between_the_clocks_are_forgiven(changes: dict[str, Any]):  # A11
+    assert check(token(claims(**changes)))
+
+
+def test_the_difference_of_the_clocks_is_told_to_the_administrator():  # A11
+    with pytest.raises(Refused, match="600 s ahead"):
+        check(token(claims(iat=NOW + 600)))
+
+
+@pytest.mark.parametrize("name", ["sub", "iss", "nonce", "email"])
+def test_a_claim_that_stands_twice_is_refused(name: str):  # A12
+    text = json.dumps(claims(email="ann@example.com"))[:-1] + f', "{name}": "other"}}'
+
+    assert refusal(token(text.encode())) == "token_form"
+
+
+@pytest.mark.parametrize("payload", [b"[]", b'"text"', b"null", b"{", b"", b"\xff", b'{"a":' * 100 + b"1" + b"}" * 100])
+def test_claims_are_an_object(payload: bytes):
+    assert refusal(token(payload)) == "token_form"
+
+
+@pytest.mark.parametrize("nonce", [ABSENT, None, "", "another", NONCE + " ", [NONCE], 7, token_check.hashed(NONCE)])
+def test_the_nonce_is_that_of_the_attempt(nonce: Any):  # A15
+    assert refusal(token(claims(nonce=nonce))) == "token_nonce"
+
+
+@pytest.mark.parametrize("sub", [ABSENT, None, "", "x" * 256, 7, ["sub"], {}, True])
+def test_the_subject_has_1_to_255_characters(sub: Any):
+    assert refusal(token(claims(sub=sub))) == "token_subject"
+
+
+def test_the_longest_subject():
+    assert check(token(claims(sub="x" * 255)))
+
+
+@pytest.mark.parametrize("changes", [{"events": LOGOUT}, {"events": {}}, {"events": None}])
+def test_a_logout_token_signs_nobody_in(changes: dict[str, Any]):
+    assert refusal(token(claims(**changes))) == "token_kind"
+
+
+def test_the_hash_of_the_access_token_binds_it():
+    right = token(claims(at_hash=half_hash(ACCESS)))
+
+    assert check(right, access_token=ACCESS, needs_at_hash=True)
+    assert check(right, access_token=ACCESS)
+    assert check(token(claims()), access_token=ACCESS), "the code flow may leave it out"
+
+
+@pytest.mark.parametrize("at_hash", [half_hash("another"), "", None, 7, half_hash(ACCESS) + "=", ["x"]])
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_another_hash_is_refused_wherever_it_stands(at_hash: Any, is_needed: bool):
+    made = token(claims(at_hash=at_hash))
+
+    assert refusal(made, access_token=ACCESS, needs_at_hash=is_needed) == "token_access_hash"
+
+
+def test_the_hash_is_needed_where_the_access_token_came_by_the_browser():
+    assert refusal(token(claims()), access_token=ACCESS, needs_at_hash=True) == "token_access_hash"
+    assert refusal(token(claims(at_hash=half_hash(ACCESS))), needs_at_hash=True) == "token_access_hash"
+
+
+# Logout tokens.
+
+
+def logout(**changes: Any) -> dict[str, Any]:
+    right = {"iss": ISSUER, "aud": CLIENT, "iat": NOW, "exp": NOW + 120, "jti": "1", "sid": "sid-1", "events": LOGOUT}
+    return {**right, **changes}
+
+
+def check_logout(text: str) -> dict[str, Any]:
+    return token_check.check_logout(text, expected(), [jwk("rsa-1", alg="RS256")])
+
+
+@pytest.mark.parametrize("changes", [{}, {"sub": "sub-ann"}, {"sid": ABSENT, "sub": "sub-ann"}, {"aud": [CLIENT]}])
+@pytest.mark.parametrize("kind", ["logout+jwt", "JWT", ABSENT])
+def test_a_right_logout_token_is_believed(changes: dict[str, Any], kind: Any):
+    assert check_logout(token(logout(**changes), typ=kind))["jti"] == "1"
+
+
+LOGOUTS: list[tuple[dict[str, Any], str]] = [
+    ({"events": ABSENT}, "token_kind"),
+    ({"events": {}}, "token_kind"),
+    ({"events": {"http://schemas.openid.net/event/other": {}}}, "token_kind"),
+    ({"events": [token_check.LOGOUT_EVENT]}, "token_kind"),
+    ({"events": {token_check.LOGOUT_EVENT: "yes"}}, "token_kind"),
+    ({"nonce": NONCE}, "token_nonce"),
+    ({"nonce": None}, "token_nonce"),
+    ({"sid": ABSENT}, "token_subject"),
+    ({"sid": 7}, "token_subject"),
+    ({"sid": "sid-1", "sub": []}, "token_subject"),
+    ({"sid": ""}, "token_subject"),
+    ({"jti": ABSENT}, "token_form"),
+    ({"iss": ISSUER + "/"}, "token_issuer"),
+    ({"aud": "another"}, "token_audience"),
+    ({"iat": ABSENT}, "token_time"),
+    ({"iat": NOW - 601}, "token_clock"),
+    ({"exp": NOW - 61}, "token_clock"),
+]
+
+
+@pytest.mark.parametrize(("changes", "code"), LOGOUTS, ids=[str(changes) for changes, _ in LOGOUTS])
+def test_a_logout_token_that_is_not_right_ends_nothing(changes: dict[str, Any], code: str):
+    with pytest.raises(Refused) as found:
+        check_logout(token(logout(**changes), typ="logout+jwt"))
+    assert found.value.code == code
+
+
+@pytest.mark.parametrize("header", [{"alg": "none", "signed_with": "none"}, {"alg": "RS512"}, {"alg": "PS256"}])
+def test_a_logout_token_of_another_algorithm_ends_nothing(header: dict[str, Any]):
+    with pytest.raises(Refused):
+        check_logout(token(logout(), **header))
+
+
+def test_an_id_token_ends_nothing():
+    with pytest.raises(Refused):
+        check_logout(token(claims()))
+
+
+def test_the_issuer_is_read_only_to_choose_whose_keys_must_prove_it():
+    assert token_check.unverified_issuer(token(claims())) == ISSUER
+    assert token_check.unverified_issuer(token(claims(iss=["x"]))) == ""
