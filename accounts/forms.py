@@ -27,9 +27,11 @@ class SignInForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Without the email: a first sign-in through a provider finds an account by it, so nobody may claim another's."""
+
     class Meta:
         model = User
-        fields = ("first_name", "last_name", "email", "phone")
+        fields = ("first_name", "last_name", "phone")
 
 
 class KeyForm(forms.Form):

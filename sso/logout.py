@@ -18,12 +18,12 @@ from accounts import elsewhere
 from accounts.elsewhere import Finish
 from accounts.pages import SignOut
 from accounts.sessions import PROVIDER_SESSION
-from sso import pages, provider, token_check
+from sso import certificates, pages, provider, token_check
 from sso.backends import checked
 from sso.models import OidcSetting, ProviderSession
 from sso.provider import NoPlace
 from sso.refusals import Refused
-from sso.token_check import Claims, Expected, hashed
+from sso.token_check import Claims, Expected, UnknownKey, hashed
 
 logger = structlog.get_logger(__name__)
 
@@ -119,15 +119,17 @@ def verified(token: str) -> Claims:
     issuer = token_check.unverified_issuer(token)
     settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
     refusal = Refused("token_issuer", "No connection has this issuer.")
-    with provider.place():
-        for setting in settings:
-            known = setting.endpoints
-            assert known is not None  # it has an issuer
-            expected = Expected(
-                issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=known.algorithms
-            )
+    for setting in settings:
+        known = setting.endpoints
+        assert known is not None  # it has an issuer
+        expected = Expected(issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=known.algorithms)
+        check = partial(token_check.check_logout, token, expected)
+        try:
             try:
-                return checked(setting, partial(token_check.check_logout, token, expected))
-            except Refused as found:
-                refusal = found
+                return check(certificates.signing_keys(setting))
+            except UnknownKey:
+                with provider.place():  # only this may call the provider
+                    return checked(setting, check)
+        except Refused as found:
+            refusal = found
     raise refusal

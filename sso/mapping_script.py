@@ -126,9 +126,12 @@ def in_child(given: bytes) -> bytes:
     assert engine is not None and engine.origin is not None
     # -I -S: no folder, variable or package of the product's is in its reach.
     command = [sys.executable, "-I", "-S", "-B", str(CHILD), str(Path(engine.origin).parent)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/"
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/"
+        )
+    except OSError:  # out of processes or memory
+        raise ScriptFailed("The script engine could not be started.", "limit") from None
     assert process.stdin is not None and process.stdout is not None
     try:
         with killed_after(process, READY_WITHIN_S, "The script engine did not start."):

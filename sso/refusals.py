@@ -62,7 +62,7 @@ REASONS: dict[str, Reason] = {
     "email_unverified": Reason(403, "The identity provider has not verified your email address."),
     "subject_conflict": Reason(403, "Your account belongs to another identity. Ask your administrator to reset it."),
     "user_inactive": Reason(403, "Your account is not active."),
-    "not_approved": Reason(403, "Administrators cannot sign in this way until the changed connection is approved."),
+    "not_approved": Reason(403, "Your account cannot sign in this way until an administrator approved the connection."),
     # Whether there is a provider.
     "not_available": Reason(503, "Signing in with the identity provider is not available."),
     "provider_unresolved": Reason(503, "The identity provider cannot be found just now. Try again shortly."),

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import IntegrityError, transaction
-from django.db.models import Value
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import Q, Value
 from django.db.models.functions import Lower
 
 from accounts import provisioning, roles
-from accounts.models import User
+from accounts.models import Role, User
 from accounts.provisioning import NotMade, RoleChange
 from sso import mapping_script, profile, user_matching
 from sso.mapping_script import ScriptFailed
 from sso.models import IdentityLink, OidcSetting
+from sso.models.settings import DECISIVE
 from sso.profile import Profile
 from sso.refusals import Refused as Refused
 from sso.user_matching import Account, Comparison
@@ -76,6 +77,9 @@ def enter(setting: OidcSetting, claims: Mapping[str, Any]) -> Entered:
                     current = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
                     if current is None:
                         raise Refused("not_available", "The connection was deactivated meanwhile.")
+                    if any(getattr(current, name) != getattr(setting, name) for name in ("issuer", *DECISIVE)):
+                        raise Refused("not_available", "The connection was changed meanwhile.")
+                    current.needs_approval |= setting.needs_approval
                     entered = admit(current, claims, mapped, how)
             except IntegrityError:
                 continue
@@ -97,6 +101,8 @@ def preview(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Pre
         return Preview(fields=made, refusal=refusal)
     except IntegrityError:
         return Preview(fields=made, refusal=Refused("too_busy", "Somebody else changed the same account just now."))
+    except DataError:
+        return Preview(fields=made, refusal=Refused("profile_invalid", "iss or sub is too long to be kept."))
     change = entered.change
     return Preview(
         fields=made,
@@ -132,28 +138,46 @@ def run(source: str, claims: Mapping[str, Any]) -> dict[str, Any]:
 def admit(setting: OidcSetting, claims: Mapping[str, Any], mapped: Profile, how: Comparison) -> Entered:
     """One try, in the caller's transaction."""
     issuer, sub = str(claims.get("iss", setting.issuer)), str(claims.get("sub", ""))
-    user, is_new = linked(issuer, sub), False
-    if user is None:
+    known, is_new = linked(issuer, sub), False
+    if known is None:
         user, is_new = match_or_create(setting, claims, mapped, how)
-        link(user, issuer, sub)
+        known = link(user, issuer, sub, is_unapproved=setting.needs_approval)
+    user = known.user
     if not user.active:
         raise Refused("user_inactive", f"The account {user.login} is not active.")
     change, notes = RoleChange(), mapped.notes
     if setting.update_data_when_login and not is_new:
-        notes += tuple(provisioning.update(user, mapped.values))
+        notes += tuple(provisioning.update(user, vouched(mapped.values, claims)))
     if setting.enable_role_mapping and (is_new or setting.update_data_when_login):
         named = profile.role_names(claims, setting.role_claim, setting.client_id)
         change = provisioning.follow_roles(user, named.names)
         notes += (f"{named.unusable} roles have no usable name.",) if named.unusable else ()
-    if setting.needs_approval and user.has_role(roles.ADMIN):
-        raise Refused("not_approved", f"{user.login} holds the role admin, and the connection awaits approval.")
+    check_approval(setting, known)
     return Entered(user, is_new, change, notes)
 
 
-def linked(issuer: str, sub: str) -> User | None:
+def check_approval(setting: OidcSetting, known: IdentityLink) -> None:
+    """Whoever only runs single sign-on must not come into an account with more rights, neither at once nor by a link
+    that they made before somebody else looked at the connection."""
+    held = Role.objects.filter(name__in=known.user.role_names)
+    guarded = held.filter(Q(grantable_by_sign_in=False) | Q(name=roles.ADMIN)).order_by("name").first()
+    if guarded is None:
+        return
+    if setting.needs_approval:
+        raise Refused("not_approved", f"{known.user.login} holds {guarded.name}, and the connection awaits approval.")
+    if known.is_unapproved:
+        raise Refused("not_approved", f"{known.user.login} holds {guarded.name}, and was linked before the approval.")
+
+
+def vouched(values: Mapping[str, str], claims: Mapping[str, Any]) -> dict[str, str]:
+    """Without an email that the provider does not vouch for: accounts are found by it."""
+    is_verified = user_matching.has_verified_email(claims)
+    return {name: value for name, value in values.items() if name != "email" or is_verified}
+
+
+def linked(issuer: str, sub: str) -> IdentityLink | None:
     """The link decides, whatever the claims say by now."""
-    found = IdentityLink.objects.select_related("user").filter(issuer=issuer, sub=sub).first()
-    return found.user if found else None
+    return IdentityLink.objects.select_related("user").filter(issuer=issuer, sub=sub).first()
 
 
 def match_or_create(
@@ -192,11 +216,13 @@ def matching(column: str, value: str, how: Comparison) -> User | None:
     return by_id[who] if who else None
 
 
-def link(user: User, issuer: str, sub: str) -> None:
+def link(user: User, issuer: str, sub: str, *, is_unapproved: bool) -> IdentityLink:
     """ "An account holds at most one sub per issuer: another sub of the same issuer is refused." """
     standing = IdentityLink.objects.filter(user=user, issuer=issuer).first()
     if standing is not None and standing.sub == sub:
-        return  # made meanwhile, by another window of the same person
+        return standing  # made meanwhile, by another window of the same person
     if standing is not None:
         raise Refused("subject_conflict", f"{user.login} is linked to another subject of this provider.")
-    IdentityLink(user=user, issuer=issuer, sub=sub).save()
+    made = IdentityLink(user=user, issuer=issuer, sub=sub, is_unapproved=is_unapproved)
+    made.save()
+    return made

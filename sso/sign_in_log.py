@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from sso.models import OidcSetting, SignIn
@@ -42,16 +43,22 @@ class Came:
         log("sign_in" if is_ok else "sign_in_refused", outcome=outcome, connection=name, detail=detail)
         if self.is_stray and not STRAY.may_write():
             return
-        SignIn(
-            user=self.user,
-            setting=self.setting,
+        try:
+            with transaction.atomic():
+                self._entry(name, outcome, detail, user=self.user, setting=self.setting).save()
+        except IntegrityError:  # the connection or the account was deleted meanwhile
+            self._entry(name, outcome, detail).save()
+
+    def _entry(self, name: str, outcome: str, detail: str, **of: Any) -> SignIn:
+        return SignIn(
+            **of,
             setting_name=name[:200],
             login=str(clean(self.login))[:255],
             outcome=outcome,
             detail=str(clean(detail))[:1000],
             address=self.address[:45],
             duration_ms=int((time.monotonic() - self.began) * 1000),
-        ).save()
+        )
 
 
 class Stray:

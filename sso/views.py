@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.contrib import auth
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -129,9 +130,14 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
             finally:
                 came.names(response.claims)
         assert isinstance(user, User) and response.entered is not None
+        try:
+            with transaction.atomic():
+                answer = self.begin_session(request, user, response)
+        except IntegrityError:
+            raise Refused("not_available", "The connection or the account was deleted meanwhile.") from None
         came.user = user
         came.note(SignIn.OK, response.entered.told())
-        return self.begin_session(request, user, response)
+        return answer
 
     def begin_session(self, request: HttpRequest, user: User, response: Response) -> HttpResponse:
         """Under a new key, whoever was signed in before."""
@@ -231,7 +237,7 @@ def read(given: QueryDict, kind: str) -> dict[str, str]:
 
 def check_attempt(attempt: Attempt, kind: str, given: Mapping[str, str], setting: OidcSetting | None) -> OidcSetting:
     """Whether this is an answer to that attempt, and of that provider (A19, RFC 9207)."""
-    if attempt.kind != kind:
+    if attempt.kind != kind and "error" not in given:  # which some providers put into the query of either kind
         raise Refused("response_malformed", f"The attempt awaits another kind of answer: {attempt.kind}.")
     if setting is None or not setting.active:
         raise Refused("not_available", "The connection was deactivated or deleted meanwhile.")

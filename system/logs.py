@@ -1,7 +1,9 @@
 """In charge of logs: JSON lines in production, readable ones in development, in neither secrets or forged lines."""
 
+import os
 import re
 import sys
+import threading
 from typing import Any
 
 import structlog
@@ -98,6 +100,11 @@ def logging_config(*, as_json: bool) -> dict[str, Any]:
     }
 
 
+# Long lines are written in pieces. One thread may come back here from a signal's handler.
+TURN = threading.RLock()
+os.register_at_fork(after_in_child=lambda: globals().update(TURN=threading.RLock()))
+
+
 class Line:
     """Writes our own lines straight to standard error: through Python's logging each cost three times that."""
 
@@ -105,7 +112,11 @@ class Line:
         self.name = name
 
     def write(self, line: str) -> None:
-        sys.stderr.write(f"{line}\n")
+        with TURN:
+            try:
+                sys.stderr.write(f"{line}\n")
+            except (OSError, ValueError):
+                pass  # a full disk, a closed pipe: as in Python's logging, no request fails for its log line
 
     debug = info = warning = error = critical = write
 

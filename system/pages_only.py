@@ -14,7 +14,7 @@ class PagesOnly(MiddlewareMixin):
     """No session counts under /rest/, so none is read there."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(PROGRAMS):
+        if request.path_info.startswith(PROGRAMS):
             return self.get_response(request)  # type: ignore[return-value]  # never asynchronous here
         return super().__call__(request)  # type: ignore[return-value]
 

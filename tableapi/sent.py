@@ -81,8 +81,11 @@ def _from_display(change: Change, column: Column, given: Any) -> Any:
 
 def _called(given: Any) -> Any:
     """A reference as answers with display values show it: with its link, and without its id."""
-    is_shown = isinstance(given, dict) and given.keys() <= {"display_value", "link"}
-    return given.get("display_value") if is_shown else given
+    if not isinstance(given, dict) or "display_value" not in given or not given.keys() <= {"display_value", "link"}:
+        return given
+    name, link = given["display_value"], given.get("link")
+    # Nothing is shown of a record that the caller may not read or that has no name; its link says which one it is.
+    return {"value": link.rpartition("/")[2]} if name is None and isinstance(link, str) else name
 
 
 def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
         given |= _left_out(table, named, stand)
     with _noted(wrong):
         sent.check_references(change, given)
-    _check_mandatory(table, given, stand, wrong, replaces=replaces)
+    _check_mandatory(change, given, stand, wrong, replaces=replaces)
     if wrong:
         raise together(wrong)
     if given:
@@ -156,8 +156,9 @@ def _changes(
 
 
 def _check_mandatory(
-    table: Table, given: Mapping[Column, Any], stand: Standing, wrong: list[Invalid], *, replaces: bool
+    change: Change, given: Mapping[Column, Any], stand: Standing, wrong: list[Invalid], *, replaces: bool
 ) -> None:
+    sight, table = change.request.sight, change.table
     told = {error.field for error in wrong}
     found = dict(given)
     for column, stored in stand.columns.items() if replaces else ():
@@ -167,7 +168,7 @@ def _check_mandatory(
     for column, value in found.items():
         if column.name not in told:
             with _noted(wrong):
-                values.check_mandatory(column, value)
+                _need(sight, table, column, value)
 
 
 def _update(change: Change, sys_id: str, given: Mapping[Column, Any]) -> None:

@@ -1,13 +1,42 @@
 """In charge of connections to PostgreSQL: Django's own, with metrics, that need no round trip to be known as alive."""
 
 import select
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django_prometheus.db.backends.postgresql import base
 
 
+class _Closing:
+    """Ends a connection when nobody holds this any more."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
+class _OfThread(threading.local):
+    """What goes with its thread at once: the web server ends idle threads, and Django's wrappers refer to themselves,
+    so that their connections would stay until Python collects what is in circles."""
+
+    def __init__(self) -> None:
+        self.closing: WeakKeyDictionary[Any, _Closing] = WeakKeyDictionary()
+
+
+_of_thread = _OfThread()
+
+
 class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the library is untyped
     """Each thread keeps its connection, and looks at it before each request."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        made = super().get_new_connection(conn_params)
+        _of_thread.closing[self] = _Closing(made)
+        return made
 
     def is_usable(self) -> bool:
         """A server that ended a connection has said so on its socket: looking there costs nothing, asking costs a

@@ -26,6 +26,8 @@ DRAIN_S = 30.0
 # In a rolling restart the next process goes when the new one has surely loaded, on a slow machine too.
 REPLACED_EVERY_S = 10
 WEB_THREADS = 4
+# An idle thread goes, and its connection with it: the longest that the web server offers.
+THREAD_IDLE_S = 600
 # Each thread would keep what its largest answer took; two pools of memory for all of them, and it is used again.
 WEB_MEMORY = {"MALLOC_ARENA_MAX": "2"}
 HEADERS_BYTES = 64 * 1024
@@ -155,7 +157,8 @@ def web_command(environment: Environment) -> list[str]:
     command = [
         sys.executable, "-m", "granian", "--interface", "wsgi", "--http", "1", "--host", environment.host,
         "--port", str(environment.port), "--workers", str(environment.web_processes),
-        "--blocking-threads", str(WEB_THREADS), "--no-ws", "--log-level", "warning",
+        "--blocking-threads", str(WEB_THREADS), "--blocking-threads-idle-timeout", str(THREAD_IDLE_S),
+        "--no-ws", "--log-level", "warning",
         "--workers-kill-timeout", str(int(DRAIN_S)), "--respawn-failed-workers",
         "--respawn-interval", str(REPLACED_EVERY_S),
         "--http1-buffer-size", str(HEADERS_BYTES), "config.wsgi:application",

@@ -17,6 +17,7 @@ from sso.admin.connection_form import ConnectionForm
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system import http
 from system.admin_site import TrackedAdmin
+from system.errors import Conflict
 
 NOT_ACTIVE = "Certificates are updated for the active connection only."
 NOT_FOUND = "The provider has not been found yet."
@@ -43,8 +44,12 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
 
 
 def approve(request: HttpRequest, setting: OidcSetting) -> None:
-    setting.approve()
-    messages.success(request, f"“{setting.name}” is approved.")
+    try:
+        setting.approve(as_seen=request.POST.get("seen_version", ""))
+    except Conflict as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"“{setting.name}” is approved.")
 
 
 def adopt(request: HttpRequest, setting: OidcSetting) -> None:

@@ -40,11 +40,11 @@ class CertificateAdmin(ReadOnlyAdmin):
 class LinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: at the next sign-in the account is found by User field again."""
 
-    list_display = ("user", "issuer", "sub", "sys_created_at")
+    list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
     search_fields = ("user__login", "issuer", "sub")
-    fields = ("user", "issuer", "sub")
-    readonly_fields = ("user", "issuer", "sub")
+    fields = ("user", "issuer", "sub", "is_unapproved")
+    readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_allowed = obj is None or may_reset(obj)

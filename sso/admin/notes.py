@@ -12,8 +12,8 @@ from sso.models import CertificatePair, OidcSetting
 from system import encryption, properties
 
 APPROVAL = (
-    "This connection was changed by somebody without the role admin. Holders of admin cannot sign in through it until "
-    "one of them approves it; everybody else can."
+    "This connection was changed by somebody without the role admin. Holders of roles that no sign-in may grant, admin "
+    "among them, cannot sign in through it until an administrator approves it; everybody else can."
 )
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY = (

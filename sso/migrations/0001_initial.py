@@ -165,6 +165,7 @@ class Migration(migrations.Migration):
                 ('sys_version', models.PositiveIntegerField(default=0, editable=False, verbose_name='version')),
                 ('issuer', models.CharField(db_collation='C', editable=False, max_length=700)),
                 ('sub', models.CharField(db_collation='C', editable=False, max_length=255, verbose_name='subject')),
+                ('is_unapproved', models.BooleanField(default=False, editable=False, help_text='Made while the connection waited for an approval: opens no account that holds a guarded role.', verbose_name='made before approval')),
                 ('user', models.ForeignKey(editable=False, on_delete=django.db.models.deletion.CASCADE, related_name='identity_links', to=settings.AUTH_USER_MODEL)),
             ],
             options={

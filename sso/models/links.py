@@ -21,6 +21,12 @@ class IdentityLink(Record):
     )
     issuer = models.CharField(max_length=700, db_collation="C", editable=False)
     sub = models.CharField("subject", max_length=255, db_collation="C", editable=False)
+    is_unapproved = models.BooleanField(
+        "made before approval",
+        default=False,
+        editable=False,
+        help_text="Made while the connection waited for an approval: opens no account that holds a guarded role.",
+    )
 
     class Meta(Record.Meta):
         db_table = "sso_identity_link"

@@ -16,7 +16,7 @@ from sso.endpoints import Endpoints
 from sso.models import checks
 from sso.models.certificates import drop_keys
 from system import actor, encryption
-from system.errors import AccessDenied
+from system.errors import AccessDenied, Conflict
 from system.history import tracked
 from system.record import Record
 
@@ -29,7 +29,7 @@ REALM = RegexValidator(
 # What decides who may come in: changed by somebody without the role admin, an administrator has to look at it.
 DECISIVE = (
     "url_idp", "realm", "client_id", "user_field", "script", "role_claim", "enable_user_creation", "ignore_case",
-    "enable_role_mapping", "authorization_type", "response_type",
+    "enable_role_mapping", "update_data_when_login", "authorization_type", "response_type",
 )  # fmt: skip
 # Column of the record, name in `Endpoints`.
 ENDPOINTS = {
@@ -207,12 +207,17 @@ class OidcSetting(Record):
         self.refresh_from_db(fields=[*FOUND_OUT, "sys_version", "sys_updated_at", "sys_updated_by"])
         return True
 
-    def approve(self) -> None:
-        """An administrator has looked at it: administrators may sign in through it too."""
+    def approve(self, *, as_seen: str) -> None:
+        """An administrator has looked at this version of it: administrators may sign in through it too."""
         if not trust.is_trusted():
             raise AccessDenied("Only an administrator approves a connection.")
-        if self.needs_approval:
-            self.store(needs_approval=False)
+        with transaction.atomic():
+            stands = self._stored(is_locked=True)
+            if stands is None or str(stands.sys_version) != as_seen:
+                raise Conflict("The connection was changed after this page was opened: look at it again.")
+            if stands.needs_approval:
+                stands.store(needs_approval=False)
+        self.refresh_from_db()
 
     # Saving and deleting.
 
@@ -279,8 +284,9 @@ class OidcSetting(Record):
         changed = {name for name in DECISIVE if before is None or getattr(before, name) != getattr(self, name)}
         if self.active and (before is None or not before.active):
             changed.add("active")
-        if actor.current() is not None:
-            self.needs_approval = not trust.is_trusted() and (self.needs_approval or bool(changed))
+        # What others changed before stays to be approved: who saves one column has not looked at the others.
+        if actor.current() is not None and not trust.is_trusted():
+            self.needs_approval = self.needs_approval or bool(changed)
         if before is not None and before.pair != self.pair:
             self._forget_provider(before)
 

@@ -1,10 +1,15 @@
 """Connections of the web process's threads: kept, looked at before use, and given up when the server ended them."""
 
+import gc
+from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection
+
+from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,6 +40,34 @@ def test_one_that_only_got_a_notice_stays(db: Any):
         other.execute("NOTIFY something")
 
     assert connection.is_usable()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_one_goes_with_its_thread_and_waits_for_no_collector(no_collector: None):
+    """The web server ends idle threads and begins new ones."""
+    found: list[int] = []
+
+    def ask() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            found.append(cursor.fetchone()[0])
+
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join()
+
+    def is_there() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", found)
+            return cursor.fetchone() is not None
+
+    eventually(lambda: not is_there(), within_s=10)
 
 
 def test_looking_asks_the_server_nothing(django_assert_num_queries: Any):

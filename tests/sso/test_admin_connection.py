@@ -1,5 +1,6 @@
 """The form of a connection: what it saves, and its buttons."""
 
+import re
 from typing import Any
 
 import pytest
@@ -252,14 +253,18 @@ class TestApproval:  # A57
         assert press(as_sonja, "_approve", setting).status_code == 403
         assert setting.refreshed().needs_approval
         assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
-        assert "is approved" in said(press(as_alice, "_approve", setting))
+        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version="99"))
+        assert setting.refreshed().needs_approval
+        page = as_alice.get(address(setting)).content.decode()
+        (seen,) = re.findall(r'name="seen_version" value="([0-9]+)"', page)
+        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen))
         assert not setting.refreshed().needs_approval
 
-    def test_a_save_by_a_holder_of_admin_approves_without_any_change(self, as_sonja: Client, as_alice: Client):
+    def test_a_save_by_a_holder_of_admin_does_not_approve(self, as_sonja: Client, as_alice: Client):
         press(as_sonja, "_save")
         setting = OidcSetting.objects.get()
         press(as_alice, "_save", setting)
-        assert not setting.refreshed().needs_approval
+        assert setting.refreshed().needs_approval
 
 
 class TestAdopting:

@@ -170,8 +170,9 @@ def test_the_providers_new_key_is_fetched(ours: HostileProvider):
 
 def test_with_no_place_it_is_told_to_come_again(ours: HostileProvider):
     client = browser_of(ours)
+    ours.jwks = {"keys": [jwk("rsa-2")]}
     with asking.place(), asking.place():
-        answer = tell(ours.logout_token())
+        answer = tell(ours.logout_token({"key": "rsa-2"}))
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)
 

@@ -23,6 +23,7 @@ DECISIVE = {
     "enable_user_creation": True,
     "ignore_case": True,
     "enable_role_mapping": True,
+    "update_data_when_login": True,
     "authorization_type": "code",
     "response_type": "id_token",
     "active": True,
@@ -60,12 +61,20 @@ def test_a_new_one_is_marked_and_one_of_an_administrator_or_a_script_is_not(sonj
             assert make().needs_approval is is_marked
 
 
-def test_the_mark_stays_until_a_holder_of_admin_saves_it(sonja: User, alice: User):
+def approve(setting: OidcSetting, by: User) -> OidcSetting:
+    with actor.acting_as(by.pk):
+        setting.refreshed().approve(as_seen=str(setting.refreshed().sys_version))
+    return setting.refreshed()
+
+
+def test_the_mark_stays_until_a_holder_of_admin_approves(sonja: User, alice: User):
     setting = change(make(), sonja, client_id="mine")
     setting = change(setting, sonja, name="Harmless", client_id="servicebase")
     assert setting.needs_approval, "changed back is changed"
     assert change(setting, None, name="By the system").needs_approval
-    assert not change(setting, alice).needs_approval
+    assert change(setting, alice, name="By an administrator").needs_approval
+    assert not approve(setting, alice).needs_approval
+    assert not change(setting, alice, client_id="theirs").needs_approval
 
 
 def test_a_role_that_contains_admin_counts(sonja: User, alice: User):
@@ -74,17 +83,16 @@ def test_a_role_that_contains_admin_counts(sonja: User, alice: User):
     Role.objects.create(name="chief", contains=[Role.objects.get(name="admin").pk])
     chief = make_user("chief", "chief")
     setting = change(make(), sonja, client_id="mine")
-    assert not change(setting, chief).needs_approval
+    assert not approve(setting, chief).needs_approval
+    assert not change(setting, chief, client_id="theirs").needs_approval
 
 
 def test_only_a_holder_of_admin_approves(sonja: User, alice: User):
     setting = change(make(), sonja, client_id="mine")
-    with actor.acting_as(sonja.pk), pytest.raises(AccessDenied):
-        setting.approve()
+    with pytest.raises(AccessDenied):
+        approve(setting, sonja)
     assert setting.refreshed().needs_approval
-    with actor.acting_as(alice.pk):
-        setting.approve()
-    assert not setting.refreshed().needs_approval
+    assert not approve(setting, alice).needs_approval
     entry = setting.history.latest()
     assert (entry.needs_approval, entry.history_user_id) == (False, alice.pk)
 

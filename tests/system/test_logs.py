@@ -1,18 +1,22 @@
 """Logs hold no secrets and no forged lines."""
 
+import errno
 import io
 import json
 import logging
 import logging.config
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
 
 import pytest
 import structlog
 from django.test import Client
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from config.env import ROOT
 from system import logs
 
 Written = Callable[..., str]
@@ -42,6 +46,7 @@ def of_libraries(*, as_json: bool, event: str, **values) -> str:
 
 @pytest.mark.parametrize("written", [of_ours, of_libraries])
 @pytest.mark.parametrize("as_json", [True, False])
+@settings(deadline=None)
 @given(text=some.text(max_size=60))
 def test_one_event_is_one_line_whatever_it_holds(as_json: bool, text: str, written: Written):  # X09
     line = written(as_json=as_json, event="happened", typed=text)
@@ -101,3 +106,26 @@ def test_a_path_cannot_forge_a_line(client: Client, capsys, db):
 
     (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
+
+
+def test_a_line_that_cannot_be_written_fails_nothing(client: Client, db, monkeypatch):
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stderr", Full())
+        assert client.get("/login/").status_code == 200
+
+
+def test_long_lines_of_several_threads_do_not_mix():
+    """Through a pipe, unbuffered, as the product's processes write."""
+    code = (
+        "import threading; from system.logs import Line\n"
+        "def write(n): [Line().info(str(n) * 20000) for _ in range(50)]\n"
+        "lines = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
+        "[each.start() for each in lines]; [each.join() for each in lines]"
+    )
+    done = subprocess.run([sys.executable, "-u", "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True)
+
+    assert {line for line in done.stderr.splitlines() if len(line) != 20000 or len(set(line)) != 1} == set()

@@ -125,3 +125,15 @@ def test_the_rules_of_a_column_go_with_it(db: Any, bob: User):
     rule("read", "device")
     lamp = record("device", price="5")
     assert data(api(bob).get(f"device/{lamp}"))[0]["price"] == "5"
+
+
+def test_a_hidden_secret_that_is_missing_has_no_name(bob: User):  # B29
+    table("device")
+    field("device", "name")
+    field("device", "pin", "secret", mandatory=True)
+    for operation in ("read", "write", "create"):
+        rule(operation, "device")
+        rule(operation, "device", "pin", roles=["auditor"])
+    lamp = record("device", name="Lamp")
+    for answer in (api(bob).put(f"device/{lamp}", {"name": "x"}), api(bob).post("device", {"name": "x"})):
+        assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content

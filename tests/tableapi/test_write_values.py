@@ -226,6 +226,37 @@ class TestDisplayValues:
         assert stored("name") == []
 
 
+class TestReferencesSentBackAsShown:
+    @pytest.fixture
+    def lamp(self, db: Any) -> str:
+        """Made by a maker that Bob may not read, and by one without a name."""
+        table("maker")
+        field("maker", "name")
+        rule("read", "maker", condition="name!=hidden^ORnameISEMPTY")
+        table("lamp")
+        field("lamp", "name")
+        field("lamp", "maker", to="maker")
+        field("lamp", "other", to="maker")
+        open_table("lamp")
+        return record("lamp", name="Lamp", maker=record("maker", name="hidden"), other=record("maker"))
+
+    def test_one_that_shows_no_name_stays(self, lamp: str, bob: User):
+        path, shown = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
+        (before,) = data(api(bob).get(path, **shown))
+        stored = ask("SELECT maker, other FROM records.lamp")
+        assert before["maker"]["display_value"] is None and before["other"]["display_value"] is None
+
+        (after,) = data(api(bob).patch(path, before, input_display_value=1, **shown))
+        assert after == before and ask("SELECT maker, other FROM records.lamp") == stored
+
+    @pytest.mark.parametrize("value", [{}, {"link": "x"}])
+    def test_what_is_no_reference_empties_none(self, lamp: str, bob: User, value: Any):
+        stored = ask("SELECT maker, other FROM records.lamp")
+        answer = api(bob).patch(f"lamp/{lamp}", {"other": value}, input_display_value=1)
+        assert failed(answer) == (422, "invalid_value", "other")
+        assert ask("SELECT maker, other FROM records.lamp") == stored
+
+
 class TestUniqueValues:
     def test_the_second_is_refused_and_named(self, device: Table, bob: User):  # B17
         field("device", "code", is_unique=True)

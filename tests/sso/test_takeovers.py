@@ -1,0 +1,186 @@
+"""Ways into somebody else's account, or into more rights, that a connection must not open."""
+
+import subprocess
+from contextlib import ExitStack
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+
+from accounts.models import Role, User, UserRole
+from sso import provider as calls
+from sso import sign_in
+from sso.models import IdentityLink, OidcSetting
+from system import actor
+from system.errors import Conflict
+from tests.config.stack import eventually
+from tests.conftest import make_user
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import Browser, active, ann, code_of
+
+SCRIPT = "function map(claims) {{ return {{login: '{login}', email: 'x@example.com'}} }}"
+
+
+def change(who: User, **columns: Any) -> None:
+    with actor.acting_as(who.pk):
+        setting = OidcSetting.objects.get()
+        for name, value in columns.items():
+            setattr(setting, name, value)
+        setting.save()
+
+
+def approve(who: User, version: int | None = None) -> None:
+    with actor.acting_as(who.pk):
+        setting = OidcSetting.objects.get()
+        setting.approve(as_seen=str(setting.sys_version if version is None else version))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sign_in_under_way_does_not_outlive_the_connection_it_began_with(http_allowed: None):  # A57
+    """The record names the evil provider only while the callback loads it, and is approved before it goes on."""
+    alice, sonja = make_user("alice", "admin", email="alice@example.com"), make_user("sonja", "sso_admin")
+    with HostileProvider() as good, HostileProvider(realm="evil") as evil:
+        setting = active(good)
+        right = {name: getattr(setting, name) for name in ("url_idp", "realm", "authorization_type")}
+        evil.client_secret = ""
+        evil.person = {"sub": "evil", "email": "alice@example.com", "preferred_username": "alice"}
+        change(sonja, url_idp=evil.url_idp, realm="evil", authorization_type="pkce")
+        browser = Browser(evil)
+        back = browser.back(browser.start())
+        go = evil.hold("userinfo")
+        answers = []
+
+        def come() -> None:
+            answers.append(browser.come(back))
+            connections.close_all()
+
+        coming = Thread(target=come)
+        coming.start()
+        eventually(lambda: evil.asked("userinfo"))
+        change(sonja, **right)
+        approve(alice)
+        go.set()
+        coming.join()
+
+    assert (answers[0].status_code, code_of(answers[0])) == (503, "not_available")
+    assert browser.login is None and IdentityLink.objects.count() == 0
+
+
+@pytest.mark.django_db
+class TestWithoutApproval:
+    @pytest.fixture(autouse=True)
+    def connected(self, provider: HostileProvider, alice: User, sonja: User) -> None:
+        active(provider)
+        self.alice, self.sonja, self.browser = alice, sonja, Browser(provider)
+
+    @pytest.mark.parametrize("role", ["admin", "sso_admin", "collection_admin"])
+    def test_nobody_comes_into_an_account_with_a_guarded_role(self, role: str):  # A57
+        make_user("carl", role)
+        change(self.sonja, script=SCRIPT.format(login="carl"))
+        assert (answer := self.browser.sign_in()).status_code == 403 and code_of(answer) == "not_approved"
+        assert IdentityLink.objects.count() == 0
+
+    def test_a_link_made_meanwhile_opens_nothing_more_later(self, bob: User):
+        right = OidcSetting.objects.get().script
+        change(self.sonja, script=SCRIPT.format(login="bob"))
+        assert self.browser.sign_in().status_code == 302
+        change(self.sonja, script=right)
+        approve(self.alice)
+        UserRole.objects.create(user=bob, role=Role.objects.get(name="collection_admin"))
+        assert code_of(Browser(self.browser.provider).sign_in()) == "not_approved"
+        IdentityLink.objects.all().delete()
+
+    def test_an_approval_is_of_what_was_seen(self):
+        seen = OidcSetting.objects.get().sys_version
+        change(self.sonja, client_id="another")
+        with pytest.raises(Conflict):
+            approve(self.alice, seen)
+        assert OidcSetting.objects.get().needs_approval
+
+    def test_an_administrator_who_saves_something_else_approves_nothing(self):
+        change(self.sonja, client_id="another")
+        change(self.alice, name="Renamed")
+        assert OidcSetting.objects.get().needs_approval
+        approve(self.alice)
+        assert not OidcSetting.objects.get().needs_approval
+
+
+@pytest.mark.django_db
+def test_nobody_claims_an_address_for_the_first_sign_in_of_another(provider: HostileProvider):
+    active(provider, user_field="email", enable_user_creation=True)
+    mallory = make_user("mallory", email="mallory@example.com")
+    browser = Client()
+    browser.force_login(mallory)
+    browser.post("/account/", {"first_name": "M", "last_name": "", "phone": "", "email": "ann@example.com"})
+
+    newcomer = Browser(provider)
+    assert newcomer.sign_in().status_code == 302
+    assert newcomer.login == "ann" and mallory.refreshed().email == "mallory@example.com"
+
+
+@pytest.mark.django_db
+def test_an_email_that_the_provider_does_not_vouch_for_is_not_taken_over(provider: HostileProvider):
+    active(provider, update_data_when_login=True)
+    user = ann()
+    assert Browser(provider).sign_in().status_code == 302
+    provider.person |= {"email": "boss@example.com", "email_verified": False}
+    assert Browser(provider).sign_in().status_code == 302
+    assert user.refreshed().email == "ann@example.com"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("model", "is_before"), [(OidcSetting, True), (OidcSetting, False), (User, False)], ids=["early", "late", "user"]
+)
+def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
+    http_allowed: None, monkeypatch: Any, model: Any, is_before: bool
+):
+    with HostileProvider() as idp:
+        active(idp)
+        ann()
+        right = sign_in.enter
+
+        def enter(setting: OidcSetting, claims: Any) -> Any:
+            if is_before:
+                model.objects.all().delete()
+            entered = right(setting, claims)
+            model.objects.all().delete()
+            return entered
+
+        monkeypatch.setattr(sign_in, "enter", enter)
+        answer = Browser(idp, Client(raise_request_exception=False)).sign_in()
+    assert (answer.status_code, code_of(answer)) == (503, "not_available")
+
+
+@pytest.mark.django_db
+def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: HostileProvider, monkeypatch: Any):
+    active(provider)
+    ann()
+
+    def none_left(*_: Any, **__: Any) -> Any:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", none_left)
+    answer = Browser(provider, Client(raise_request_exception=False)).sign_in()
+    assert (answer.status_code, code_of(answer)) == (401, "script_error")
+
+
+@pytest.mark.django_db
+def test_signing_out_from_there_needs_no_place_while_the_keys_are_known(provider: HostileProvider):
+    active(provider)
+    ann()
+    browser = Browser(provider)
+    browser.sign_in()
+    with provider_is_busy():
+        answer = Client().post("/sso/backchannel-logout/", {"logout_token": provider.logout_token()})
+    assert answer.status_code == 200 and browser.login is None
+
+
+def provider_is_busy() -> Any:
+
+    taken = ExitStack()
+    for _ in range(2):
+        taken.enter_context(calls.place())
+    return taken
