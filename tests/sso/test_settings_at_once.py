@@ -103,7 +103,7 @@ def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
     transactional_db: Any, alice: User, turn: int
 ):  # A36
     pair = [make(name="first"), make(name="second")]
-    IdpCertificate.objects.create(kid="k", url_idp=pair[0].url_idp, realm=pair[0].realm, json={})
+    IdpCertificate.objects.create(kid="k", url_idp=pair[0].url_idp, realm=pair[0].realm, json={"kty": "RSA"})
     answers = at_once([pair[0].delete, lambda: api(alice).delete(f"oidc_setting/{pair[1].pk}").status_code])
 
     assert 200 in answers
@@ -114,8 +114,8 @@ def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
 def test_one_leaves_a_pair_while_another_comes_to_it(transactional_db: Any, turn: int):
     """Either the keys stay for the one that came, or they went before: never a leftover of a pair nobody has."""
     leaving, coming = make(name="leaving"), make(name="coming", realm="other")
-    IdpCertificate.objects.create(kid="k", url_idp=leaving.url_idp, realm=leaving.realm, json={})
-    IdpCertificate.objects.create(kid="k", url_idp=coming.url_idp, realm=coming.realm, json={})
+    IdpCertificate.objects.create(kid="k", url_idp=leaving.url_idp, realm=leaving.realm, json={"kty": "RSA"})
+    IdpCertificate.objects.create(kid="k", url_idp=coming.url_idp, realm=coming.realm, json={"kty": "RSA"})
     at_once([partial(by_script, leaving, realm="third"), partial(by_script, coming, realm="acme")])
 
     assert {row.realm for row in IdpCertificate.objects.all()} <= {"acme"}

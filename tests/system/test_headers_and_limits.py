@@ -37,7 +37,8 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
             answer = client.get(path, headers=HTML)
             missing = [name for name in (*HEADERS, "Content-Security-Policy", "X-Request-ID") if name not in answer]
             assert missing == [], path
-            assert answer.status_code < 500, path
+            # Without a connection there is nowhere to send anybody to sign in.
+            assert answer.status_code < 500 or (path, answer.status_code) == ("/sso/start/", 503), path
             for close in vars(answer)[
                 "_resource_closers"
             ]:  # a static file; close() would also end the test's connection

@@ -32,13 +32,13 @@ def note(db: Any) -> Any:
 def ran(monkeypatch: Any) -> list[tuple[str, Any]]:
     """The statements that run, with their values."""
     found: list[tuple[str, Any]] = []
-    fetch: Callable[..., Any] = store.fetch
+    fetch: Callable[..., Any] = store.fetch_bytes
 
     def noted(statement: Any, inputs: Any, *place: Any) -> Any:
         found.append((statement.sql, statement.values(inputs)))
         return fetch(statement, inputs, *place)
 
-    monkeypatch.setattr(store, "fetch", noted)
+    monkeypatch.setattr(store, "fetch_bytes", noted)
     return found
 
 
