@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -48,7 +49,8 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
 
 
 def refusal(words: str, data: Path, **variables: str) -> str:
-    """The one sentence with which a command ends, and nothing else: no traceback, no second message."""
+    """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
+    began = time.monotonic()
     given = {"REDIS_URL": "redis://127.0.0.1:1", **variables}
     ended = manage(*words.split(), env=environment(data, free_port(), **given))
 
@@ -56,6 +58,7 @@ def refusal(words: str, data: Path, **variables: str) -> str:
     assert "Traceback" not in ended.stdout + ended.stderr
     assert len(ended.stderr.splitlines()) == 1, ended.stderr
     assert ended.stderr.startswith("servicebase: ")
+    assert time.monotonic() - began < 15
     return ended.stderr
 
 
