@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from sso import key_sets
+from sso import key_sets, token_check
 from sso.refusals import Refused
 from system import outbound
 from system.outbound import OutboundError, OutboundRefused, Policy
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WELL_KNOWN = "/.well-known/openid-configuration"
 # Those that we can check; for a provider that has no document to advertise them in.
-SIGNING_ALGORITHMS = ("RS256", "PS256", "ES256", "EdDSA")
+SIGNING_ALGORITHMS = tuple(token_check.ALGORITHMS)
 LONGEST_LIST = 32
 # "Within 8 s altogether", "tries again at most once in 30 s".
 ALTOGETHER_S = 8.0
@@ -81,6 +81,10 @@ class _NotHere(Exception):
     """This candidate is none; the text says what stood there, if something did."""
 
 
+class _Redirected(_NotHere):
+    """Some providers send every path that they do not know somewhere else: worth telling, if nothing else is found."""
+
+
 def shown(name: object) -> str:
     """A name that a stranger chose, as one line of visible text.
 
@@ -99,31 +103,40 @@ def candidates(url_idp: str, realm: str) -> list[str]:
     >>> candidates("https://idp.example.com/", "acme")[:2]
     ['https://idp.example.com/realms/acme', 'https://idp.example.com/auth/realms/acme']
     """
+    base = base_of(url_idp)
     if url_idp.endswith(WELL_KNOWN):
-        return [url_idp.removesuffix(WELL_KNOWN)]
-    base = url_idp.rstrip("/")
+        return [base]
     ends_in_realm = base.rpartition("/")[2] == realm
     patterns = ("realms/{}", "auth/realms/{}", "realm/{}", "{}/v2.0", "application/o/{}/", "oauth2/{}", "{}")
     found = [f"{base}/{pattern.format(realm)}" for pattern in patterns]
     return list(dict.fromkeys([*([base] if ends_in_realm else []), *found, base]))
 
 
+def base_of(url_idp: str) -> str:
+    return url_idp.removesuffix(WELL_KNOWN) if url_idp.endswith(WELL_KNOWN) else url_idp.rstrip("/")
+
+
 def resolve(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> Endpoints:
     """The provider's endpoints, or `Unresolved`."""
     tried: list[str] = []
-    found_instead = ""
+    found_instead = redirected = ""
     for issuer in candidates(url_idp, realm):
         address = issuer.rstrip("/") + WELL_KNOWN
         tried.append(address)
         try:
             return _read(_document(address, policy, deadline), issuer, policy)
+        except _Redirected as error:
+            redirected = redirected or str(error)
         except _NotHere as error:
             found_instead = found_instead or str(error)
         except Unresolved as error:
             raise Unresolved(error.sentence, tuple(tried)) from None
     if found_instead:
         raise Unresolved(found_instead, tuple(tried))
-    return _by_pattern(url_idp.rstrip("/"), realm, policy, deadline, tried)
+    try:
+        return _by_pattern(base_of(url_idp), realm, policy, deadline, tried)
+    except Unresolved as error:
+        raise Unresolved(redirected or error.sentence, error.tried) from None
 
 
 def _document(address: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
@@ -138,7 +151,7 @@ def _document(address: str, policy: Policy, deadline: Deadline) -> Mapping[str, 
         if isinstance(error, OutboundRefused) or error.code in NO_CONNECTION:
             raise Unresolved(error.message) from None
         # A page that says "not found" in HTML with status 200 is common; a redirect is worth telling.
-        raise _NotHere(error.message if error.code == "redirected" else "") from None
+        raise (_Redirected(error.message) if error.code == "redirected" else _NotHere()) from None
     if not isinstance(document, dict) or "issuer" not in document:
         raise _NotHere
     return document

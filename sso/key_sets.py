@@ -13,6 +13,7 @@ from typing import Any
 from jwt import PyJWK
 from jwt.exceptions import PyJWKError, PyJWTError
 
+from sso.token_check import ALGORITHMS, allows_verifying, may_verify
 from system import outbound
 from system.outbound import OutboundError, Policy
 
@@ -22,16 +23,11 @@ SMALLEST_RSA_BITS = 2048
 LARGEST_RSA_BITS = 8192
 LARGEST_EXPONENT = 2**32
 KID = re.compile(r"[\x20-\x7e]{1,256}")
-# What identifies a key of each kind (RFC 7638), and the algorithms of ours that use it: by kind and curve.
+# What identifies a key of each kind (RFC 7638).
 IDENTIFYING: Mapping[str, tuple[str, ...]] = {
     "RSA": ("e", "kty", "n"),
     "EC": ("crv", "kty", "x", "y"),
     "OKP": ("crv", "kty", "x"),
-}
-ALGORITHMS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("RSA", ""): ("RS256", "PS256"),
-    ("EC", "P-256"): ("ES256",),
-    ("OKP", "Ed25519"): ("EdDSA",),
 }
 
 
@@ -118,23 +114,18 @@ def _check(jwk: Any) -> None:
         raise _Skipped("a key of an unknown kind")
     if "d" in jwk:
         raise _Skipped("a private key")
-    if jwk.get("use", "sig") != "sig" or not _may_verify(jwk.get("key_ops")):
+    if jwk.get("use", "sig") != "sig" or not allows_verifying(jwk):
         raise _Skipped("a key that is not for signatures")
     if jwk.get("kid") is not None and not (isinstance(jwk["kid"], str) and KID.fullmatch(jwk["kid"])):
         raise _Skipped("a key whose kid cannot be stored")
-    curve = jwk.get("crv") if kind != "RSA" else ""
-    algorithms = ALGORITHMS.get((kind, curve), ()) if isinstance(curve, str) else ()
-    if not algorithms or jwk.get("alg", algorithms[0]) not in algorithms:
+    algorithms = [name for name in ALGORITHMS if may_verify(jwk, name)]
+    if not algorithms:
         raise _Skipped("a key for another algorithm")
     if not all(isinstance(jwk.get(name), str) for name in IDENTIFYING[kind]):
         raise _Skipped("a malformed key")
     if kind == "RSA":
         _check_size(jwk)
     _check_key(jwk, algorithms[0])
-
-
-def _may_verify(operations: Any) -> bool:
-    return operations is None or (isinstance(operations, list) and "verify" in operations)
 
 
 def _check_size(jwk: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from sso.mapping_script import ScriptFailed
 from sso.models import IdentityLink, OidcSetting
 from sso.models.settings import DECISIVE
 from sso.profile import Profile
-from sso.refusals import Refused as Refused
+from sso.refusals import Refused
 from sso.user_matching import Account, Comparison
 from system import actor, properties
 
@@ -119,8 +119,7 @@ def comparison(setting: OidcSetting) -> Comparison:
     how = user_matching.comparison(
         ignores_case=setting.ignore_case, case_counts=bool(properties.get(properties.CASE_SENSITIVE))
     )
-    if how is Comparison.NOBODY:
-        user_matching.find("", (), how)  # says why
+    user_matching.refuse_nobody(how)
     return how
 
 

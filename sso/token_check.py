@@ -204,14 +204,18 @@ def may_verify(key: Key, algorithm: str) -> bool:
     False
     """
     kind, curve, _ = ALGORITHMS[algorithm]
-    operations = key.get("key_ops")
     return (
         key.get("kty") == kind
         and (curve is None or key.get("crv") == curve)
         and key.get("use", "sig") == "sig"
         and key.get("alg", algorithm) == algorithm
-        and (operations is None or (isinstance(operations, list) and "verify" in operations))
+        and allows_verifying(key)
     )
+
+
+def allows_verifying(key: Key) -> bool:
+    operations = key.get("key_ops")
+    return operations is None or (isinstance(operations, list) and "verify" in operations)
 
 
 def check_origin(claims: Claims, expected: Expected) -> None:

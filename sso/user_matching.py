@@ -66,10 +66,15 @@ def is_same(one: str, other: str, how: Comparison) -> bool:
     return how is Comparison.FOLDED and one.isascii() == other.isascii() and folded(one) == folded(other)
 
 
-def find(value: str, accounts: Iterable[Account], how: Comparison) -> str | None:
-    """The id of the one account that this value means; None when there is none, `Refused` when there are several."""
+def refuse_nobody(how: Comparison) -> None:
+    """Nobody is authorized, whoever it is: said before anything is asked about them."""
     if how is Comparison.NOBODY:
         raise Refused("case_rule", "Ignore case is selected while the system property says that case counts.")
+
+
+def find(value: str, accounts: Iterable[Account], how: Comparison) -> str | None:
+    """The id of the one account that this value means; None when there is none, `Refused` when there are several."""
+    refuse_nobody(how)
     same = [account for account in accounts if is_same(value, account.value, how)]
     exact = [account for account in same if account.value == value]
     left = exact or same

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -138,6 +139,14 @@ class TestDiscovery:
 
 
 class TestThePathPattern:
+    def test_a_provider_that_redirects_what_it_does_not_know_hides_it_not(self, http_allowed: None):
+        with HostileProvider(layout="/realm/{realm}") as provider:
+            for issuer in candidates(provider.url_idp, provider.realm):
+                path = urlsplit(issuer.rstrip("/") + WELL_KNOWN).path
+                provider.serve(path, redirects("/login"))
+            provider.serve("discovery", redirects("/login"))
+            assert found(provider).jwks == provider.url("certs")
+
     def test_without_any_document_it_is_used_if_a_key_set_is_there(self, http_allowed: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             provider.serve("discovery", fails(404))
