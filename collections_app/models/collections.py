@@ -1,0 +1,114 @@
+"""Collections, and the embedding spaces that their vectors lie in."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+from system.history import tracked
+from system.record import Record
+
+LONGEST_NAME = 200
+
+
+def well_named(name: str) -> str:
+    """The name in NFC, or ValueError: "1 to 200 characters without control characters".
+
+    >>> well_named("Cafe\\u0301")
+    'Café'
+    """
+    found = unicodedata.normalize("NFC", name)
+    if not 1 <= len(found) <= LONGEST_NAME:
+        raise ValueError(f"A name has 1 to {LONGEST_NAME} characters.")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in found) or not found.strip():
+        raise ValueError("A name has no control characters, and more than spaces.")
+    return found
+
+
+def check_name(name: str) -> None:
+    """As a validator of forms."""
+    try:
+        well_named(name)
+    except ValueError as error:
+        raise ValidationError(str(error)) from None
+
+
+class EmbeddingSpace(models.Model):
+    """Vectors that can be compared: of one provider, one model, one number of dimensions."""
+
+    provider = models.CharField(max_length=40)
+    model = models.CharField(max_length=200)
+    dimensions = models.PositiveSmallIntegerField()
+    # The vector of a fixed text: a provider that changed its model silently gives another one.
+    probe = ArrayField(models.FloatField(), null=True, editable=False)
+
+    class Meta:
+        db_table = "embedding_space"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["provider", "model", "dimensions"], name="embedding_space_one"),
+            # For the foreign key of vectors: none of another length can lie in a space.
+            models.UniqueConstraint(fields=["id", "dimensions"], name="embedding_space_dimensions"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model} ({self.dimensions})"
+
+
+def role_list(label: str, about: str) -> Any:
+    return ArrayField(
+        models.CharField(max_length=32, db_collation="C"), verbose_name=label, default=list, blank=True, help_text=about
+    )
+
+
+class Collection(Record):
+    """Documents that are searched together, and who may."""
+
+    references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
+    display_column = "name"
+
+    name = models.CharField(max_length=LONGEST_NAME, db_collation="C", validators=[check_name])
+    space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", editable=False)
+    # Being filled beside the other; searches go over to it when it is complete.
+    next_space = models.ForeignKey(
+        EmbeddingSpace, models.PROTECT, related_name="+", null=True, blank=True, editable=False
+    )
+    chunk_size = models.PositiveIntegerField(default=1000, validators=[MinValueValidator(100), MaxValueValidator(8000)])
+    chunk_overlap = models.PositiveIntegerField(default=200, validators=[MaxValueValidator(4000)])
+    # PostgreSQL's text search configuration; empty until the first document tells the language.
+    text_configuration = models.CharField("language", max_length=63, blank=True, default="")
+    alpha = models.FloatField(
+        default=0.7,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+        help_text="The share of words beside meaning in a hybrid search: 1 is words alone, 0 meaning alone.",
+    )
+    reader_roles = role_list("readers", "Who holds one of these roles may search here.")
+    writer_roles = role_list(
+        "writers", "Who holds one of these roles may load and delete here, and search. Empty: collection_admin."
+    )
+    # From here on it is gone for everybody; the worker takes its documents away.
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "document_collection"
+        ordering: ClassVar[list[str]] = ["name", "sys_id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(deleted_at__isnull=True), name="document_collection_name"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(chunk_overlap__lt=models.F("chunk_size")), name="document_collection_overlap"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        if self.chunk_overlap >= self.chunk_size:
+            raise ValidationError({"chunk_overlap": "The overlap is smaller than a chunk."})
