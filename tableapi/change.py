@@ -21,7 +21,7 @@ class Change:
     shown: Shown
     by_display: bool = False
     # Whether If-Match names this version; None without the header.
-    is_current: Callable[[int], bool] | None = None
+    is_current: Callable[[int | None], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,13 @@ def _known(found: Decision) -> bool | None:
 
 
 def standing(rights: Rights, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """The record as it stands, locked: catalogue version, record version, whether the operation is allowed on it; then
-    for each column what is stored, and what its `question` asks."""
+    """The record as it stands, locked: catalogue version, its id, its version if the caller may read that, whether the
+    operation is allowed on it; then for each column what is stored, and what its `question` asks."""
     text = Text()
     anchor = Anchor(text, table)
-    version = anchor.column(table.columns[OWN_VERSION])
-    wanted = [version, _holds(text, rights.records(operation, table), anchor)]
+    own = table.columns[OWN_VERSION]
+    version = conditions.guarded(text, rights.column(READ, table, own), anchor, anchor.column(own))
+    wanted = [anchor.sys_id(), version, _holds(text, rights.records(operation, table), anchor)]
     for column in columns:
         asked = question(rights, table, operation, column)
         wanted.append(_stored(anchor, column))

@@ -42,6 +42,8 @@ class Read:
     where: Expression | None = None
     order: tuple[Sort, ...] = ()
     ignored: tuple[str, ...] = ()
+    # The record's version, as far as the caller may read it: an ETag tells it.
+    version: Leaf | None = None
 
 
 def read(eyes: Eyes, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = "") -> Read:
@@ -51,7 +53,7 @@ def read(eyes: Eyes, table: Table, *, query: Query | None = None, fields: tuple[
     order = _order(eyes, table, query)
     wanted = _view_paths(eyes, table, view) if view else None
     outputs, ignored = _outputs(eyes, table, fields, wanted)
-    found = Read(table, eyes.records(table), outputs, where, order, ignored)
+    found = Read(table, eyes.records(table), outputs, where, order, ignored, leaf(eyes, table, ("sys_version",)))
     _refuse_too_many_joins([*(output.leaf for output in outputs), *(sort.leaf for sort in order)], query)
     return found
 

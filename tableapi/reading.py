@@ -46,7 +46,8 @@ class Request:
 @dataclass(frozen=True)
 class RecordAnswer:
     body: bytes
-    version: int
+    # None where the caller may not read the record's version.
+    version: int | None
     ignored: tuple[str, ...] = ()
 
 
@@ -81,9 +82,13 @@ def record(request: Request, table: Table, sys_id: str, shown: Shown) -> RecordA
     read, statement = request.sight.kept(("record", table.name, shown, look), make)
     rows = store.fetch_bytes(statement, request.inputs(sys_id=sys_id))
     ((version, body),) = store.current(rows, request.sight.catalogue)
-    if body is None or version is None:
+    if body is None:
         raise record_not_found()
-    return RecordAnswer(body, int(version), read.ignored)
+    return record_answer(version, body, read)
+
+
+def record_answer(version: bytes | None, body: bytes, read: plan.Read) -> RecordAnswer:
+    return RecordAnswer(body, None if version is None else int(version), read.ignored)
 
 
 def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:

@@ -27,7 +27,6 @@ class Stored:
 
 @dataclass(frozen=True)
 class Standing:
-    version: int
     is_allowed: bool
     columns: Mapping[Column, Stored]
 
@@ -50,8 +49,8 @@ def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]
     rows = store.fetch(statement, request.inputs(sys_id=sys_id))
     (answers,) = store.current(rows, request.sight.catalogue)
     told = iter(answers)
-    version, is_allowed = next(told), next(told)
-    if version is None:
+    is_there, version, is_allowed = next(told) is not None, next(told), next(told)
+    if not is_there:
         raise record_not_found()
     if change.is_current is not None and not change.is_current(version):
         raise Stale
@@ -60,7 +59,7 @@ def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]
         value, plain = _loaded(table, column, next(told))
         is_seen = next(told) if asked.is_seen is None else asked.is_seen
         stored[column] = Stored(value, is_seen, next(told) if asked.is_allowed is None else asked.is_allowed, plain)
-    return Standing(version, is_allowed, stored)
+    return Standing(is_allowed, stored)
 
 
 def _loaded(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:

@@ -90,7 +90,7 @@ def record(read: Read, style: Style) -> Statement:
     wanted = f"{scope.anchor.sys_id()} = {text.given('sys_id', 'varchar')}"
     where = [wanted, *scope.readable(read.records)]
     shown = _json(text, style, read.fields, scope)
-    version = scope.anchor.column(read.table.columns["sys_version"])
+    version = scope.value(read.version) if read.version else "NULL"
     found = f"SELECT {version} AS version, {shown} AS body FROM {scope.from_clause()} WHERE {' AND '.join(where)}"
     sql = f"SELECT s.version, r.version, r.body FROM public.tableapi_state s LEFT JOIN ({found}) r ON TRUE"
     return Statement(sql, text.parameters)

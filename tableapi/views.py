@@ -131,13 +131,15 @@ def one_object(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def current_tag(request: HttpRequest) -> Callable[[int], bool] | None:
-    """Whether If-Match names this version of the record; None without the header."""
+def current_tag(request: HttpRequest) -> Callable[[int | None], bool] | None:
+    """Whether If-Match names this version of the record, a hidden one never; None without the header."""
     if "If-Match" not in request.headers:
         return None
     if not re.fullmatch(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*', request.headers["If-Match"]):
         raise BadRequest("If-Match is an ETag as an answer gave it.", code="invalid_parameter", field="If-Match")
-    return lambda version: matches(request, "If-Match", lambda tag: tag.startswith(f'"{version}-'))
+    return lambda version: matches(
+        request, "If-Match", lambda tag: version is not None and tag.startswith(f'"{version}-')
+    )
 
 
 def written_response(request: HttpRequest, written: Written, status: int = 200) -> HttpResponse:
@@ -169,12 +171,14 @@ def record_response(request: HttpRequest, found: RecordAnswer, status: int = 200
     response = envelope([found.body], status)
     tag = etag(found)
     if (
-        status == 200
+        tag is not None
+        and status == 200
         and request.method in ("GET", "HEAD")
         and matches(request, "If-None-Match", lambda each: each == tag)
     ):
         response = HttpResponse(status=304)
-    response["ETag"] = tag
+    if tag is not None:
+        response["ETag"] = tag
     note_ignored(response, found.ignored)
     return response
 
@@ -185,7 +189,10 @@ def note_ignored(response: HttpResponse, names: Sequence[str]) -> None:
         response["X-Ignored-Fields"] = shown
 
 
-def etag(found: RecordAnswer) -> str:
+def etag(found: RecordAnswer) -> str | None:
+    """None where the version is hidden: it would change with columns that the caller may not see."""
+    if found.version is None:
+        return None
     return f'"{found.version}-{hashlib.sha256(found.body).hexdigest()[:16]}"'
 
 

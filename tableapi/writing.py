@@ -219,7 +219,7 @@ def _prepare_answer(change: Change) -> Callable[[str], RecordAnswer | None]:
         if not table.is_system:
             store.current(rows, request.sight.catalogue)
         ((_, version, body),) = rows
-        return RecordAnswer(body, int(version), read.ignored) if body is not None and version is not None else None
+        return reading.record_answer(version, body, read) if body is not None else None
 
     return answer
 

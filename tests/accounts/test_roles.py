@@ -62,7 +62,7 @@ def test_the_depth_costs_no_further_query(bob: User):
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_role_that_would_contain_itself_is_refused(db: None, length: int):
+def test_a_role_that_would_contain_itself_is_refused(db: None, length: int):  # B76
     made = chain(*(f"level {number}" for number in range(length)))
     made[-1].contains = [made[0].pk]
 
@@ -80,7 +80,7 @@ def test_a_loop_among_others_is_not_this_roles_fault(db: None):
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_loop_made_by_sql_ends(bob: User, length: int):
+def test_a_loop_made_by_sql_ends(bob: User, length: int):  # B76
     made = chain(*(f"level {number}" for number in range(length)))
     Role.objects.filter(pk=made[-1].pk).update(contains=[made[0].pk])
     UserRole.objects.create(user=bob, role=made[0])

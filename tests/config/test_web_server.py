@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,49 @@ def test_a_body_that_nobody_asked_for_is_not_waited_for(running: Stack):
             b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n"
         )
         assert link.recv(12) == b"HTTP/1.1 401"
+
+
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+LOGIN = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+def all_that_comes(stack: Stack, sent: bytes) -> bytes:
+    """Up to the end of the connection; a server that resets it has said all it had to."""
+    found = b""
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
+        link.sendall(sent)
+        with suppress(OSError):  # not connected any more
+            link.shutdown(socket.SHUT_WR)
+        while part := link.recv(65536):
+            found += part
+    return found
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        f"Content-Length: {len(SMUGGLED) + 5}\r\nTransfer-Encoding: chunked\r\n",
+        f"Transfer-Encoding: chunked\r\nContent-Length: {len(SMUGGLED) + 5}\r\n",
+        "Content-Length: 5\r\nContent-Length: 6\r\n",
+        "Content-Length: 5, 6\r\n",
+        "Content-Length: +5\r\n",
+        "Content-Length: 0x5\r\n",
+        "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding: chunked, identity\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "X-Long: " + "a" * 1_000_000 + "\r\n",
+        "".join(f"X-{number}: a\r\n" for number in range(5_000)),
+    ],
+    ids=["both", "both-turned", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
+)
+def test_a_request_whose_end_is_in_doubt_hides_no_second_one(running: Stack, headers: str):  # B70
+    """A proxy that reads the length otherwise would take the second request for somebody else's."""
+    answers = all_that_comes(running, (LOGIN + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED)
+
+    statuses = [line for line in answers.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+    assert len(statuses) <= 1 and b"smuggled" not in answers
+    assert not statuses or statuses[0].startswith(b"HTTP/1.1 4")
+    assert send_all_then_read(running, 10) == "HTTP/1.1 401"
 
 
 def test_a_new_certificate_is_in_force_after_sighup_without_a_restart(tmp_path: Path):

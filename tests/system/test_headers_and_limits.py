@@ -60,6 +60,13 @@ def test_pages_and_answers_are_not_kept_by_caches(as_alice: Client):
         assert "no-store" in as_alice.get(path)["Cache-Control"], path
 
 
+@pytest.mark.parametrize("path", ["/", "/api/me", "/rest/v1/table/task", "/api/schema"])
+def test_no_other_site_s_scripts_may_read_an_answer(client: Client, path: str, db):  # B69
+    asked = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
+    for answer in (client.get(path, headers=asked), client.options(path, headers=asked)):
+        assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
+
+
 def test_https_adds_transport_security(client: Client, settings, db):
     assert "Strict-Transport-Security" not in client.get("/healthz")
     settings.SECURE_HSTS_SECONDS = 60

@@ -169,6 +169,21 @@ class TestETag:
         assert changed.startswith('"1-') and changed.partition("-")[2] == tags[1].partition("-")[2]
         assert data(api(bob).get(f"device/{lamp}", headers={"If-None-Match": tags[0]}))[0]["price"] == 6
 
+    def test_a_hidden_version_is_in_no_tag(self, lamp: str, alice: User, bob: User):  # B20
+        """Counting tells that a column changed which the caller may not see."""
+        rule("read", "device", "sys_version", roles=["admin"])
+        rule("write", "device")
+        before = api(bob).get(f"device/{lamp}", fields="name")
+        data(api(alice).patch(f"device/{lamp}", {"price": 6}))
+        after = api(bob).get(f"device/{lamp}", fields="name")
+
+        assert "ETag" not in before and before.content == after.content
+        assert before.headers.keys() == after.headers.keys()
+        for guess in range(3):
+            tag = {"If-Match": f'"{guess}-x"'}
+            assert failed(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=tag)) == (412, "stale", None)
+        assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": "*"}).status_code == 200
+
     def test_a_record_that_is_not_there_has_none(self, lamp: str, bob: User):
         answer = api(bob).get("device/1", headers={"If-None-Match": "*"})
         assert failed(answer)[0] == 404 and "ETag" not in answer
