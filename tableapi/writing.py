@@ -231,7 +231,7 @@ def _changed(change: Change, column: Column, value: Any, stored: Stored, *, repl
     """The value to store, or UNCHANGED. One that the caller does not see always counts as changed: whether it was the
     same must not show."""
     if column.is_sys or column.read_only or is_made_here(change.table, column):
-        if stored.is_seen and _is_same_shown(column, stored, value):
+        if stored.is_seen and _is_same_shown(change, column, stored, value):
             return UNCHANGED
         raise standing.read_only(column)
     if column.type == "json" and not replaces and isinstance(value, dict):
@@ -242,14 +242,14 @@ def _changed(change: Change, column: Column, value: Any, stored: Stored, *, repl
     return UNCHANGED if stored.is_seen and values.is_same(column, stored.value, new) else new
 
 
-def _is_same_shown(column: Column, stored: Stored, value: Any) -> bool:
+def _is_same_shown(change: Change, column: Column, stored: Stored, value: Any) -> bool:
     if value is None and stored.value in ("", []):
         return True  # "`null` for empty"
     if _is_converted(column, stored, value):
         return True
     try:
-        return values.is_same(column, stored.value, values.read(column, value))
-    except Invalid:
+        return values.is_same(column, stored.value, sent.value(change, column, value))
+    except (Invalid, BadRequest):
         return False
 
 

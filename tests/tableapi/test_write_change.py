@@ -272,6 +272,17 @@ class TestSendingBackWhatWasRead:
         assert data(api(bob).put(f"device/{lamp}", read)) == [read]
 
 
+def test_a_whole_record_as_people_read_it_can_be_sent_back(lamp: str, bob: User):
+    asked = {"display_value": "true"}
+    (read,) = data(api(bob).get(f"device/{lamp}", **asked))
+
+    assert data(api(bob).put(f"device/{lamp}", read, input_display_value="true", **asked)) == [read]
+    assert stored(lamp, "sys_version") == 0
+    other = read | {"sys_created_at": "1 Jan 2020 00:00:00"}
+    answer = api(bob).put(f"device/{lamp}", other, input_display_value="true")
+    assert failed(answer) == (400, "read_only", "sys_created_at")
+
+
 class TestIfMatch:
     def test_a_current_one_passes_and_an_old_one_changes_nothing(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}")["ETag"]
