@@ -59,9 +59,13 @@ def process_cpu_s(process: psutil.Process) -> float:
 
 def database_cpu_s(postmaster: psutil.Process) -> float:
     """Of all processes of the server; those that have ended are in what the postmaster inherited."""
-    times = postmaster.cpu_times()
-    inherited = times.children_user + times.children_system
-    return float(inherited + sum(_precisely(each) for each in postmaster.children()))
+    while True:
+        times = postmaster.cpu_times()
+        inherited = times.children_user + times.children_system
+        try:
+            return float(inherited + sum(_precisely(each) for each in postmaster.children()))
+        except psutil.NoSuchProcess:
+            continue  # one ended while it was looked at, and is inherited now
 
 
 def _precisely(backend: psutil.Process) -> float:
