@@ -72,7 +72,7 @@ class Rights:
                     table,
                     lambda own: (
                         self._column_outcome(operation, own, column.name)
-                        if self._record_outcome(operation, own) != ()
+                        if self._is_open(own, self._record_outcome(operation, own))
                         else ()
                     ),
                 )
@@ -87,7 +87,7 @@ class Rights:
         if fixed is not None and not fixed & self.role_names:
             return False
         own = (self.catalogue.tables[name] for name in table.family)
-        return any(self._column_outcome(READ, each, column.name) != () for each in own)
+        return any(self._is_open(each, self._column_outcome(READ, each, column.name)) for each in own)
 
     def is_there(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
@@ -119,6 +119,10 @@ class Rights:
             return ALWAYS
         held = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
         return ALWAYS if any(not rule.condition for rule in held) else tuple(held)
+
+    def _is_open(self, own: Table, outcome: Outcome) -> bool:
+        """Whether a record of this very table might pass: a rule that cannot be understood opens none."""
+        return outcome == ALWAYS or any(self._fits(own, parse(rule.condition)) for rule in outcome)  # type: ignore[union-attr]
 
     def _decide(self, table: Table, outcome_of: object) -> Decision:
         if table.is_system and self.is_admin:

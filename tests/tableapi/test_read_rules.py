@@ -304,6 +304,17 @@ class TestBrokenRules:
             stored(broken, condition=condition)
             assert names(bob) == ["-", "-"], condition
 
+    def test_of_a_child_s_records_they_make_no_column_known(self, laptops: None, bob: User):
+        """Only laptops could show the column, and nobody sees a laptop."""
+        rule("read", "device")
+        rule("read", "device", "name", roles=["nobody"])
+        broken = rule("read", "laptop", condition="memory=1")
+        rule("read", "laptop", "name", condition="memory>0")
+        assert api(bob).get("device", fields="name").status_code == 200
+        stored(broken, condition="nosuch=1")
+
+        assert failed(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
+
     def test_a_rule_whose_roles_are_gone_is_not_one_for_everybody(self, laptops: None, bob: User):  # B74
         made = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
