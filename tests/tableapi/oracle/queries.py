@@ -126,7 +126,9 @@ def other_paths(world: World, table: Table, column: Column, row: Operator) -> Se
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
             found += [((name, each.name), each) for each in target.columns.values()]
-    return st.sampled_from([".".join(path) for path, each in found if family(each) == family(column)])
+    fitting = [".".join(path) for path, each in found if family(each) == family(column)]
+    # The condition's column may lie further away, and nothing of its kind near by.
+    return st.sampled_from(fitting or ["nosuch"])
 
 
 @st.composite
