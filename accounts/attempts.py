@@ -3,6 +3,8 @@
 An attempt is reserved before the password is checked and given back when it was right, so that however many come at
 once no eleventh wrong one is checked. Only the pair or the address waits, never the account from elsewhere: nobody can
 lock somebody else out.
+
+What needs no password at all, and leaves a row each time, is counted by address in the same way.
 """
 
 import hashlib
@@ -62,6 +64,20 @@ def network(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
+def count_one(what: str, address: str, most: int) -> None:
+    """Count what anybody can do without being anybody; TooMany when so many came from one address in a window."""
+    with transaction.atomic():
+        _count(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
+
+
+def _count(key: str, most: int, said: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
+        count, wait_s = cursor.fetchone()
+    if count > most:
+        raise TooMany(f"{said} Try again later.", retry_after_s=max(1, wait_s))
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One try of one login, spelled as it is counted, from one address."""
@@ -84,14 +100,7 @@ class Attempt:
         """
         with transaction.atomic():
             for key, most in ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS)):
-                self._count(key, most)
-
-    def _count(self, key: str, most: int) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
-            count, wait_s = cursor.fetchone()
-        if count > most:
-            raise TooMany("Too many failed attempts. Try again later.", retry_after_s=max(1, wait_s))
+                _count(key, most, "Too many failed attempts.")
 
     def succeeded(self) -> None:
         """Forget the pair's failures; the address only gets this attempt back, so that spraying still counts."""

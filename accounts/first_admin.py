@@ -14,5 +14,5 @@ def make(login: str, password: Callable[[], str]) -> None:
     if UserRole.objects.filter(role__in=roles.ids_that_give(admin.pk)).exists():
         return
     with transaction.atomic():
-        user = User.objects.filter(login=login).first() or User.objects.create_user(login, password())
+        user = User.objects.spelled(login) or User.objects.create_user(login, password())
         UserRole.objects.create(user=user, role=admin)

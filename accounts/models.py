@@ -6,7 +6,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Any, ClassVar
 
-from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
@@ -14,9 +14,10 @@ from django.db.models.functions import Lower
 
 from accounts import roles
 from accounts.attempts import FailedAttempts as FailedAttempts
+from accounts.finding import UserManager
 from accounts.keys import AccessKey as AccessKey
 from accounts.sessions import Session as Session
-from system import properties
+from accounts.spelling import composed
 from system.history import tracked
 from system.record import Record
 
@@ -44,28 +45,6 @@ def check_login(login: str) -> None:
         raise ValidationError("A login has no colon and no spaces around it.")
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in login):
         raise ValidationError("A login has no control or invisible characters.")
-
-
-class UserManager(BaseUserManager["User"]):
-    """Finds people by their login, as the rules on upper and lower case say."""
-
-    def create_user(self, login: str, password: str | None = None, **columns: Any) -> "User":
-        user = self.model(login=login, **columns)
-        user.set_password(password)
-        user.save()
-        return user
-
-    def get_by_natural_key(self, username: str | None) -> "User":
-        return self.get(login=username)
-
-    def with_login(self, login: str) -> "User | None":
-        """The user of this login: as spelled; where case does not count also otherwise spelled, if only one is."""
-        exact = self.filter(login=login).first()
-        if exact or properties.get(properties.CASE_SENSITIVE):
-            return exact
-        # lower(), never upper(): the upper case of a dotless i is I, which would merge two people.
-        found = list(self.annotate(folded=Lower("login")).filter(folded=login.lower())[:2])
-        return found[0] if len(found) == 1 else None
 
 
 class User(Record, AbstractBaseUser):
@@ -119,7 +98,16 @@ class User(Record, AbstractBaseUser):
 
     @classmethod
     def normalize_username(cls, username: str) -> str:
-        return username  # unique as spelled
+        return composed(username)  # beyond that unique as spelled
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        """With a composed login; one from before that stays as it is while another user has its composed form."""
+        spelled = composed(self.login)
+        if self.login != spelled:
+            others = User.objects.filter(login=spelled)
+            if self.is_new or not others.exclude(pk=self.pk).exists():
+                self.login = spelled
+        super().save(*positional, **options)
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column

@@ -135,7 +135,11 @@ class Account(OwnAccount):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         name, stored = request.session.pop(NEW_KEY, (None, None))
-        return self.show(new_key=encryption.decrypt(stored) if stored else None, new_key_name=name)
+        try:
+            new_key = encryption.decrypt(stored) if stored else None
+        except encryption.Undecipherable:  # the operator took its key away meanwhile
+            new_key = None
+        return self.show(new_key=new_key, new_key_name=name)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form = ProfileForm(request.POST, instance=User.objects.get(pk=self.user().pk))

@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts.attempts import Attempt
 from accounts.models import User
+from accounts.spelling import composed
 from system import properties
 from system.errors import Unauthenticated
 
@@ -41,6 +42,7 @@ def verify(login: str, password: str, address: str) -> User:
         if user is not None and is_remembered(memory, user):
             return user
         # Where case counts, Bob is not bob, and Bob's success must not clear what was counted against bob.
+        login = composed(login)
         counted_as = login if properties.get(properties.CASE_SENSITIVE) else login.lower()
         return check(user, password, memory, Attempt(counted_as, address))
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from accounts import roles
 from accounts.last_admin import NoAdminLeft, keeping_an_admin
 from accounts.models import Role, User, UserRole
+from accounts.spelling import composed
 from system import properties
 
 # Nobody from outside gets an account that looks like one of ours.
@@ -50,7 +51,7 @@ def folded(name: str) -> str:
 
 def is_taken(login: str, but: str = "") -> bool:
     """Whether somebody else has this login, or one that counts as the same."""
-    others = User.objects.exclude(pk=but)
+    others, login = User.objects.exclude(pk=but), composed(login)
     if others.filter(login=login).exists():
         return True
     counts = bool(properties.get(properties.CASE_SENSITIVE))

@@ -1,6 +1,7 @@
 """In charge of sessions: kept in the database under a hash of their cookie, with whose they are and from where."""
 
 import hashlib
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -13,6 +14,8 @@ from django.utils import timezone
 ADDRESS = "signed_in_from"
 BROWSER = "signed_in_with"
 PROVIDER_SESSION = "provider_session"
+# Anybody can begin as many of these as they like; it outlasts an attempt to sign in.
+WITHOUT_USER_FOR = timedelta(minutes=15)
 
 
 def hashed(session_key: str) -> str:
@@ -63,7 +66,7 @@ class SessionStore(DatabaseStore):
     def create_model_instance(self, data: dict[str, Any]) -> Any:
         columns = {
             "session_data": self.encode(data),
-            "expire_date": self.get_expiry_date(),
+            "expire_date": self.get_expiry_date() if SESSION_KEY in data else end_without_user(),
             "user_id": data.get(SESSION_KEY),
             "address": data.get(ADDRESS, ""),
             "browser": data.get(BROWSER, ""),
@@ -77,6 +80,11 @@ class SessionStore(DatabaseStore):
         key = session_key or self.session_key
         if key is not None:
             Session.objects.filter(session_key=hashed(key)).delete()
+
+
+def end_without_user() -> datetime:
+    """When a session ends in which nobody has signed in yet."""
+    return timezone.now() + WITHOUT_USER_FOR
 
 
 def own_row(store: Any) -> str:

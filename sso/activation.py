@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import connection
-
+from sso import locks
 from system import properties
 
 if TYPE_CHECKING:
     from sso.models import OidcSetting
-
-LOCK = 7_301_030
 
 
 def take_turn() -> None:
@@ -20,8 +17,7 @@ def take_turn() -> None:
     The unique index alone would do for the data, but of two administrators one would get its error (174 of 200 tries).
     Whoever locks a record first and asks for the turn then could wait for somebody who deactivates that record.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+    locks.alone(locks.CONNECTIONS)
 
 
 def deactivate_others(setting: OidcSetting) -> None:

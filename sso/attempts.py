@@ -16,8 +16,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from mozilla_django_oidc.utils import generate_code_challenge
 
+from accounts.attempts import count_one
 from accounts.models import Session
-from accounts.sessions import own_row
+from accounts.sessions import end_without_user, own_row
 from sso.refusals import Refused
 from sso.token_check import hashed
 
@@ -27,6 +28,8 @@ MOST_ATTEMPTS = 10
 ATTEMPT_FOR_S = 600
 MOST_BY_ITSELF = 3
 BY_ITSELF_WITHIN_S = 60
+# Browsers that come without a session, from one address in the window of `accounts.attempts`: each leaves a row.
+MOST_NEW_BROWSERS = 1000
 
 CODE, FRAGMENT = "code", "fragment"
 
@@ -120,6 +123,7 @@ def locked(request: HttpRequest, *, makes: bool = True) -> Iterator[dict[str, An
     store = request.session
     is_there = bool(store.session_key) and own_session(store).exists()
     if makes and not is_there:
+        count_one("begun sign-in", request.META.get("REMOTE_ADDR", ""), MOST_NEW_BROWSERS)
         store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
     with transaction.atomic():
         row = own_session(store).select_for_update().first()
@@ -127,7 +131,8 @@ def locked(request: HttpRequest, *, makes: bool = True) -> Iterator[dict[str, An
             raise Refused("state_unknown", "This browser has no session, or it ended meanwhile.")
         data = store.decode(row.session_data)
         yield data
-        Session.objects.filter(pk=row.pk).update(session_data=store.encode(data))
+        end = row.expire_date if row.user_id else end_without_user()
+        Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=end)
     # Read anew when it is asked for: what this request had read must not be written over what was just saved.
     fresh = type(store)(store.session_key)
     fresh.modified = store.modified

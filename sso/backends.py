@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -22,10 +23,11 @@ from system.outbound.deadline import Deadline
 
 @dataclass
 class Response:
-    """What a browser brought back for one attempt, and what became of it, for who asked."""
+    """What a browser brought back for one attempt, by when it must be answered, and what became of it."""
 
     attempt: Attempt
     setting: OidcSetting
+    deadline: Deadline
     code: str = field(default="", repr=False)
     id_token: str = field(default="", repr=False)
     access_token: str | None = field(default=None, repr=False)
@@ -44,19 +46,18 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
         if response is None:
             return None
         known = resolved(response)
-        deadline = Deadline.after(provider.ALTOGETHER_S)
         if response.attempt.kind == CODE:
-            self.get_token(response, known, deadline)
+            self.get_token(response, known)
         claims = self.verify_token(response, known)
         if response.attempt.kind == CODE:
-            claims = self.get_userinfo(response, known, claims, deadline)
+            claims = self.get_userinfo(response, known, claims)
         response.claims = claims
         return self.get_or_create_user(response)
 
-    def get_token(self, response: Response, known: Endpoints, deadline: Deadline) -> None:
+    def get_token(self, response: Response, known: Endpoints) -> None:
         attempt = response.attempt
         redemption = Redemption(response.code, attempt.verifier, attempt.redirect_uri)
-        tokens = provider.redeem(response.setting, known, redemption, deadline)
+        tokens = provider.redeem(response.setting, known, redemption, response.deadline)
         response.id_token, response.access_token = tokens.id_token, tokens.access_token
 
     def verify_token(self, response: Response, known: Endpoints) -> Claims:
@@ -71,11 +72,12 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
             access_token=response.access_token,
             needs_at_hash=attempt.kind != CODE and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
         )
-        return checked(setting, lambda keys: token_check.check(response.id_token, expected, keys))
+        check = partial(token_check.check, response.id_token, expected)
+        return checked(setting, check, response.deadline)
 
-    def get_userinfo(self, response: Response, known: Endpoints, claims: Claims, deadline: Deadline) -> Claims:
+    def get_userinfo(self, response: Response, known: Endpoints, claims: Claims) -> Claims:
         """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." """
-        said = dict(provider.userinfo(known, response.access_token, deadline))
+        said = dict(provider.userinfo(known, response.access_token, response.deadline))
         if known.userinfo and said.get("sub") != claims["sub"]:
             raise Refused("userinfo_subject", "The userinfo endpoint speaks of another subject.")
         if "email" in claims and said.get("email") != claims["email"]:
@@ -83,7 +85,7 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
         return {**said, **claims}
 
     def get_or_create_user(self, response: Response) -> User:
-        response.entered = sign_in.enter(response.setting, response.claims)
+        response.entered = sign_in.enter(response.setting, response.claims, response.deadline)
         return response.entered.user
 
     def get_user(self, user_id: Any) -> User | None:
@@ -92,20 +94,20 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
 
 def resolved(response: Response) -> Endpoints:
     """The provider's endpoints, if it is still the provider that the attempt was made for."""
-    known = find(response.setting)
+    known = find(response.setting, response.deadline)
     if known.issuer != response.attempt.issuer:
         raise Refused("not_available", "The connection leads to another provider since the attempt was made.")
     return known
 
 
-def find(setting: OidcSetting) -> Endpoints:
+def find(setting: OidcSetting, deadline: Deadline) -> Endpoints:
     try:
-        return endpoints.ensure(setting)
+        return endpoints.ensure(setting, deadline)
     except Unresolved as error:
         raise Refused("provider_unresolved", error.sentence) from None
 
 
-def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims]) -> Claims:
+def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims], deadline: Deadline) -> Claims:
     """The claims that `check` finds with the stored keys, or with those fetched because none of them fits.
 
     "Certificates are updated automatically when a user is authorized or created and the matching certificate is not
@@ -114,8 +116,11 @@ def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims
     try:
         return check(certificates.signing_keys(setting))
     except UnknownKey:
-        has_fetched = certificates.refresh_for_unknown_kid(setting)
-    keys = certificates.signing_keys(setting)
-    if not has_fetched and not keys:
-        raise Refused("certificates_unavailable", "No certificate is stored, and none could be fetched.")
-    return check(keys)
+        certificates.refresh_for_unknown_kid(setting, deadline)
+    try:
+        return check(certificates.signing_keys(setting))
+    except UnknownKey:
+        # Only a provider that has said what its keys are can have none that fits.
+        if why := certificates.why_unknown(setting):
+            raise Refused("certificates_unavailable", why) from None
+        raise

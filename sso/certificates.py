@@ -24,6 +24,7 @@ from sso.endpoints import policy
 from sso.key_sets import KeySet, Unusable, thumbprint
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system.outbound import Policy
+from system.outbound.deadline import Deadline
 
 logger = structlog.get_logger(__name__)
 
@@ -75,11 +76,11 @@ def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
     return [{**row.json, "kid": row.kid} for row in IdpCertificate.of_pair(*setting.pair)]
 
 
-def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str) -> Outcome:
+def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: Deadline | None = None) -> Outcome:
     """Fetch the provider's keys and bring the stored ones up to date, or `CertificateUpdateFailed`."""
     number = _draw(url_idp, realm)
     try:
-        published = key_sets.fetch(jwks_uri, policy())
+        published = key_sets.fetch(jwks_uri, policy(), deadline)
     except Unusable as error:
         _note_failure(url_idp, realm, str(error))
         logger.warning("certificate_update_failed", url_idp=url_idp, realm=realm, reason=reason, what=str(error))
@@ -92,7 +93,7 @@ def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str) -> Outcome:
     return outcome
 
 
-def refresh_for_unknown_kid(setting: OidcSetting) -> bool:
+def refresh_for_unknown_kid(setting: OidcSetting, deadline: Deadline | None = None) -> bool:
     """Whether keys were fetched for somebody whose token names a key that is not stored; then look once more.
 
     "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s."
@@ -103,12 +104,23 @@ def refresh_for_unknown_kid(setting: OidcSetting) -> bool:
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
     has_keys = IdpCertificate.of_pair(*setting.pair).exists()
     if has_keys and not _claim(pair):
-        return _wait_for_the_other(pair)
+        return _wait_for_the_other(pair, deadline or Deadline.after(PATIENCE_S))
     try:
-        refresh(*setting.pair, known.jwks, reason=SIGN_IN)
+        refresh(*setting.pair, known.jwks, reason=SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:
         return False
     return True
+
+
+def why_unknown(setting: OidcSetting) -> str:
+    """Why the provider's present keys are not known; nothing when it was asked and has none more than are stored."""
+    pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
+    if pair is None:
+        return "The provider's keys were never fetched."
+    asked_at, answered_at = pair.asked_for_unknown_at, pair.answered_at
+    if asked_at is not None and (answered_at is None or answered_at < asked_at):
+        return "The provider has not answered yet to who asked for its keys."
+    return pair.failure
 
 
 def _claim(pair: CertificatePair) -> bool:
@@ -118,9 +130,9 @@ def _claim(pair: CertificatePair) -> bool:
     return bool(CertificatePair.objects.filter(is_due, pk=pair.pk).update(asked_for_unknown_at=now))
 
 
-def _wait_for_the_other(pair: CertificatePair) -> bool:
+def _wait_for_the_other(pair: CertificatePair, deadline: Deadline) -> bool:
     """While the one who asked waits for the provider, so does this caller: the key may be in that very answer."""
-    until = time.monotonic() + PATIENCE_S
+    until = deadline.sooner(PATIENCE_S).at
     under_way = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
     is_recent = Q(asked_for_unknown_at__gt=timezone.now() - timedelta(seconds=PATIENCE_S))
     has_waited = False

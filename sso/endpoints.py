@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from sso import key_sets, token_check
+from sso import key_sets, places, token_check
 from sso.refusals import Refused
 from system import outbound
 from system.outbound import OutboundError, OutboundRefused, Policy
@@ -223,14 +223,14 @@ def policy() -> Policy:
     return Policy(**allowed)
 
 
-def look_again(setting: OidcSetting, *, may_move: bool = False) -> str:
+def look_again(setting: OidcSetting, *, may_move: bool = False, deadline: Deadline | None = None) -> str:
     """Find the provider and keep what was found; what an administrator should know, or nothing when all is well.
 
     Calls out, so never in a transaction. "A changed issuer or host never applies by itself": only with `may_move`.
     """
     setting.note(resolve_tried_at=timezone.now())
     try:
-        found = resolve(*setting.pair, policy(), Deadline.after(ALTOGETHER_S))
+        found = resolve(*setting.pair, policy(), deadline or Deadline.after(ALTOGETHER_S))
     except Unresolved as error:
         setting.note(resolve_error=error.sentence)
         return error.sentence
@@ -242,10 +242,18 @@ def look_again(setting: OidcSetting, *, may_move: bool = False) -> str:
     return ""
 
 
-def ensure(setting: OidcSetting) -> Endpoints:
+def look_after_save(setting: OidcSetting) -> None:
+    try:
+        with places.place():
+            look_again(setting)
+    except places.NoPlace:  # the first who wants to sign in looks for it, or the form's button
+        setting.note(resolve_error="It was not looked for at the save: two others were asking a provider.")
+
+
+def ensure(setting: OidcSetting, deadline: Deadline | None = None) -> Endpoints:
     """The endpoints for a sign-in, looked for now if need be, by one caller in 30 s; else a refusal."""
     if setting.endpoints is None and setting.claim_look():
-        look_again(setting)
+        look_again(setting, deadline=deadline)
     if setting.endpoints is None:
         raise Refused("provider_unresolved", setting.resolve_error)
     return setting.endpoints

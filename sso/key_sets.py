@@ -16,6 +16,7 @@ from jwt.exceptions import PyJWKError, PyJWTError
 from sso.token_check import ALGORITHMS, allows_verifying, may_verify
 from system import outbound
 from system.outbound import OutboundError, Policy
+from system.outbound.deadline import Deadline
 
 MOST_KEYS = 64
 SMALLEST_RSA_BITS = 2048
@@ -49,10 +50,14 @@ class _Skipped(Exception):
     """Why this key is left out."""
 
 
-def fetch(jwks_uri: str, policy: Policy) -> KeySet:
-    """What the provider publishes now."""
+def fetch(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
+    """What the provider publishes now; by the deadline, if the caller has one."""
     try:
-        answer = outbound.get(jwks_uri, policy, allow_query=True)
+        within = policy if deadline is None else policy.within(deadline.left())
+    except TimeoutError:
+        raise Unusable("No time was left for the provider's keys.") from None
+    try:
+        answer = outbound.get(jwks_uri, within, allow_query=True)
         if answer.status != 200:
             raise Unusable(f"The provider answered {answer.status} where its keys should be.")
         return usable(answer.json())

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -18,12 +19,13 @@ from accounts import elsewhere
 from accounts.elsewhere import Finish
 from accounts.pages import SignOut
 from accounts.sessions import PROVIDER_SESSION
-from sso import certificates, pages, provider, token_check
+from sso import certificates, locks, pages, places, token_check
 from sso.backends import checked
-from sso.models import OidcSetting, ProviderSession
-from sso.provider import NoPlace
+from sso.models import OidcSetting, ProviderSession, ProviderSignOut
+from sso.places import NoPlace
 from sso.refusals import Refused
 from sso.token_check import Claims, Expected, UnknownKey, hashed
+from system.outbound.deadline import Deadline
 
 logger = structlog.get_logger(__name__)
 
@@ -92,6 +94,8 @@ class BackchannelLogout(View):
             return said({"error": "temporarily_unavailable"}, 503)
         except Refused as refusal:
             logger.warning("backchannel_logout_refused", outcome=refusal.code, detail=refusal.detail)
+            if refusal.status == 503:  # the token may be right: it cannot be told just now
+                return said({"error": "temporarily_unavailable"}, 503)
             return said({"error": "invalid_request", "error_description": refusal.code}, 400)
         logger.info("backchannel_logout", ended=ended)
         return said({}, 200)
@@ -106,12 +110,19 @@ def said(body: dict[str, Any], status: int) -> HttpResponse:
 
 
 def end_sessions(sent: list[str]) -> int:
-    """End what a verified logout token names: one session, or all of a subject; how many there were."""
+    """End what a verified logout token names: one session, or all of a subject; how many there were.
+
+    Sign-ins that are under way stand still meanwhile, or find the note of this one when they come to their end.
+    """
     if len(sent) != 1:
         raise Refused("response_malformed", "There must be one logout_token.")
     claims = verified(sent[0])
     named = {name: claims[name] for name in ("sub", "sid") if name in claims}
-    return ProviderSession.end(issuer=claims["iss"], **named)
+    with transaction.atomic():
+        locks.alone_with(locks.SIGN_OUTS, claims["iss"])
+        if not ProviderSignOut.note(claims):
+            raise Refused("token_replayed", "A logout token of this id (jti) has come before.")
+        return ProviderSession.end(issuer=claims["iss"], **named)
 
 
 def verified(token: str) -> Claims:
@@ -119,6 +130,7 @@ def verified(token: str) -> Claims:
     issuer = token_check.unverified_issuer(token)
     settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
     refusal = Refused("token_issuer", "No connection has this issuer.")
+    deadline = Deadline.after(places.ALTOGETHER_S)
     for setting in settings:
         known = setting.endpoints
         assert known is not None  # it has an issuer
@@ -128,8 +140,8 @@ def verified(token: str) -> Claims:
             try:
                 return check(certificates.signing_keys(setting))
             except UnknownKey:
-                with provider.place():  # only this may call the provider
-                    return checked(setting, check)
+                with places.place():  # only this may call the provider
+                    return checked(setting, check, deadline)
         except Refused as found:
             refusal = found
     raise refusal

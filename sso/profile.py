@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from accounts.spelling import composed
 from sso.refusals import Refused
 from sso.user_matching import INVISIBLE, is_email, is_login
 
@@ -43,9 +44,9 @@ def read(made: Mapping[str, Any]) -> Profile:
         if isinstance(value, bool | list | dict):
             notes.append(f"{name} is no text.")
         elif name not in IS_GOOD:
-            values[name] = visible(str(value))[: LONGEST[name]].strip()
-        elif isinstance(value, str) and IS_GOOD[name](value):
-            values[name] = value
+            values[name] = visible(composed(str(value)))[: LONGEST[name]].strip()
+        elif isinstance(value, str) and IS_GOOD[name](composed(value)):
+            values[name] = composed(value)  # as it is stored
         else:
             notes.append(f"{name} is not a usable one.")
     return Profile(values, tuple(notes))

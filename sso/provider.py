@@ -1,12 +1,7 @@
-"""In charge of what a sign-in asks the provider: the code's tokens and the user's data; two sign-ins at once a process.
-
-A process has four threads. However slow a provider is, two of them go on serving: who finds no place gets a page that
-asks again in a second, and nothing of the attempt is used up by then.
-"""
+"""In charge of what a sign-in asks the provider: the code's tokens and the user's data."""
 
 import base64
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,26 +15,9 @@ from system import encryption, outbound
 from system.outbound import Answer, OutboundError
 from system.outbound.deadline import Deadline
 
-PLACES = threading.BoundedSemaphore(2)
-# For the token and the user's data together: "the sign-in page answers within 6 s".
-ALTOGETHER_S = 6.0
 CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
 WORD = re.compile(r"[a-z_]{1,64}")
 SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
-
-
-class NoPlace(Exception):
-    """Two others are asking the provider just now."""
-
-
-@contextmanager
-def place() -> Iterator[None]:
-    if not PLACES.acquire(blocking=False):
-        raise NoPlace
-    try:
-        yield
-    finally:
-        PLACES.release()
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ REASONS: dict[str, Reason] = {
     "state_unknown": Reason(400, f"This sign-in was finished, was given up, or belongs to another browser. {AGAIN}"),
     "state_expired": Reason(400, f"This sign-in took longer than ten minutes. {AGAIN}"),
     "issuer_unknown": Reason(400, "The link that led here names an identity provider that is not ours."),
+    "token_replayed": Reason(400, "This was used before."),
     "logout_state": Reason(400, "You are signed out here. What came back from the identity provider is not ours."),
     "response_issuer": Reason(401, NOT_PROVEN),
     "provider_denied": Reason(401, "The identity provider did not sign you in."),
@@ -62,6 +63,7 @@ REASONS: dict[str, Reason] = {
     "email_unverified": Reason(403, "The identity provider has not verified your email address."),
     "subject_conflict": Reason(403, "Your account belongs to another identity. Ask your administrator to reset it."),
     "user_inactive": Reason(403, "Your account is not active."),
+    "signed_out_meanwhile": Reason(403, f"The identity provider signed you out at this moment. {AGAIN}"),
     "not_approved": Reason(403, "Your account cannot sign in this way until an administrator approved the connection."),
     # Whether there is a provider.
     "not_available": Reason(503, "Signing in with the identity provider is not available."),

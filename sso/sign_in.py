@@ -18,13 +18,14 @@ from accounts import provisioning, roles
 from accounts.models import Role, User
 from accounts.provisioning import NotMade, RoleChange
 from sso import mapping_script, profile, user_matching
-from sso.mapping_script import ScriptFailed
+from sso.mapping_script import ScriptFailed, ScriptNotRun
 from sso.models import IdentityLink, OidcSetting
 from sso.models.settings import DECISIVE
 from sso.profile import Profile
 from sso.refusals import Refused
 from sso.user_matching import Account, Comparison
 from system import actor, properties
+from system.outbound.deadline import Deadline
 
 # Two first sign-ins at once: the second finds what the first has made.
 TRIES = 3
@@ -66,10 +67,10 @@ class Preview:
     refusal: Refused | None = None
 
 
-def enter(setting: OidcSetting, claims: Mapping[str, Any]) -> Entered:
+def enter(setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline | None = None) -> Entered:
     """The account of whom these verified claims name, or `Refused`."""
     how = comparison(setting)
-    mapped = profile.read(run(setting.script, claims))
+    mapped = profile.read(run(setting.script, claims, deadline))
     with actor.acting_as(None):
         for _ in range(TRIES):
             try:
@@ -127,9 +128,11 @@ def outer(claims: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in claims.items() if name not in INNER_CLAIMS}
 
 
-def run(source: str, claims: Mapping[str, Any]) -> dict[str, Any]:
+def run(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     try:
-        return mapping_script.run(source, outer(claims))
+        return mapping_script.run(source, outer(claims), deadline)
+    except ScriptNotRun as error:
+        raise Refused("too_busy", str(error)) from None
     except ScriptFailed as error:
         raise Refused("script_error", str(error)) from None
 

@@ -41,13 +41,18 @@ class Came:
         log = logger.info if is_ok else logger.warning
         name = self.setting.name if self.setting else ""
         log("sign_in" if is_ok else "sign_in_refused", outcome=outcome, connection=name, detail=detail)
-        if self.is_stray and not STRAY.may_write():
-            return
         try:
             with transaction.atomic():
-                self._entry(name, outcome, detail, user=self.user, setting=self.setting).save()
+                self._write(self._entry(name, outcome, detail, user=self.user, setting=self.setting))
         except IntegrityError:  # the connection or the account was deleted meanwhile
-            self._entry(name, outcome, detail).save()
+            with transaction.atomic():
+                self._write(self._entry(name, outcome, detail))
+
+    def _write(self, entry: SignIn) -> None:
+        """Refusals can be made by anybody: equal ones are one entry, and those that answer no attempt are few."""
+        is_there = entry.outcome != SignIn.OK and entry.fold()
+        if not is_there and (not self.is_stray or STRAY.may_write()):
+            entry.save()
 
     def _entry(self, name: str, outcome: str, detail: str, **of: Any) -> SignIn:
         return SignIn(

@@ -6,7 +6,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from sso import certificates, endpoints
-from sso.models import OidcSetting, ProviderSession, SignIn
+from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn
 
 LOG_KEPT_FOR = timedelta(days=90)
 AT_ONCE = 1000
@@ -38,5 +38,6 @@ def forget_old_sign_ins() -> None:
 
 @shared_task
 def forget_ended_sessions() -> None:
-    """What is kept of a sign-in goes with its session."""
+    """What is kept of a sign-in goes with its session; what is kept of a sign-out, when no token of its time counts."""
     ProviderSession.forget_ended()
+    ProviderSignOut.forget_old()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from accounts.spelling import composed
 from sso.refusals import Refused
 
 LONGEST_EMAIL = 254
@@ -62,7 +63,7 @@ def is_same(one: str, other: str, how: Comparison) -> bool:
     (True, False)
     """
     if how is Comparison.EXACT:
-        return one == other
+        return composed(one) == composed(other)
     return how is Comparison.FOLDED and one.isascii() == other.isascii() and folded(one) == folded(other)
 
 

@@ -22,15 +22,16 @@ from accounts.elsewhere import Way
 from accounts.models import User
 from accounts.pages import local_path
 from accounts.sessions import PROVIDER_SESSION
-from sso import attempts, pages, provider
+from sso import attempts, locks, pages, places, provider
 from sso.attempts import CODE, FRAGMENT, Attempt
 from sso.backends import Response, find
 from sso.endpoints import Endpoints
-from sso.models import OidcSetting, ProviderSession, SignIn
-from sso.provider import NoPlace
+from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn
+from sso.places import NoPlace
 from sso.refusals import Refused
 from sso.sign_in_log import Came
 from system import properties
+from system.outbound.deadline import Deadline
 
 LONGEST_PARAMETER = 4096
 LONGEST_HINT = 255
@@ -64,11 +65,12 @@ class Start(OIDCAuthenticationRequestView):  # type: ignore[misc]  # it has no t
     def get(self, request: HttpRequest) -> HttpResponse:
         came = Came(request.META.get("REMOTE_ADDR", ""))
         try:
-            if "again" in request.GET and not attempts.may_start_by_itself(request):
-                return HttpResponseRedirect(reverse("login"))
             setting = came.setting = active()
             known = known_endpoints(setting)
             check_initiator(request, known)
+            # After the wait for a place: the page that waits starts nothing, however often it comes again.
+            if "again" in request.GET and not attempts.may_start_by_itself(request):
+                return HttpResponseRedirect(reverse("login"))
             return HttpResponseRedirect(authorization_request(request, setting, known))
         except NoPlace:
             return pages.wait(request)
@@ -115,12 +117,15 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
         attempt = attempts.look(request, given["state"])
         came.is_stray = False
         came.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
-        with provider.place():  # before the attempt is used up
+        with places.place():  # before the attempt is used up
+            deadline = Deadline.after(places.ALTOGETHER_S)
             attempt = attempts.take(request, given["state"])
             setting = check_attempt(attempt, kind, given, came.setting)
+            newest = ProviderSignOut.newest(attempt.issuer)
             response = Response(
                 attempt=attempt,
                 setting=setting,
+                deadline=deadline,
                 code=given.get("code", ""),
                 id_token=given.get("id_token", ""),
                 access_token=given.get("access_token"),
@@ -132,6 +137,10 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
         assert isinstance(user, User) and response.entered is not None
         try:
             with transaction.atomic():
+                # A sign-out at this moment comes after it and finds its session, or came before it and is found here.
+                locks.beside_others_with(locks.SIGN_OUTS, attempt.issuer)
+                if ProviderSignOut.has_ended(response.claims, since=newest):
+                    raise Refused("signed_out_meanwhile", "The provider signed them out during the sign-in.")
                 answer = self.begin_session(request, user, response)
         except IntegrityError:
             raise Refused("not_available", "The connection or the account was deleted meanwhile.") from None
@@ -146,6 +155,7 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
         auth.login(request, user)
         began = ProviderSession.begin(user, response.setting, response.claims, response.id_token)
         request.session[PROVIDER_SESSION] = began.pk
+        request.session.save()  # in this transaction, so that a sign-out finds it
         return HttpResponseRedirect(local_path(request, response.attempt.next))
 
 
@@ -167,8 +177,8 @@ def known_endpoints(setting: OidcSetting) -> Endpoints:
     """Normally as stored; looking for them calls the provider and takes a place."""
     if setting.endpoints is not None:
         return setting.endpoints
-    with provider.place():
-        return find(setting)
+    with places.place():
+        return find(setting, Deadline.after(places.ALTOGETHER_S))
 
 
 def check_initiator(request: HttpRequest, known: Endpoints) -> None:

@@ -26,6 +26,15 @@ def decrypt(stored: str) -> str:
         raise Undecipherable("A stored secret cannot be read with the keys of SVC_SECRET_KEYS.") from None
 
 
+def is_newest(stored: str) -> bool:
+    """Whether the newest key alone reads it."""
+    try:
+        Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(stored.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
 def rotate(stored: str) -> str:
     """The same secret under the newest key."""
     try:

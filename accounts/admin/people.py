@@ -21,6 +21,14 @@ from system.admin_site import RecordAdmin, TrackedAdmin
 admin.site.unregister(DjangoGroup)  # roles and groups of our own take its place
 
 
+# Others with the same email, by name.
+MOST_NAMED = 3
+SHARED_EMAIL = (
+    "This is not the only account with this email: whoever signs in through an identity provider and is found by email "
+    "is let into none of them (user_ambiguous)."
+)
+
+
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     """Says what would stand twice: Django leaves the parent, and what is no field, out of its own check."""
 
@@ -116,6 +124,22 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         return RecordAdmin.get_fieldsets(self, request, obj) if obj else self.add_fieldsets
+
+    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+        if request.method == "GET" and context.get("original") is not None:
+            self._warn(request, context["original"])
+        return super().render_change_form(request, context, *positional, **named)
+
+    def response_change(self, request: HttpRequest, obj: User) -> Any:
+        if "_continue" not in request.POST:  # else the form that follows says it
+            self._warn(request, obj)
+        return super().response_change(request, obj)
+
+    def _warn(self, request: HttpRequest, user: User) -> None:
+        others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")[:MOST_NAMED]
+        if others:
+            names = ", ".join(other.login for other in others)
+            messages.warning(request, f"{SHARED_EMAIL} Also: {names}.")
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:

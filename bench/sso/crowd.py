@@ -2,6 +2,7 @@
 
 import http.client
 import itertools
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from tests.providers.behaviours import Visit
 from tests.providers.hostile import HostileProvider
 
 GIVEN_UP_AFTER_S = 300
+CODE = re.compile(r"<code>(\w+)</code>")
 CONNECT = """
 from sso import certificates
 from sso.models import OidcSetting
@@ -27,45 +29,61 @@ certificates.refresh(*made.pair, {certs!r}, reason="form")
 
 
 class Browser:
-    """Somebody's way to the provider and back, asking again as the page that waits does."""
+    """Somebody's way to the provider and back: asks again as the page that waits does, starts again when told so."""
 
     def __init__(self, stack: Stack) -> None:
         self.port = stack.port
         self.cookies: dict[str, str] = {}
+        self.started_again: list[str] = []
+        """Why: the codes of the pages that said so."""
 
-    def get(self, path: str) -> http.client.HTTPResponse:
+    def get(self, path: str) -> tuple[http.client.HTTPResponse, str]:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         shown = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         link.request("GET", path, headers={"Cookie": shown, "Accept": "text/html"})
         answer = link.getresponse()
-        answer.read()
+        page = answer.read().decode()
         for each in answer.headers.get_all("Set-Cookie", []):
             name, _, value = each.partition(";")[0].partition("=")
             self.cookies[name] = value
         link.close()
-        return answer
+        return answer, page
 
     def sign_in(self, idp: HostileProvider) -> float:
+        """How long it took."""
         began = time.monotonic()
-        started = self.get("/sso/start/")
-        back = urlsplit(idp.authorize(started.headers["Location"]))
-        while time.monotonic() - began < GIVEN_UP_AFTER_S:
-            answer = self.get(f"{back.path}?{back.query}")
-            if answer.status == 302:
+        until = began + GIVEN_UP_AFTER_S
+        while time.monotonic() < until:
+            started, _ = self.get("/sso/start/")
+            back = urlsplit(idp.authorize(started.headers["Location"]))
+            code = self.come(f"{back.path}?{back.query}", until)
+            if not code:
                 return time.monotonic() - began
-            if answer.status != 503:
-                raise SystemExit(f"a sign-in was answered with {answer.status}")
-            time.sleep(int(answer.headers["Retry-After"]))
+            self.started_again.append(code)
         raise SystemExit("a sign-in did not come to an end")
+
+    def come(self, path: str, until: float) -> str:
+        """The code of a refusal that says to try again shortly; nothing when somebody is signed in."""
+        while time.monotonic() < until:
+            answer, page = self.get(path)
+            if answer.status == 302:
+                return ""
+            code = "".join(CODE.findall(page)[:1])
+            if answer.status != 503:
+                raise SystemExit(f"a sign-in was answered with {answer.status} {code}")
+            if "Retry-After" not in answer.headers:
+                return code
+            time.sleep(int(answer.headers["Retry-After"]))
+        return "late"
 
 
 def reader(stack: Stack, ended: threading.Event, found: list[float]) -> None:
     """Opens the sign-in page ten times a second meanwhile."""
     while not ended.wait(0.1):
         began = time.monotonic()
-        status = Browser(stack).get("/login/?local=1").status
-        if status != 200:
-            raise SystemExit(f"the sign-in page was answered with {status}")
+        answer, _ = Browser(stack).get("/login/?local=1")
+        if answer.status != 200:
+            raise SystemExit(f"the sign-in page was answered with {answer.status}")
         found.append(1000 * (time.monotonic() - began))
 
 
@@ -102,12 +120,15 @@ def measure(stack: Stack, people: int, slow_s: float) -> None:
         watching = threading.Thread(target=reader, args=(stack, ended, pages))
         watching.start()
         began = time.monotonic()
+        browsers = [Browser(stack) for _ in range(people)]
         with ThreadPoolExecutor(people) as crowd:
-            took = list(crowd.map(lambda browser: browser.sign_in(idp), [Browser(stack) for _ in range(people)]))
+            took = list(crowd.map(lambda browser: browser.sign_in(idp), browsers))
         ended.set()
         watching.join()
         print(f"\n{people} sign-ins at once, the provider takes {slow_s:g} s for a token; two web processes")
         print(f"  all signed in after  {time.monotonic() - began:8.1f} s")
         print(f"  each, median / last  {median(took):8.1f} s {max(took):8.1f} s")
+        again = [code for browser in browsers for code in browser.started_again]
+        print(f"  had to start again   {len(again):8} {', '.join(sorted(set(again)))}")
         late = quantiles(pages, n=100)[94]
         print(f"  the sign-in page     {median(pages):8.1f} ms median {late:8.1f} ms p95 {max(pages):8.1f} ms longest")

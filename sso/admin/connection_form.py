@@ -18,7 +18,10 @@ HINTS = {
     "realm": "Its realm, tenant or application: up to 64 letters, digits, dots, dashes and underscores.",
     "authorization_type": "Both use PKCE. The Authorization Code Flow sends the client secret too; PKCE needs none.",
     "client_id": "The name under which this service is registered at the provider.",
-    "user_field": "The field of a user that is compared at the first sign-in. From then on the link decides.",
+    "user_field": (
+        "The field of a user that is compared at the first sign-in. From then on the link decides. Choose Login only "
+        "where people cannot choose or change their name at the provider."
+    ),
     "redirect_uri": "An address of this service; register the same text at the provider.",
     "scope": "openid is needed. Most providers want email and profile too, to send them.",
     "active": "Only one connection is active: with this one saved as active, the other is not any more.",

@@ -11,13 +11,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from sso import certificates, endpoints
+from sso import certificates, endpoints, places
 from sso.admin import looks, notes
 from sso.admin.connection_form import ConnectionForm
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system import http
 from system.admin_site import TrackedAdmin
 from system.errors import Conflict
+from system.outbound.deadline import Deadline
 
 NOT_ACTIVE = "Certificates are updated for the active connection only."
 NOT_FOUND = "The provider has not been found yet."
@@ -28,19 +29,20 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
     if not setting.active:
         messages.error(request, f"{certificates.FAILED} {NOT_ACTIVE}")
         return
-    known = setting.endpoints
-    if known is None:
-        endpoints.look_again(setting)
+    deadline = Deadline.after(endpoints.ALTOGETHER_S)
+    with places.place():
+        if setting.endpoints is None:
+            endpoints.look_again(setting, deadline=deadline)
         known = setting.endpoints
-    if known is None:
-        messages.error(request, f"{certificates.FAILED} {setting.resolve_error or NOT_FOUND}")
-        return
-    try:
-        outcome = certificates.refresh(*setting.pair, known.jwks, reason=certificates.FORM)
-    except certificates.CertificateUpdateFailed as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, f"The certificates are up to date: {outcome}")
+        if known is None:
+            messages.error(request, f"{certificates.FAILED} {setting.resolve_error or NOT_FOUND}")
+            return
+        try:
+            outcome = certificates.refresh(*setting.pair, known.jwks, reason=certificates.FORM, deadline=deadline)
+        except certificates.CertificateUpdateFailed as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, f"The certificates are up to date: {outcome}")
 
 
 def approve(request: HttpRequest, setting: OidcSetting) -> None:
@@ -54,7 +56,8 @@ def approve(request: HttpRequest, setting: OidcSetting) -> None:
 
 def adopt(request: HttpRequest, setting: OidcSetting) -> None:
     """ "A changed issuer or host never applies by itself": here somebody says that it shall."""
-    problem = endpoints.look_again(setting, may_move=True)
+    with places.place():
+        problem = endpoints.look_again(setting, may_move=True)
     if problem:
         messages.error(request, f"Nothing was changed. {problem}")
     else:
@@ -160,7 +163,10 @@ class ConnectionAdmin(TrackedAdmin):
                 setting = self.get_object(request, object_id)
                 if setting is None or not self.has_change_permission(request, setting):
                     raise PermissionDenied
-                act(request, setting)
+                try:
+                    act(request, setting)
+                except places.NoPlace:
+                    messages.error(request, f"Nothing was changed. {places.NONE_FREE}")
 
     def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""

@@ -65,9 +65,12 @@ class LinkAdmin(ReadOnlyAdmin):
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
-    list_display = ("sys_created_at", "login", "user", "setting_name", "outcome", "address", "duration_ms")
+    list_display = ("sys_created_at", "login", "user", "setting_name", "outcome", "times", "address", "duration_ms")
     list_filter: ClassVar[list[Any]] = ["outcome"]
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
-    fields = ("sys_created_at", "login", "user", "setting_name", "outcome", "detail", "address", "duration_ms")
+    fields = (
+        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "address", "duration_ms", "times",
+        "sys_updated_at",
+    )  # fmt: skip
     readonly_fields = fields

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sso import endpoints, key_sets, sign_in
+from sso import endpoints, key_sets, places, sign_in
 from sso.admin import notes
 from sso.certificates import counted
 from sso.models import IdpCertificate, OidcSetting
@@ -27,7 +27,14 @@ class Report:
 
 def connection(setting: OidcSetting) -> Report:
     """Resolve and fetch everything, for what is typed in the form."""
-    deadline = Deadline.after(endpoints.ALTOGETHER_S)
+    try:
+        with places.place():
+            return _looked_at(setting, Deadline.after(endpoints.ALTOGETHER_S))
+    except places.NoPlace:
+        return Report(f"Nothing was tested. {places.NONE_FREE}", False)
+
+
+def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     try:
         found = endpoints.resolve(*setting.pair, endpoints.policy(), deadline)
     except endpoints.Unresolved as error:
@@ -37,7 +44,7 @@ def connection(setting: OidcSetting) -> Report:
     facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
     doubts = _doubts(setting, found)
     try:
-        keys = key_sets.fetch(found.jwks, endpoints.policy())
+        keys = key_sets.fetch(found.jwks, endpoints.policy(), deadline)
     except key_sets.Unusable as error:
         return Report(f"The provider was found, but its keys cannot be used. {error}", False, tuple(facts), doubts)
     facts.append(("keys", ", ".join(keys.keys)))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from django.db.models import Q
 from django.urls import reverse
 
+from accounts import roles
+from accounts.models import Role, User
 from sso.endpoints import SIGNING_ALGORITHMS
 from sso.models import CertificatePair, OidcSetting
 from system import encryption, properties
@@ -21,6 +24,11 @@ NOBODY = (
     "true. Clear the one or set the other to false."
 )
 
+MOST_NAMED = 5
+OPEN_LOGINS = (
+    "People are found by Login, and these accounts with guarded roles are not tied to this provider yet: {names}. "
+    "Whoever can choose such a name at the provider comes into the account: make sure that nobody can, or choose Email."
+)
 SECRET_IS_GONE = "Enter the client secret again before you save: what was typed is never sent back to the browser."
 
 
@@ -41,6 +49,7 @@ def _about(setting: OidcSetting) -> Iterator[str]:
     if advertised and not set(advertised) & set(SIGNING_ALGORITHMS):
         yield f"The provider signs with none of {', '.join(SIGNING_ALGORITHMS)}, so nobody can sign in."
     yield from _about_addresses(setting)
+    yield from _about_logins(setting)
     yield from _about_secret(setting)
     yield from _about_certificates(setting)
 
@@ -49,6 +58,19 @@ def _about_addresses(setting: OidcSetting) -> Iterator[str]:
     callback = reverse("sso:callback")
     if urlsplit(setting.redirect_uri).path != callback:
         yield f"The Redirect URI does not lead to {callback}, where sign-ins arrive."
+
+
+def _about_logins(setting: OidcSetting) -> Iterator[str]:
+    """A login is no secret, and at many providers people choose or change it themselves."""
+    if setting.user_field != setting.UserField.LOGIN:
+        return
+    guarded = Role.objects.filter(Q(grantable_by_sign_in=False) | Q(name=roles.ADMIN))
+    giving = {sys_id for role in guarded for sys_id in roles.ids_that_give(role.pk)}
+    holders = User.objects.filter(active=True, grants__role__in=giving)
+    untied = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
+    if names := [user.login for user in untied[: MOST_NAMED + 1]]:
+        shown = ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
+        yield OPEN_LOGINS.format(names=shown)
 
 
 def _about_secret(setting: OidcSetting) -> Iterator[str]:

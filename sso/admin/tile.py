@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from django.db.models import Sum
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -21,7 +22,7 @@ def connection(request: HttpRequest) -> dashboard.Tile | None:
         return None
     setting = OidcSetting.active_one()
     failed = SignIn.objects.filter(sys_created_at__gt=timezone.now() - timedelta(days=1)).exclude(outcome=SignIn.OK)
-    failures = f"{failed.count()} failed sign-ins in 24 hours."
+    failures = f"{failed.aggregate(times=Sum('times'))['times'] or 0} failed sign-ins in 24 hours."
     if setting is None:
         address = dashboard.Link("", "", "sso.OidcSetting").address
         return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failures}", address, "login")

@@ -6,3 +6,4 @@ from sso.models.links import IdentityLink as IdentityLink
 from sso.models.log import SignIn as SignIn
 from sso.models.sessions import ProviderSession as ProviderSession
 from sso.models.settings import OidcSetting as OidcSetting
+from sso.models.sign_outs import ProviderSignOut as ProviderSignOut

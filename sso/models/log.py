@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import hashlib
+from datetime import timedelta
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
+from accounts.attempts import network
+from sso import locks
 from sso.models.settings import OidcSetting
 from system.record import Record
 
+# Refusals of one kind from one address are one entry for so long: anybody can make as many as they like.
+FOLDED_WITHIN = timedelta(minutes=15)
+
 
 class SignIn(Record):
-    """One attempt that came back from a provider."""
+    """One attempt that came back from a provider, or several that were refused alike, from one place in a short time.
+
+    Of those the last one's detail and duration are kept, and `sys_updated_at` is its time.
+    """
 
     OK = "ok"
 
@@ -26,16 +37,38 @@ class SignIn(Record):
     detail = models.CharField(max_length=1000, blank=True, default="", editable=False)
     address = models.CharField(max_length=45, blank=True, default="", editable=False)
     duration_ms = models.PositiveIntegerField("duration in ms", default=0, editable=False)
+    times = models.PositiveIntegerField(default=1, editable=False)
+    # What is equal of equal refusals; empty where each counts for itself.
+    kind = models.CharField(max_length=64, blank=True, default="", editable=False, db_collation="C")
 
     class Meta(Record.Meta):
         db_table = "sso_sign_in"
         verbose_name = "sign-in"
         verbose_name_plural = "sign-in log"
         ordering: ClassVar[list[str]] = ["-sys_id"]
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["sys_created_at"], name="sso_sign_in_created")]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["sys_created_at"], name="sso_sign_in_created"),
+            models.Index(fields=["kind", "sys_created_at"], name="sso_sign_in_kind", condition=~models.Q(kind="")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.login or 'somebody'}: {self.outcome}"
+
+    def fold(self) -> bool:
+        """Whether this refusal went into an entry that is there; in the caller's transaction, which then writes it."""
+        at = network(self.address)
+        alike = "\n".join((self.outcome, at, self.login, self.setting_name))
+        self.kind = hashlib.sha256(alike.encode()).hexdigest()
+        locks.alone_with(locks.REFUSALS, self.kind)
+        recent = timezone.now() - FOLDED_WITHIN
+        standing = type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent).first()
+        if standing is None:
+            return False
+        last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
+        type(self).objects.filter(pk=standing.pk).update(
+            times=models.F("times") + 1, sys_updated_at=timezone.now(), **last
+        )
+        return True
 
     def leaves_log_entry(self) -> bool:
         return False  # they go by the thousand when they are old

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -23,8 +24,20 @@ def handle() -> str:
     return secrets.token_hex(16)
 
 
+def session_id(claims: Mapping[str, Any]) -> str:
+    """What the provider calls its session; nothing where it names none.
+
+    >>> session_id({"sid": "s-1"}), session_id({"sid": 5})
+    ('s-1', '')
+    """
+    sid = claims.get("sid")
+    return sid if isinstance(sid, str) and len(sid) <= 255 else ""
+
+
 class ProviderSession(models.Model):
     """What is kept of one sign-in while its session lasts. The session's row names it, whatever key it has by then."""
+
+    encrypted_columns: ClassVar[frozenset[str]] = frozenset({"id_token"})
 
     id = models.CharField(primary_key=True, max_length=32, default=handle, db_collation="C")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -32,7 +45,7 @@ class ProviderSession(models.Model):
     issuer = models.CharField(max_length=2000, db_collation="C")
     sub = models.CharField(max_length=255, db_collation="C")
     sid = models.CharField(max_length=255, blank=True, default="", db_collation="C")
-    # Encrypted; the provider asks for it when somebody signs out.
+    # The provider asks for it when somebody signs out.
     id_token = models.TextField()
     started_at = models.DateTimeField(default=timezone.now)
 
@@ -48,13 +61,12 @@ class ProviderSession(models.Model):
 
     @classmethod
     def begin(cls, user: User, setting: OidcSetting, claims: dict[str, Any], id_token: str) -> ProviderSession:
-        sid = claims.get("sid")
         return cls.objects.create(
             user=user,
             setting=setting,
             issuer=claims["iss"],
             sub=claims["sub"],
-            sid=sid if isinstance(sid, str) and len(sid) <= 255 else "",
+            sid=session_id(claims),
             id_token=encryption.encrypt(id_token),
         )
 

@@ -64,7 +64,7 @@ class OidcSetting(Record):
         "script", "response_type", "role_claim",
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
     )  # fmt: skip
-    secret_columns = frozenset({"client_secret", "last_claims"})
+    secret_columns = encrypted_columns = frozenset({"client_secret", "last_claims"})
 
     class AuthorizationType(models.TextChoices):
         CODE = "code", "Authorization Code Flow"
@@ -254,7 +254,7 @@ class OidcSetting(Record):
             if before is not None and before.pair != self.pair:
                 before.let_go_of_keys()
             if not self.issuer:
-                transaction.on_commit(lambda: endpoints.look_again(self), robust=True)
+                transaction.on_commit(lambda: endpoints.look_after_save(self), robust=True)
 
     def let_go_of_keys(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """

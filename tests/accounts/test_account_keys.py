@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from django.test import Client
 from django.utils import timezone
 
@@ -34,6 +35,14 @@ def test_the_key_is_shown_on_the_answer_and_never_again(as_bob: Client):
     assert page["Cache-Control"] == "no-store"
     assert secret[:9] in as_bob.get("/account/").content.decode()
     assert shown(as_bob.get("/account/")) == shown(make(as_bob, name="")) == []
+
+
+def test_one_whose_encryption_is_gone_before_it_is_seen_is_not_shown(as_bob: Client, settings: Any):
+    as_bob.post(ADDRESS, {"name": "script", "days": "90"})
+    settings.SECRET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    page = as_bob.get("/account/")
+
+    assert page.status_code == 200 and shown(page) == []
 
 
 def test_a_reload_of_the_page_makes_no_second_key(as_bob: Client):

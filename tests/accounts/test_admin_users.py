@@ -8,10 +8,11 @@ from django.test import Client
 
 from accounts import keys
 from accounts.models import AccessKey, Group, Role, Session, User, UserGroup, UserRole
+from system import properties
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, inline, stored, users
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
-from tests.conftest import PASSWORD
+from tests.conftest import PASSWORD, make_user
 
 NEW = "another horse 43"
 
@@ -266,3 +267,39 @@ def test_a_deleted_user_takes_everything_along(as_alice: Client, bob: User):
 def test_a_user_that_is_not_there_is_no_fault(as_alice: Client, pk: str):
     for page in ("change", "password", "history", "delete"):
         assert as_alice.get(users(pk, page)).status_code in (302, 404)
+
+
+class TestASharedEmail:
+    """Who signs in through a provider and is found by email is let into neither."""
+
+    @pytest.fixture
+    def dora(self, bob: User) -> User:
+        return make_user("dora", email="bob@example.com")
+
+    def test_the_form_says_so(self, as_alice: Client, bob: User, dora: User):
+        for user, other in ((bob, "dora"), (dora, "bob")):
+            page = as_alice.get(users(user.pk, "change")).content.decode()
+            assert "not the only account with this email" in page and f"Also: {other}." in page
+
+    @pytest.mark.parametrize("button", ["_save", "_continue"])
+    def test_so_does_the_save_that_makes_it(self, as_alice: Client, bob: User, button: str):
+        dora = make_user("dora")
+        assert "only account" not in as_alice.get(users(dora.pk, "change")).content.decode()
+        columns: dict[str, Any] = {"email": "bob@example.com", button: "1"}
+        answer = change(as_alice, dora, **columns)
+        page = as_alice.get(answer["Location"]).content.decode()
+
+        assert page.count("not the only account with this email") == 1
+
+    def test_by_the_rules_on_upper_and_lower_case(self, as_alice: Client, bob: User):
+        make_user("dora", email="BOB@example.com")
+        path = users(bob.pk, "change")
+        assert "only account" not in as_alice.get(path).content.decode()
+        properties.put(properties.CASE_SENSITIVE, "false")
+
+        assert "Also: dora." in as_alice.get(path).content.decode()
+
+    def test_no_email_is_shared_with_nobody(self, as_alice: Client):
+        one, _ = make_user("one"), make_user("two")
+
+        assert "only account" not in as_alice.get(users(one.pk, "change")).content.decode()

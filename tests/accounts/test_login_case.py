@@ -73,7 +73,7 @@ def test_case_is_folded_in_any_language(case_does_not_count: None):
     assert by_basic("ünsal") == by_basic("ÜNSAL") == "Ünsal"
 
 
-@pytest.mark.parametrize(("stored", "tried"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("rené", "rene\u0301")])
+@pytest.mark.parametrize(("stored", "tried"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")])
 def test_letters_that_only_look_alike_are_not_merged(case_does_not_count: None, stored: str, tried: str):
     make_user(stored)
 

@@ -68,7 +68,7 @@ def refused(answer: Any, code: str, status: int) -> SignIn:
     """The log's entry of a refusal that is answered as it must be."""
     assert (answer.status_code, code_of(answer)) == (status, code), answer.content
     assert code.encode() in answer.content and answer["Cache-Control"] == "no-store"
-    entry = SignIn.objects.latest("sys_id")
+    entry = SignIn.objects.latest("sys_updated_at")  # it may be one of several that were equal
     assert entry.outcome == code
     return entry
 

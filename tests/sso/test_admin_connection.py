@@ -7,8 +7,9 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.models import IdpCertificate, OidcSetting
+from sso.models import IdentityLink, IdpCertificate, OidcSetting
 from system import properties
+from tests.conftest import make_user
 from tests.providers.behaviours import fails, html
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
@@ -82,6 +83,22 @@ class TestSaving:
             assert "Nobody can sign in: Ignore case sensitivity is selected" in page.content.decode(), button
         properties.put(properties.CASE_SENSITIVE, "false")
         assert "Nobody can sign in" not in as_sonja.get(address(setting)).content.decode()
+
+    def test_the_form_warns_about_accounts_that_a_chosen_name_opens(self, as_sonja: Client, alice: User, bob: User):
+        setting = make(user_field="login")
+        said_there = "are not tied to this provider yet: alice, sonja. Whoever can choose such a name"
+        assert said_there in as_sonja.get(address(setting)).content.decode()
+        IdentityLink(user=alice, issuer=setting.issuer, sub="1").save()
+        IdentityLink(user=User.objects.get(login="sonja"), issuer="https://other.example.com", sub="2").save()
+        assert "yet: sonja. Whoever" in as_sonja.get(address(setting)).content.decode()
+        assert "not tied" not in press(as_sonja, "_save", setting, user_field="email").content.decode()
+
+    def test_it_names_a_few_of_many_and_nobody_who_is_gone(self, as_alice: Client, alice: User):
+        for number in range(6):
+            make_user(f"chief{number}", "admin")
+        make_user("former", "admin", active=False)
+        page = as_alice.get(address(make(user_field="login"))).content.decode()
+        assert "yet: alice, chief0, chief1, chief2, chief3 and others. Whoever" in page
 
     def test_the_form_says_which_roles_are_never_given_from_outside(self, as_sonja: Client):
         page = as_sonja.get(address(None)).content.decode()

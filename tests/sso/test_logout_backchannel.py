@@ -8,8 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from sso import provider as asking
-from sso import tasks
+from sso import places, tasks
 from sso.models import OidcSetting, ProviderSession
 from tests.conftest import PASSWORD
 from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
@@ -171,7 +170,7 @@ def test_the_providers_new_key_is_fetched(ours: HostileProvider):
 def test_with_no_place_it_is_told_to_come_again(ours: HostileProvider):
     client = browser_of(ours)
     ours.jwks = {"keys": [jwk("rsa-2")]}
-    with asking.place(), asking.place():
+    with places.place(), places.place():
         answer = tell(ours.logout_token({"key": "rsa-2"}))
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)

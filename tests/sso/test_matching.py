@@ -48,7 +48,11 @@ CASES: list[tuple[str, list[Account], str | None, str | None]] = [
     ("\uff4barl", [Account("6", "karl")], None, None),  # fullwidth k
     ("ma\u00df", [Account("7", "mass")], None, None),
     ("\u00c4nne", [Account("8", "\u00e4nne")], None, "8"),
-    ("\u00e4nne", [Account("8", "a\u0308nne")], None, "8"),  # the same letter, composed and not
+    ("\u00e4nne", [Account("8", "a\u0308nne")], "8", "8"),  # the same letter, composed and not: no matter of case
+    ("a\u0308nne", [Account("8", "\u00e4nne")], "8", "8"),
+    ("\u00e4nne", [Account("8", "a\u0308nne"), Account("9", "\u00e4nne")], "9", "9"),
+    ("\u212a\u00e4rl", [Account("6", "K\u00e4rl")], None, "6"),  # Kelvin sign
+    ("\u212aarl", [Account("6", "Karl")], None, None),
 ]
 
 

@@ -26,7 +26,7 @@ def case_counts(yes: bool) -> None:
 def login_of(browser: Browser) -> str:
     """Who comes in, or the code of the refusal."""
     Browser(browser.provider).sign_in()
-    entry = SignIn.objects.latest("sys_id")
+    entry = SignIn.objects.latest("sys_updated_at")
     return entry.user.login if entry.user else entry.outcome
 
 
@@ -74,6 +74,30 @@ def test_two_accounts_of_one_email_address_are_too_many(browser: Browser):  # A4
         User.objects.create_user(login, email="ann@example.com")
 
     refused(browser.sign_in(), "user_ambiguous", 401)
+
+
+@pytest.mark.parametrize(("stored", "returned"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
+@pytest.mark.parametrize("counts", [True, False])
+def test_one_login_in_two_spellings_is_one_account(browser: Browser, stored: str, returned: str, counts: bool):
+    """Accents as one character or two, which is no matter of case."""
+    case_counts(counts)
+    browser.provider.person["preferred_username"] = returned
+    active(browser.provider, enable_user_creation=True)
+    if counts:
+        User.objects.create_user(stored)
+    assert login_of(browser) == "jos\xe9"
+    IdentityLink.objects.all().delete()
+    browser.provider.person["preferred_username"] = stored
+
+    assert login_of(browser) == "jos\xe9" and User.objects.count() == 1
+
+
+def test_a_sign_that_only_looks_like_a_letter_is_no_spelling_of_it(browser: Browser):  # A47
+    active(browser.provider)
+    User.objects.create_user("Karl")
+    browser.provider.person["preferred_username"] = "\u212aarl"
+
+    refused(browser.sign_in(), "user_unknown", 401)
 
 
 BAD: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com", "\u0131nn@example.com", "", None, ["x"], {}, 7,

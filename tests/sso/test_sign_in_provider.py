@@ -11,8 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import User
-from sso import certificates
-from sso import provider as asking
+from sso import certificates, places
 from sso.models import IdpCertificate, OidcSetting
 from tests.config.stack import eventually
 from tests.providers.behaviours import (
@@ -44,7 +43,7 @@ def browser(provider: HostileProvider) -> Browser:
 
 @pytest.fixture
 def impatient(monkeypatch: Any) -> None:
-    monkeypatch.setattr(asking, "ALTOGETHER_S", 0.5)
+    monkeypatch.setattr(places, "ALTOGETHER_S", 1.0)
 
 
 # How the client proves itself.
@@ -316,7 +315,7 @@ def test_it_is_looked_for_once_in_half_a_minute(provider: HostileProvider):
 
 def test_the_third_waits_without_using_its_attempt_up(browser: Browser):  # A61
     back = browser.back(browser.start())
-    with asking.place(), asking.place():
+    with places.place(), places.place():
         for _ in range(3):
             page = browser.come(back)
             assert (page.status_code, page["Retry-After"]) == (503, "1")
@@ -332,7 +331,7 @@ def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
     ann()
     browser = Browser(provider)
     back = browser.back(browser.start())
-    with asking.place(), asking.place():
+    with places.place(), places.place():
         page = browser.come(back + "&evil=%22%3E%3Cscript%3E")
     content = page.content.decode()
 
@@ -344,7 +343,7 @@ def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
 
 def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
-    with asking.place(), asking.place():
+    with places.place(), places.place():
         page = browser.client.get("/sso/start/")
 
     assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
@@ -352,7 +351,7 @@ def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
 
 
 def test_a_bogus_return_takes_no_place(browser: Browser):
-    with asking.place(), asking.place():
+    with places.place(), places.place():
         refused(browser.client.get(CALLBACK, {"code": "c", "state": "s"}, headers=PAGE), "state_unknown", 400)
 
 
@@ -393,4 +392,4 @@ def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provide
 
 
 def test_the_deadline_is_one_for_all_calls(browser: Browser):
-    assert asking.ALTOGETHER_S == 6.0 and certificates.PATIENCE_S <= 7
+    assert places.ALTOGETHER_S == 6.0 and certificates.PATIENCE_S <= 7

@@ -10,8 +10,7 @@ from django.db import connections
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from sso import provider as calls
-from sso import sign_in
+from sso import places, sign_in
 from sso.models import IdentityLink, OidcSetting
 from system import actor
 from system.errors import Conflict
@@ -142,10 +141,10 @@ def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
         ann()
         right = sign_in.enter
 
-        def enter(setting: OidcSetting, claims: Any) -> Any:
+        def enter(setting: OidcSetting, claims: Any, deadline: Any) -> Any:
             if is_before:
                 model.objects.all().delete()
-            entered = right(setting, claims)
+            entered = right(setting, claims, deadline)
             model.objects.all().delete()
             return entered
 
@@ -164,7 +163,7 @@ def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: Hosti
 
     monkeypatch.setattr(subprocess, "Popen", none_left)
     answer = Browser(provider, Client(raise_request_exception=False)).sign_in()
-    assert (answer.status_code, code_of(answer)) == (401, "script_error")
+    assert (answer.status_code, code_of(answer)) == (503, "too_busy"), "the script is not at fault"
 
 
 @pytest.mark.django_db
@@ -182,5 +181,5 @@ def provider_is_busy() -> Any:
 
     taken = ExitStack()
     for _ in range(2):
-        taken.enter_context(calls.place())
+        taken.enter_context(places.place())
     return taken

@@ -15,7 +15,7 @@ class Command(BaseCommand):
         parser.add_argument("role")
 
     def handle(self, *positional: Any, login: str, role: str, **options: Any) -> None:
-        user = User.objects.filter(login=login).first()
+        user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         found = Role.objects.filter(name=role).first()

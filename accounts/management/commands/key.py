@@ -27,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError(f"--days goes from 0 (no end) to {MOST_DAYS}.")
         if not name.strip() or len(name) > LONGEST_NAME:
             raise CommandError(f"A name has 1 to {LONGEST_NAME} characters.")
-        user = User.objects.filter(login=login).first()
+        user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         scope = dict(Role.objects.filter(name__in=role).values_list("name", "sys_id"))

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--random", action="store_true", help="make one and print it")
 
     def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
-        user = User.objects.filter(login=login).first()
+        user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
         password = secrets.token_urlsafe(12) if random else ask()

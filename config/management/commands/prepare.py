@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.utils import Error
 
 from accounts import demo, first_admin, roles
+from collections_app import demo as demo_documents
 from config import schedules
 from config.env import ConfigurationError
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
@@ -62,6 +63,7 @@ class Command(BaseCommand):
         if environment.wants_demo:
             demo.make(lambda: kept(DEMO_PASSWORD))
             demo_records.make()
+            demo_documents.make()
 
 
 def migrate() -> None:

@@ -1,0 +1,100 @@
+"""Logins are one text however their accents are written; those from before that rule stay reachable."""
+
+import importlib
+import unicodedata
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts import provisioning
+from accounts.attempts import MOST_PER_PAIR
+from accounts.models import User, UserRole
+from accounts.spelling import composed
+from tests.accounts.admin_forms import change, users
+from tests.accounts.callers import guess
+from tests.accounts.test_admin_users import NONE
+from tests.accounts.test_login_case import by_basic, doors
+from tests.conftest import PASSWORD, make_user
+
+NFC, NFD = "jos\xe9", "jose\u0301"
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=8))
+def test_a_spelling_is_one_and_no_character_becomes_a_plain_one(text: str):
+    once = composed(text)
+
+    assert composed(once) == once
+    assert unicodedata.normalize("NFC", once) == unicodedata.normalize("NFC", text)
+    assert once.isascii() == text.isascii()
+
+
+@pytest.mark.parametrize("made", [NFC, NFD])
+@doors
+def test_either_spelling_signs_in(db: None, door: Any, made: str):
+    make_user(made)
+
+    assert door(NFC) == door(NFD) == NFC
+
+
+def test_there_is_no_second_account(as_alice: Client):
+    make_user(NFC)
+    page = as_alice.post(users("add"), {"login": NFD, "usable_password": "false", **NONE})
+
+    assert "This login is taken." in str(page.context["errors"])
+    with pytest.raises(provisioning.NotMade, match="login_taken"):
+        provisioning.create({"login": NFD, "email": "jose@example.com"})
+
+
+def test_both_spellings_are_counted_as_one(db: None):
+    make_user(NFC)
+    half = MOST_PER_PAIR // 2
+    assert {guess(NFC, f"wrong {number}") for number in range(half)} == {401}
+    assert {guess(NFD, f"other {number}") for number in range(half)} == {401}
+
+    assert guess(NFC, PASSWORD) == guess(NFD, PASSWORD) == 429
+
+
+def test_commands_find_either(db: None):
+    make_user(NFC)
+    call_command("grant", NFD, "itil")
+
+    assert UserRole.objects.get().user.login == NFC
+
+
+@pytest.fixture
+def before(db: None) -> User:
+    """As an older version stored it."""
+    made = make_user("old")
+    User.objects.filter(pk=made.pk).update(login=NFD)
+    return made
+
+
+def migrate() -> None:
+    importlib.import_module("accounts.migrations.0003_composed_logins").compose(apps, None)
+
+
+class TestLoginsFromBefore:
+    def test_are_composed_once(self, before: User):
+        other = make_user("\u212aelvin")
+        migrate()
+
+        assert (before.refreshed().login, other.refreshed().login) == (NFC, "\u212aelvin")
+        assert by_basic(NFD) == by_basic(NFC) == NFC
+
+    def test_stay_while_somebody_else_has_that_login(self, before: User, as_alice: Client):
+        theirs = make_user(NFC)
+        migrate()
+        assert (before.refreshed().login, theirs.refreshed().login) == (NFD, NFC)
+        assert (by_basic(NFD), by_basic(NFC)) == (NFD, NFC), "each by their own spelling"
+
+        before.phone = "5"
+        before.save()
+        assert before.refreshed().login == NFD
+        assert "This login is taken." in str(change(as_alice, before).context["errors"])
+        assert change(as_alice, before, login="jose.two").status_code == 302
+        assert before.refreshed().login == "jose.two"

@@ -1,0 +1,148 @@
+"""What anybody can do as often as they like leaves few rows, and those not for long."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import FailedAttempts, Session, User
+from sso import attempts
+from sso.models import SignIn
+from tests.conftest import PASSWORD
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import CALLBACK, PAGE, START, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ours(provider: HostileProvider) -> HostileProvider:
+    active(provider)
+    ann()
+    return provider
+
+
+def denied(provider: HostileProvider, address: str = "192.0.2.1", error: str = "access_denied") -> None:
+    """Somebody's own attempt, refused."""
+    browser = Browser(provider, Client(REMOTE_ADDR=address))
+    state = re.findall(r"[?&]state=([^&]+)", browser.start())[0]
+    refused(browser.client.get(CALLBACK, {"state": state, "error": error}, headers=PAGE), "provider_denied", 401)
+
+
+class TestTheSignInLog:
+    def test_equal_refusals_from_one_address_are_one_entry(self, ours: HostileProvider):
+        for error in ("access_denied", "login_required", "access_denied"):
+            denied(ours, error=error)
+        entry = SignIn.objects.get()
+
+        assert (entry.times, entry.detail) == (3, "The provider said access_denied.")
+        assert entry.sys_updated_at > entry.sys_created_at
+
+    @pytest.mark.parametrize(
+        ("addresses", "entries"),
+        [
+            (("192.0.2.1", "192.0.2.2"), 2),
+            (("2001:db8::1", "2001:db8::2"), 1),  # one caller has all of them
+            (("2001:db8::1", "2001:db8:0:1::1"), 2),
+        ],
+    )
+    def test_each_address_has_its_own(self, ours: HostileProvider, addresses: tuple[str, ...], entries: int):
+        for address in addresses:
+            denied(ours, address)
+
+        assert SignIn.objects.count() == entries
+
+    def test_other_refusals_and_sign_ins_have_their_own(self, ours: HostileProvider):
+        denied(ours)
+        browser = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
+        for _ in range(2):
+            assert browser.sign_in().status_code == 302
+        ours.id_token = lambda claims: ours.sign({**claims, "aud": "another"})
+        refused(browser.sign_in(), "token_audience", 401)
+        denied(ours)
+
+        assert sorted(SignIn.objects.values_list("outcome", "times")) == [
+            ("ok", 1), ("ok", 1), ("provider_denied", 2), ("token_audience", 1),
+        ]  # fmt: skip
+
+    def test_another_person_has_another(self, ours: HostileProvider):
+        User.objects.update(active=False)
+        for name in ("ann", "ann", "bob"):
+            ours.person = {**ours.person, "preferred_username": name}
+            Browser(ours).sign_in()
+
+        assert sorted(SignIn.objects.values_list("login", "times")) == [("ann", 2), ("bob", 1)]
+
+    def test_after_a_quarter_of_an_hour_there_is_a_new_one(self, ours: HostileProvider):
+        for minutes, entries in ((14, 1), (2, 2)):
+            denied(ours)
+            SignIn.objects.update(sys_created_at=F("sys_created_at") - timedelta(minutes=minutes))
+            denied(ours)
+            assert SignIn.objects.count() == entries
+
+    def test_the_dashboard_counts_each(self, ours: HostileProvider, as_sonja: Client):
+        for _ in range(3):
+            denied(ours)
+
+        (tile,) = [each for each in as_sonja.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
+        assert "3 failed sign-ins in 24 hours." in tile.about
+        assert "provider_denied" in as_sonja.get("/admin/sso/signin/").content.decode()
+
+
+class TestSessionsOfNobody:
+    def left(self) -> timedelta:
+        return Session.objects.get().expire_date - timezone.now()
+
+    def test_are_kept_as_long_as_an_attempt_and_a_little_more(self, ours: HostileProvider):
+        browser = Browser(ours)
+        browser.start()
+        assert timedelta(seconds=attempts.ATTEMPT_FOR_S) < self.left() <= timedelta(minutes=15)
+
+    def test_another_attempt_renews_them(self, ours: HostileProvider):
+        browser = Browser(ours)
+        browser.start()
+        Session.objects.update(expire_date=F("expire_date") - timedelta(minutes=12))
+        back = browser.back(browser.start())
+
+        assert Session.objects.count() == 1 and self.left() > timedelta(minutes=14)
+        assert browser.come(back).status_code == 302
+
+    def test_somebody_who_comes_in_has_the_whole_time(self, ours: HostileProvider):
+        browser = Browser(ours)
+        assert browser.sign_in().status_code == 302
+        assert self.left() > timedelta(hours=11)
+        browser.start()
+        assert self.left() > timedelta(hours=11), "an attempt beside it takes nothing away"
+
+    def test_so_has_who_comes_in_by_password(self, ours: HostileProvider, bob: User):
+        browser = Browser(ours)
+        browser.start()
+        assert browser.client.post("/login/", {"login": "bob", "password": PASSWORD}).status_code == 302
+
+        assert self.left() > timedelta(hours=11)
+
+    def test_the_cookie_outlasts_them_and_does_no_harm(self, ours: HostileProvider):
+        browser = Browser(ours)
+        browser.start()
+        Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+
+        assert browser.sign_in().status_code == 302
+
+    def test_one_address_does_not_begin_any_number(self, ours: HostileProvider, monkeypatch: Any):
+        monkeypatch.setattr(attempts, "MOST_NEW_BROWSERS", 3)
+        known = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
+        known.start()
+        for path, status in ((START, 302), (CALLBACK, 302), (START, 429), (CALLBACK, 429), (f"{START}?again", 429)):
+            answer = Client(REMOTE_ADDR="192.0.2.1").get(path, headers=PAGE)
+            assert answer.status_code == status, path
+
+        assert answer["Retry-After"] and Session.objects.count() == 3
+        assert known.sign_in().status_code == 302, "who has a session goes on"
+        assert Client(REMOTE_ADDR="192.0.2.2").get(START).status_code == 302, "so do others"
+        assert Client(REMOTE_ADDR="192.0.2.1").get("/login/?local=1").status_code == 200
+        FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))
+        assert Client(REMOTE_ADDR="192.0.2.1").get(START).status_code == 302

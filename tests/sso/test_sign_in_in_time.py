@@ -1,0 +1,236 @@
+"""One deadline for everything that a return from the provider leads to, and one place for everything that asks it."""
+
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from sso import certificates, endpoints, mapping_script, places
+from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from system.outbound.deadline import Deadline
+from tests.providers.behaviours import Behaviour, Visit, fails, silent
+from tests.providers.hostile import HostileProvider
+from tests.providers.signing import jwk
+from tests.sso.connections import address, make_at, press, said, typed
+from tests.sso.sign_ins import START, Browser, active, ann, refused
+
+pytestmark = pytest.mark.django_db
+ENDLESS = "function map(claims) { for (;;) {} }"
+
+
+@pytest.fixture
+def browser(provider: HostileProvider) -> Browser:
+    active(provider)
+    ann()
+    return Browser(provider)
+
+
+def slowly(provider: HostileProvider, seconds: float) -> Behaviour:
+    def behave(visit: Visit) -> None:
+        visit.stop.wait(seconds)
+        provider.answer_well(visit)
+
+    return behave
+
+
+def unfound() -> None:
+    OidcSetting.objects.update(issuer="", resolve_tried_at=None)
+
+
+def taken() -> ExitStack:
+    """Nobody else finds a place."""
+    held = ExitStack()
+    for _ in range(2):
+        held.enter_context(places.place())
+    return held
+
+
+class TestTheDeadline:  # A61
+    @pytest.fixture(autouse=True)
+    def soon(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(places, "ALTOGETHER_S", 1.5)
+
+    @pytest.mark.parametrize("slow", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
+    def test_waits_at_several_endpoints_do_not_add_up(self, browser: Browser, slow: tuple[str, str]):
+        """Each alone would be in time."""
+        back = browser.back(browser.start())
+        for endpoint in slow:
+            browser.provider.serve(endpoint, slowly(browser.provider, 1.0))
+        if "discovery" in slow:
+            unfound()
+        code = "certificates_unavailable" if "certs" in slow else "provider_unavailable"
+        began = time.monotonic()
+
+        refused(browser.come(back), code, 503)
+        assert time.monotonic() - began < 2.5
+        for endpoint in slow:
+            browser.provider.behave(endpoint)
+        assert browser.sign_in().status_code == 302
+
+    def test_the_script_gets_what_is_left_and_is_not_blamed(self, browser: Browser):
+        OidcSetting.objects.update(script=ENDLESS)
+        browser.provider.serve("token", slowly(browser.provider, 0.8))
+        began = time.monotonic()
+
+        assert "on a processor" in refused(browser.sign_in(), "too_busy", 503).detail
+        assert time.monotonic() - began < 2.5
+
+    def test_with_its_own_second_it_is(self, browser: Browser, monkeypatch: Any):
+        monkeypatch.setattr(places, "ALTOGETHER_S", 6.0)
+        OidcSetting.objects.update(script=ENDLESS)
+
+        refused(browser.sign_in(), "script_error", 401)
+
+    def test_to_the_provider_it_holds_too(self, browser: Browser):
+        unfound()
+        browser.provider.serve("discovery", silent())
+        began = time.monotonic()
+
+        refused(browser.client.get(START), "provider_unresolved", 503)
+        assert time.monotonic() - began < 2.5
+
+    def test_who_waits_for_the_answer_to_another_waits_no_longer(self, browser: Browser):
+        browser.sign_in()
+        CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
+        browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
+        began = time.monotonic()
+
+        assert "not answered yet" in refused(browser.sign_in(), "certificates_unavailable", 503).detail
+        assert time.monotonic() - began < 2.5
+
+
+class TestAKeyThatCannotBeFetched:
+    @pytest.fixture
+    def unknown(self, browser: Browser) -> Browser:
+        """Its next token names a key that is not stored."""
+        assert browser.sign_in().status_code == 302
+        browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
+        browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
+        return browser
+
+    def test_is_no_proof_of_a_wrong_token(self, unknown: Browser):
+        unknown.provider.serve("certs", fails(503))
+
+        for _ in range(2):  # the second comes within the 30 s and asks nobody
+            assert "503" in refused(unknown.sign_in(), "certificates_unavailable", 503).detail
+        assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
+
+    def test_signs_in_when_the_keys_are_there_again(self, unknown: Browser):
+        unknown.provider.serve("certs", fails(503), times=1)
+        refused(unknown.sign_in(), "certificates_unavailable", 503)
+        CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
+
+        assert unknown.sign_in().status_code == 302
+
+    def test_that_no_provider_publishes_is_wrong(self, unknown: Browser):
+        unknown.provider.jwks = {"keys": [jwk("rsa-1")]}
+
+        for _ in range(2):
+            refused(unknown.sign_in(), "token_key", 401)
+
+
+def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
+    browser.sign_in()
+    CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
+    began = time.monotonic()
+    certificates.refresh_for_unknown_kid(OidcSetting.objects.get(), Deadline.after(0.3))
+
+    assert 0.2 < time.monotonic() - began < 2
+
+
+class TestAMachineThatIsTooBusy:
+    def test_an_engine_that_does_not_start_in_time(self, browser: Browser, monkeypatch: Any):
+        monkeypatch.setattr(mapping_script, "READY_WITHIN_S", 0.001)
+
+        refused(browser.sign_in(), "too_busy", 503)
+
+    def test_a_script_that_got_no_processor(self, browser: Browser, monkeypatch: Any):
+        monkeypatch.setattr(mapping_script, "LEAST_CPU_S", 10.0)
+        OidcSetting.objects.update(script=ENDLESS)
+
+        refused(browser.sign_in(), "too_busy", 503)
+
+
+class TestButtons:  # A61
+    """What an administrator presses takes one of the two places too, and is over in time."""
+
+    @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
+    def test_without_a_place_nobody_is_asked(self, as_sonja: Client, provider: HostileProvider, button: str):
+        setting = make_at(provider, active=True)
+        with taken():
+            page = press(as_sonja, button, setting)
+        told = page.context["report"].title if button == "_test" else said(page)
+
+        assert places.NONE_FREE in told and provider.requests == []
+        assert press(as_sonja, button, setting).status_code == 200 and provider.requests
+
+    @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
+    def test_while_they_ask_they_hold_one(self, as_sonja: Client, provider: HostileProvider, button: str):
+        setting = make_at(provider, active=True)
+        free: list[bool] = []
+
+        def look(visit: Visit) -> None:
+            with places.place():  # the other one
+                free.append(places.PLACES.acquire(blocking=False))
+            provider.answer_well(visit)
+
+        for endpoint in ("discovery", "certs"):
+            provider.serve(endpoint, look)
+        press(as_sonja, button, setting)
+
+        assert free and not any(free)
+
+    def test_the_look_after_a_save_leaves_it_to_the_first_sign_in(
+        self, as_sonja: Client, provider: HostileProvider, django_capture_on_commit_callbacks: Any
+    ):
+        ann()
+        where = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
+        with taken(), django_capture_on_commit_callbacks(execute=True):
+            as_sonja.post(address(None), {**typed(**where), "_save": "1"})
+        setting = OidcSetting.objects.get()
+        assert provider.requests == []
+        assert "It was not looked for at the save" in as_sonja.get(address(setting)).content.decode()
+
+        provider.client_secret = ""
+        assert Browser(provider).sign_in().status_code == 302
+
+    def test_testing_a_connection_ends_by_one_deadline(
+        self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
+    ):
+        monkeypatch.setattr(endpoints, "ALTOGETHER_S", 1.0)
+        provider.serve("certs", silent())
+        began = time.monotonic()
+        page = press(as_sonja, "_test", make_at(provider))
+
+        assert time.monotonic() - began < 4
+        assert "its keys cannot be used" in page.context["report"].title
+
+    def test_updating_certificates_of_an_unfound_provider_too(
+        self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
+    ):
+        setting = make_at(provider, active=True)
+        unfound()
+        monkeypatch.setattr(endpoints, "ALTOGETHER_S", 1.5)
+        provider.serve("discovery", slowly(provider, 0.7))
+        provider.serve("certs", silent())
+        began = time.monotonic()
+        page = press(as_sonja, "_update_certificates", setting)
+
+        assert time.monotonic() - began < 4
+        assert said(page).startswith("The certificate update failed.")
+
+
+def test_the_page_that_waits_starts_nothing_by_itself(browser: Browser):
+    unfound()
+    with taken():
+        for _ in range(5):
+            page = browser.client.get(f"{START}?again")
+            assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
+
+    for number in range(4):
+        leads_on = browser.client.get(f"{START}?again")["Location"]
+        assert leads_on.startswith(browser.provider.issuer) == (number < 3), "three times in a minute, then no more"
