@@ -1,8 +1,16 @@
 """The app of area C, document collections."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class CollectionsConfig(AppConfig):
     name = "collections_app"
     verbose_name = "Document collections"
+
+    def ready(self) -> None:
+        if settings.PROCESS not in ("worker", "beat"):  # nobody asks them, and it would cost each of them memory
+            from collections_app import metrics
+            from system.metrics import READ_WHEN_ASKED
+
+            READ_WHEN_ASKED.register(metrics.QueueCollector())

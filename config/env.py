@@ -47,6 +47,46 @@ def count(value: str) -> int:
     return int(value)
 
 
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """
+    >>> whole(1, 1024)("32")
+    32
+    """
+
+    def reading(value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(value)
+
+    return reading
+
+
+def batch(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 2048:
+        raise ValueError("must be a whole number from 1 to 2048")
+    return int(value)
+
+
+def dimensions(value: str) -> int:
+    # A vector lies beside its row, in one page of the database.
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 3900:
+        raise ValueError("must be a whole number from 1 to 3900")
+    return int(value)
+
+
+def embedding_provider(value: str) -> str:
+    if value not in ("local", "openai"):
+        raise ValueError("must be local or openai")
+    return value
+
+
+def provider_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an address such as http://127.0.0.1:11434/v1")
+    return value.rstrip("/")
+
+
 def folder(value: str) -> Path:
     return Path(value).expanduser().absolute()
 
@@ -203,11 +243,59 @@ class Environment:
     redis_url: str | None = variable(
         "REDIS_URL", redis_url, None, "Valkey or Redis, in place of the embedded one.", secret=True
     )
+    file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", whole(1, 1024), 32, "The largest file that is loaded, in MB.")
+    text_limit_mb: int = variable(
+        "SVC_TEXT_LIMIT_MB", whole(1, 100), 10, "The longest text that is loaded without a file, in MB."
+    )
+    wait_limit_mb: int = variable(
+        "SVC_WAIT_LIMIT_MB",
+        whole(0, 100),
+        2,
+        "Up to this size, in MB, a load is answered when the document can be found; larger ones go to the worker.",
+    )
+    max_pages: int = variable("SVC_MAX_PAGES", whole(1, 100_000), 5_000, "Most pages that are read of one document.")
+    max_cells: int = variable(
+        "SVC_MAX_CELLS", whole(1, 10_000_000), 500_000, "Most cells that are read of one spreadsheet."
+    )
+    max_characters: int = variable(
+        "SVC_MAX_CHARACTERS",
+        whole(1_000, 100_000_000),
+        20_000_000,
+        "Most characters that are taken from one document.",
+    )
+    metadata_limit_kb: int = variable(
+        "SVC_METADATA_LIMIT_KB", whole(1, 1024), 16, "The largest metadata object of a document, in KB of JSON."
+    )
     openai_api_key: str | None = variable(
         "OPENAI_API_KEY", text, None, "Key of an embedding provider that speaks the OpenAI interface.", secret=True
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL", text, None, "Address of that provider, for instance http://127.0.0.1:11434/v1."
+        "OPENAI_BASE_URL",
+        provider_url,
+        None,
+        "Address of that provider, for instance http://127.0.0.1:11434/v1.",
+    )
+    embedding_provider: str = variable(
+        "SVC_EMBEDDING_PROVIDER",
+        embedding_provider,
+        "local",
+        "What new document collections are searched by: `local`, a model that comes with the product, or `openai`, a "
+        "provider that speaks the OpenAI interface.",
+    )
+    embedding_model: str | None = variable(
+        "SVC_EMBEDDING_MODEL", text, None, "Name of the model. Must be set with `openai`; `local` has its own default."
+    )
+    embedding_dimensions: int | None = variable(
+        "SVC_EMBEDDING_DIMENSIONS",
+        dimensions,
+        None,
+        "Dimensions that are asked of an `openai` provider, 1 to 3900. Default: as many as its model gives by itself.",
+    )
+    embedding_batch: int = variable(
+        "SVC_EMBEDDING_BATCH", batch, 64, "Texts that are sent to an `openai` provider with one request, 1 to 2048."
+    )
+    embedding_concurrency: int = variable(
+        "SVC_EMBEDDING_CONCURRENCY", count, 4, "Requests of one process to that provider at the same time."
     )
 
     @property
@@ -279,6 +367,13 @@ def read(environ: Mapping[str, str]) -> Environment:
     found = Environment(**values)
     if (found.tls_cert is None) != (found.tls_key is None):
         raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
+    if "@" in urlsplit(found.openai_base_url or "").netloc:  # said here, where the value is not repeated
+        raise ConfigurationError("OPENAI_BASE_URL must hold no login and password; the key goes into OPENAI_API_KEY.")
+    if found.embedding_provider == "openai":
+        if found.embedding_model is None:
+            raise ConfigurationError("SVC_EMBEDDING_PROVIDER=openai needs the name of a model in SVC_EMBEDDING_MODEL.")
+        if found.openai_base_url is None and found.openai_api_key is None:
+            raise ConfigurationError("SVC_EMBEDDING_PROVIDER=openai needs OPENAI_BASE_URL or OPENAI_API_KEY.")
     return found
 
 

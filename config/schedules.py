@@ -11,7 +11,10 @@ SCHEDULES = (
     ("Refresh the identity provider's endpoints and certificates", "sso.tasks.refresh_daily", 86400),
     ("Forget old entries of the sign-in log", "sso.tasks.forget_old_sign_ins", 3600),
     ("Forget sessions with the identity provider that are over", "sso.tasks.forget_ended_sessions", 3600),
-    ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 3600),
+    ("Find documents that wait, and what is to be purged", "collections_app.tasks.sweep", 5),
+    ("Fill the new embedding spaces of collections", "collections_app.tasks.fill_new_spaces", 10),
+    ("Build vector indexes of large collections", "collections_app.tasks.tend_vector_indexes", 60),
+    ("Forget expired sessions, keys and counters", "accounts.tasks.forget_expired", 600),
 )
 
 

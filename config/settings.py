@@ -35,6 +35,19 @@ OUTBOUND_POLICY = {
     "allow_private": ENVIRONMENT.private_idp,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
+# Who turns texts into vectors for document collections; read by collections_app.embed alone.
+EMBEDDING = {
+    "provider": ENVIRONMENT.embedding_provider,
+    "model": ENVIRONMENT.embedding_model,
+    "dimensions": ENVIRONMENT.embedding_dimensions,
+    "batch": ENVIRONMENT.embedding_batch,
+    "concurrency": ENVIRONMENT.embedding_concurrency,
+    "base_url": ENVIRONMENT.openai_base_url,
+    "api_key": ENVIRONMENT.openai_api_key,
+    "ca_bundle": ENVIRONMENT.ca_bundle,
+}
+# Read by the local model's tokenizer: threads of its own took twice the time on two cores, and do not survive a fork.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SECRET_ENCRYPTION_KEYS = ENVIRONMENT.secret_keys or (
     DATA_FOLDER.secret("encryption_key", lambda: Fernet.generate_key().decode()),
 )
@@ -74,6 +87,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "rest_framework",
     "django_filters",
+    "django_htmx",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_celery_beat",
@@ -169,6 +183,30 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 MAX_QUERY_STRING = 16 * 1024
 BODY_DEADLINE_S = 60.0
 
+# Where the addresses of programs begin: no session counts there, and errors are JSON.
+PROGRAM_PATHS = (
+    "/rest/",
+    "/load_document_to_collection",
+    "/load_text_to_collection",
+    "/get_relevant_documents",
+    "/get_content_by_tag",
+    "/get_list_of_documents_names",
+    "/get_list_of_collection",
+    "/delete_document_from_collection",
+    "/delete_collection",
+)
+
+# The limits of document collections, sizes in bytes.
+COLLECTIONS = {
+    "file_limit": ENVIRONMENT.file_limit_mb * 1024 * 1024,
+    "text_limit": ENVIRONMENT.text_limit_mb * 1024 * 1024,
+    "wait_limit": ENVIRONMENT.wait_limit_mb * 1024 * 1024,
+    "max_pages": ENVIRONMENT.max_pages,
+    "max_cells": ENVIRONMENT.max_cells,
+    "max_characters": ENVIRONMENT.max_characters,
+    "metadata_limit": ENVIRONMENT.metadata_limit_kb * 1024,
+}
+
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.Bearer", "accounts.authentication.Basic"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -197,8 +235,12 @@ SPECTACULAR_SETTINGS = {
         "accounts.authentication.Basic",
         "accounts.authentication.Session",
     ],
-    "PREPROCESSING_HOOKS": ["tableapi.openapi.without_table_view"],
-    "POSTPROCESSING_HOOKS": ["tableapi.openapi.with_tables", "config.docs.with_errors"],
+    "PREPROCESSING_HOOKS": ["tableapi.openapi.without_table_view", "collections_app.openapi.without_endpoints"],
+    "POSTPROCESSING_HOOKS": [
+        "tableapi.openapi.with_tables",
+        "collections_app.openapi.with_endpoints",
+        "config.docs.with_errors",
+    ],
 }
 
 if REDIS_URL.startswith("rediss://"):

@@ -22,6 +22,8 @@ urlpatterns = [
     path("api/docs/reference", Redoc.as_view(), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
+    path("", include("collections_app.urls")),
+    path("", include("collections_app.page_urls")),
     path("", include("accounts.urls")),
 ]
 

@@ -55,7 +55,8 @@ def error_response(error: ServiceError) -> HttpResponse:
 
 def is_for_programs(request: HttpRequest) -> bool:
     """Whether an error goes to a script (JSON) or to a person (a page)."""
-    return request.path.startswith(("/rest/", "/api/")) or "text/html" not in request.headers.get("Accept", "")
+    is_program = request.path.startswith((*settings.PROGRAM_PATHS, "/api/"))
+    return is_program or "text/html" not in request.headers.get("Accept", "")
 
 
 def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:

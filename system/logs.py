@@ -96,6 +96,9 @@ def logging_config(*, as_json: bool) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
+            # Each request of the embedding provider's client, with its address.
+            "httpx2": {"level": "WARNING"},
+            "openai": {"level": "WARNING"},
         },
     }
 

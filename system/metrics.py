@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django_prometheus.conf import PROMETHEUS_LATENCY_BUCKETS
 from django_prometheus.exports import ExportToDjangoView
-from prometheus_client import Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
@@ -27,6 +27,9 @@ LATENCY = Histogram(
     ["view", "method"],
     buckets=PROMETHEUS_LATENCY_BUCKETS,
 )
+# What stands in the database is read from there when somebody asks, by collectors of the areas; beside it stands what
+# each process counts by itself.
+READ_WHEN_ASKED = CollectorRegistry()
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -56,4 +59,5 @@ class Metrics(APIView):
         if not caller.has_role(ROLE):
             raise AccessDenied("Reading metrics needs the role monitoring.")
         exported: HttpResponse = ExportToDjangoView(request._request)
+        exported.content += generate_latest(READ_WHEN_ASKED)
         return exported

@@ -210,7 +210,8 @@ class CurrentActor:
 
     def _signed_in(self, request: HttpRequest) -> str | None:
         # Programs say who they are with each request, and /healthz must not need the database.
-        if request.path.startswith(("/rest/", *QUIET)) or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        is_program = request.path.startswith((*settings.PROGRAM_PATHS, *QUIET))
+        if is_program or settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         user = request.user
         return str(user.pk) if user.is_authenticated else None

@@ -1,5 +1,6 @@
 """In charge of keeping what only browsers need (session, CSRF, messages) away from requests of programs."""
 
+from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
@@ -7,14 +8,12 @@ from django.http import HttpRequest, HttpResponseBase
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
-PROGRAMS = "/rest/"
-
 
 class PagesOnly(MiddlewareMixin):
-    """No session counts under /rest/, so none is read there."""
+    """No session counts at the addresses of programs, so none is read there."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.startswith(PROGRAMS):
+        if request.path_info.startswith(settings.PROGRAM_PATHS):
             return self.get_response(request)  # type: ignore[return-value]  # never asynchronous here
         return super().__call__(request)  # type: ignore[return-value]
 

@@ -9,6 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils import timezone
 
 from system.history import tracked
 from system.record import Record
@@ -65,6 +66,14 @@ def role_list(label: str, about: str) -> Any:
     )
 
 
+class Collections(models.QuerySet["Collection"]):
+    """What deletes many deletes each as one is deleted."""
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        counts = [each.delete()[0] for each in self]
+        return sum(counts), {self.model._meta.label: sum(counts)}
+
+
 class Collection(Record):
     """Documents that are searched together, and who may."""
 
@@ -90,9 +99,17 @@ class Collection(Record):
     writer_roles = role_list(
         "writers", "Who holds one of these roles may load and delete here, and search. Empty: collection_admin."
     )
+    # What became of the last try to fill `next_space`, and when the next is due.
+    reembed_error = models.CharField("re-embedding", max_length=300, blank=True, default="", editable=False)
+    reembed_attempt = models.PositiveSmallIntegerField(default=0, editable=False)
+    reembed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Vectors of a space that it left are still to be taken away.
+    has_old_vectors = models.BooleanField(default=False, editable=False)
     # From here on it is gone for everybody; the worker takes its documents away.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    history = tracked()
+    history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "has_old_vectors"))
+
+    objects = Collections.as_manager()
 
     class Meta(Record.Meta):
         db_table = "document_collection"
@@ -112,3 +129,21 @@ class Collection(Record):
     def clean(self) -> None:
         if self.chunk_overlap >= self.chunk_size:
             raise ValidationError({"chunk_overlap": "The overlap is smaller than a chunk."})
+
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        """Gone for everybody from now on; the worker takes its documents away, and then this row."""
+        from collections_app import deletion  # noqa: PLC0415  (it imports this)
+
+        deletion.delete_collection(self)
+        return 1, {self._meta.label: 1}
+
+    def mark_deleted(self) -> None:
+        self.deleted_at = timezone.now()
+        self.save(update_fields=["deleted_at"])
+
+    def remove(self) -> None:
+        """Take the row itself away, when nothing is left in it."""
+        super().delete()
+
+    def leaves_log_entry(self) -> bool:
+        return self.deleted_at is None  # written when it was marked, with who did it

@@ -113,6 +113,15 @@ class Version(models.Model):
             models.Index(fields=["collection", "is_searched"], name="document_version_searched"),
             models.Index(fields=["collection", "sha256"], name="document_version_same"),
             models.Index(fields=["next_at"], condition=Q(state__in=UNFINISHED), name="document_version_due"),
+            # Whose turn is next: one owner after the other.
+            models.Index(
+                fields=["created_by", "next_at", "id"], condition=Q(state__in=UNFINISHED), name="document_version_turn"
+            ),
+            # What is to be taken away is found among these, which are few.
+            models.Index(fields=["error_code"], condition=Q(state=State.FAILED), name="document_version_failed"),
+            models.Index(
+                fields=["id"], condition=Q(state=State.READY, is_searched=False), name="document_version_unsearched"
+            ),
             GinIndex(fields=["metadata"], opclasses=["jsonb_path_ops"], name="document_version_metadata"),
         ]
 

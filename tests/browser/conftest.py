@@ -70,7 +70,7 @@ class Visitor:
         self.page.on("request", lambda request: self._check_inside(request.url, product.url))
 
     def _hear(self, message) -> None:
-        if message.type == "error" and "status of 40" not in message.text:
+        if message.type == "error" and "status of 4" not in message.text:
             self.complaints.append(f"{self.page.url}: {message.text}")
 
     def _check_inside(self, url: str, own: str) -> None:

@@ -12,9 +12,11 @@ SIGN_ON = {
     "/admin/sso/identitylink/",
     "/admin/sso/signin/",
 }
+COLLECTIONS = {"/admin/collections_app/collection/", "/admin/collections_app/document/"}
 EXPECTED = {
     "alice": {
         *SIGN_ON,
+        *COLLECTIONS,
         "/admin/accounts/user/",
         "/admin/accounts/role/",
         "/admin/accounts/group/",
@@ -30,7 +32,7 @@ EXPECTED = {
         "/admin/django_celery_beat/periodictask/",
     },
     "sonja": SIGN_ON,
-    "carl": set(),
+    "carl": COLLECTIONS,
 }
 
 

@@ -18,6 +18,11 @@ WRONG = {
     "DATABASE_URL": ["mysql://x/y", "db.example.com"],
     "REDIS_URL": ["http://x", "localhost:6379"],
     "SVC_SECRET_KEYS": [],
+    "SVC_EMBEDDING_PROVIDER": ["remote", "OpenAI"],
+    "SVC_EMBEDDING_DIMENSIONS": ["0", "3901", "many"],
+    "SVC_EMBEDDING_BATCH": ["0", "2049"],
+    "SVC_EMBEDDING_CONCURRENCY": ["0", "65"],
+    "OPENAI_BASE_URL": ["127.0.0.1:11434", "ftp://x/v1", "http:///v1", "http://x/v1?key=1"],
 }
 
 
@@ -30,6 +35,24 @@ def test_a_wrong_value_is_named_with_what_it_must_be(name: str, value: str):
 def test_a_wrong_secret_is_not_repeated():
     with pytest.raises(ConfigurationError) as error:
         env.read({"DATABASE_URL": "mysql://user:canary@host/name"})
+
+    assert "canary" not in str(error.value)
+
+
+def test_an_embedding_provider_needs_a_model_and_an_address_or_a_key():
+    chosen = {"SVC_EMBEDDING_PROVIDER": "openai"}
+    with pytest.raises(ConfigurationError, match="SVC_EMBEDDING_MODEL"):
+        env.read(chosen)
+    with pytest.raises(ConfigurationError, match="OPENAI_BASE_URL or OPENAI_API_KEY"):
+        env.read({**chosen, "SVC_EMBEDDING_MODEL": "m"})
+
+    found = env.read({**chosen, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
+    assert (found.openai_base_url, found.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
+
+
+def test_a_password_in_the_providers_address_is_refused_and_not_repeated():
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as error:
+        env.read({"OPENAI_BASE_URL": "http://me:canary@127.0.0.1/v1"})
 
     assert "canary" not in str(error.value)
 

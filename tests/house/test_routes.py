@@ -7,6 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from collections_app.urls import ENDPOINTS
+
 # Who gets past the route's own check. Pages under /admin/ are tested one by one in tests/accounts and tests/browser.
 ANYONE, SIGNED_IN, CREDENTIALS, ROLE = "anyone", "a signed-in browser", "credentials with the request", "a role"
 ROUTES = {
@@ -21,10 +23,25 @@ ROUTES = {
     "rest/v1/auth/login": ANYONE,
     r"^rest/v1/table/(?P<table>[^/]+)/?$": CREDENTIALS,
     r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/?$": CREDENTIALS,
+    **{f"^{name}/?$": CREDENTIALS for name in ENDPOINTS},
+    "api/collections": CREDENTIALS,
+    "api/collections/<slug:sys_id>": CREDENTIALS,
+    "api/collections/<slug:sys_id>/reembed": CREDENTIALS,
+    "api/collections/<slug:sys_id>/search": CREDENTIALS,
+    "api/collections/<slug:sys_id>/documents": CREDENTIALS,
+    "api/collections/<slug:sys_id>/documents/<slug:document>": CREDENTIALS,
+    "api/collections/<slug:sys_id>/documents/<slug:document>/content": CREDENTIALS,
+    "api/collections/<slug:sys_id>/documents/<slug:document>/reload": CREDENTIALS,
+    "api/collections/<slug:sys_id>/documents/<slug:document>/retry": CREDENTIALS,
     "": ANYONE,
     "login/": ANYONE,
     "logout/": ANYONE,
     "account/": SIGNED_IN,
+    "collections/": SIGNED_IN,
+    "collections/<slug:sys_id>/": SIGNED_IN,
+    "collections/<slug:sys_id>/delete/": SIGNED_IN,
+    "collections/<slug:sys_id>/documents/<slug:document>/delete/": SIGNED_IN,
+    "collections/<slug:sys_id>/documents/<slug:document>/retry/": SIGNED_IN,
     "sso/start/": ANYONE,
     "sso/callback/": ANYONE,
     "sso/logout/": ANYONE,
@@ -51,6 +68,7 @@ def test_every_route_says_who_may_use_it():  # X01
 
 def example(path: str) -> str:
     path = path.replace(r"(?P<table>[^/]+)", "task").replace(r"(?P<sys_id>[^/]+)", "1").replace("/?$", "")
+    path = path.replace("<slug:sys_id>", "1").replace("<slug:document>", "1")
     return "/" + path.removeprefix("^")
 
 
@@ -63,6 +81,6 @@ def test_without_credentials_nothing_is_told(path: str, method: str, db: Any):
     assert refused.headers["WWW-Authenticate"]
 
 
-@pytest.mark.parametrize("path", [path for path in ROUTES if path.startswith("^rest/")])
-def test_a_session_alone_opens_nothing_under_rest(path: str, as_alice: Client):  # B57
+@pytest.mark.parametrize("path", [path for path in ROUTES if path.startswith("^")])
+def test_a_session_alone_opens_nothing_to_programs(path: str, as_alice: Client):  # B57
     assert as_alice.get(example(path)).status_code == 401

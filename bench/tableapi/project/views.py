@@ -5,7 +5,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
-from django_filters.rest_framework import DjangoFilterBackend  # type: ignore[import-untyped]
+from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.filters import OrderingFilter
 from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import BasePermission, IsAuthenticated

@@ -1,0 +1,95 @@
+"""In charge of the quality of answers: sets of questions, loaded and asked through the product's own rooms."""
+
+import sys
+import time
+from collections.abc import Sequence
+from statistics import mean
+
+import django
+
+from bench.collections.measures import is_in_context, ndcg, recall
+from bench.collections.run import options
+from bench.collections.sets import QuestionSet, sets
+
+django.setup()
+
+from collections_app import embed, ingest, search, store  # noqa: E402
+from collections_app.metadata_filter import Filter  # noqa: E402
+from collections_app.models import Collection, Version  # noqa: E402
+
+MODES = ("text", "vector", "hybrid")
+# Enough for ten documents, of which several passages may be found.
+PASSAGES = 40
+# What hybrid search is held against, and how far below text alone it may fall.
+AIMS = {"en": 0.965, "ru": 0.950, "zh": 0.93, "covidqa": 0.70}
+MOST_LOST = 0.005
+
+
+def load(each: QuestionSet) -> Collection:
+    collection = Collection.objects.create(name=each.name, space=embed.default_space())
+    for doc_id, text in each.documents.items():
+        accepted = store.accept(
+            collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
+            on_duplicate="error", user_id="", is_held=True,
+        )  # fmt: skip
+        if ingest.load_now(accepted).state != "ready":
+            raise SystemExit(f"{doc_id} was not loaded")
+    return Collection.objects.select_related("space").get(pk=collection.pk)
+
+
+def asked(collection: Collection, each: QuestionSet, mode: str, alpha: float | None = None) -> dict[str, float]:
+    """The means over the questions."""
+    figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
+    for question in each.questions:
+        began = time.perf_counter()
+        found = search.search(
+            [collection], search.Asked(query=question.text, k=PASSAGES, filter=Filter(), mode=mode, alpha=alpha)
+        )
+        figures["ms"].append(1000 * (time.perf_counter() - began))
+        documents = [hit.doc_id for hit in found.hits]
+        passages = [(hit.doc_id, hit.page_content) for hit in found.hits]
+        figures["nDCG@10"].append(ndcg(documents, question.doc_id))
+        figures["recall@10"].append(recall(documents, question.doc_id))
+        figures["in 4,000"].append(is_in_context(passages, question.doc_id, question.answers))
+    return {name: mean(values) for name, values in figures.items()}
+
+
+def line(name: str, mode: str, figures: dict[str, float]) -> str:
+    return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in figures.values()])
+
+
+def verdict(each: QuestionSet, found: dict[str, dict[str, float]]) -> list[str]:
+    measure = "in 4,000" if each.is_long else "nDCG@10"
+    hybrid, text = found["hybrid"][measure], found["text"][measure]
+    lines = []
+    if each.name in AIMS:
+        is_met = hybrid >= AIMS[each.name]
+        lines.append(f"{'met   ' if is_met else 'MISSED'} {each.name} {measure} {hybrid:.3f}, aim {AIMS[each.name]}")
+    if hybrid < text - MOST_LOST:
+        lines.append(f"MISSED {each.name} hybrid {hybrid:.3f} below text alone {text:.3f}")
+    return lines
+
+
+def measure(every: Sequence[QuestionSet]) -> None:
+    print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'ms each':>11}")
+    verdicts = []
+    for each in every:
+        began = time.perf_counter()
+        collection = load(each)
+        took = time.perf_counter() - began
+        found = {mode: asked(collection, each, mode) for mode in MODES}
+        print("\n".join([line(each.name, mode, figures) for mode, figures in found.items()]))
+        chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
+        about = f"{len(each.documents)} documents, {chunks} chunks, {len(each.questions)} questions"
+        print(f"         {about}; language {collection.text_configuration}; loaded in {took:.1f} s", flush=True)
+        verdicts += verdict(each, found)
+    print("\n".join(["", *verdicts]))
+
+
+def main(words: list[str]) -> None:
+    given = options(words)
+    measure(sets(given.data, [each for each in given.sets.split(",") if each], given.questions))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,39 @@
+"""In charge of the order: a database of its own is started, and each measurement runs in a process that knows it."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.tableapi.stack import Stack
+from config.env import ROOT
+from config.runtime.embedded import DATABASE
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./run bench collections", description=__doc__)
+    parser.add_argument("--data", type=Path, help="a folder with question sets: xquad/xquad.*.json, covidqa/*.json")
+    parser.add_argument("--sets", default="", help="only these, such as en,covidqa")
+    parser.add_argument("--questions", type=int, default=0, help="at most so many of each set, spread over it")
+    parser.add_argument("--scale", type=int, default=0, help="instead: so many chunks made of varied text")
+    parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
+    found = parser.parse_args(words)
+    if not found.data and not found.scale:
+        parser.error("give --data for the quality of answers, or --scale for their cost")
+    return found
+
+
+def main(words: list[str]) -> None:
+    given = options(words)
+    module = "bench.collections.scale" if given.scale else "bench.collections.quality"
+    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
+        stack = Stack(Path(root))
+        try:
+            stack.start()
+            stack.manage(DATABASE, "prepare", DJANGO_SETTINGS_MODULE="config.settings")
+            environ = stack.environ(DATABASE, DJANGO_SETTINGS_MODULE="config.settings")
+            environ["BENCH_POSTMASTER"] = str(stack.postmaster.pid)
+            subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, env=environ, check=True)
+        finally:
+            stack.stop()

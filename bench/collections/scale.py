@@ -1,0 +1,203 @@
+"""In charge of what a search costs among many chunks: CPU of the database, time, and what limits make it miss."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import django
+
+from bench.collections.run import options
+from bench.collections.varied import chunk, questions
+
+django.setup()
+
+from django.db import connection, transaction  # noqa: E402
+
+from collections_app import embed, lexical, matching, nearest, search, vector_indexes  # noqa: E402
+from collections_app.metadata_filter import Filter, read  # noqa: E402
+from collections_app.models import Chunk, ChunkVector, Collection, Document, Version  # noqa: E402
+from collections_app.scope import scopes, snapshot  # noqa: E402
+
+PER_DOCUMENT = 10
+QUESTIONS = 60
+FILTERS = {"all": "", "60 %": "share<60", "10 %": "share<10", "1 %": "share=1"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one search, on the average."""
+
+    wall_ms: float
+    database_ms: float
+
+
+def backend_cpu_s() -> float:
+    """Of this connection's process in the database, to the nanosecond."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        pid = cursor.fetchone()[0]
+    with open(f"/proc/{pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def cost(work: Callable[[str], Any], asked: Sequence[str]) -> Cost:
+    for each in asked[:5]:
+        work(each)
+    cpu, began = backend_cpu_s(), time.perf_counter()
+    for each in asked:
+        work(each)
+    took, used = time.perf_counter() - began, backend_cpu_s() - cpu
+    return Cost(1000 * took / len(asked), 1000 * used / len(asked))
+
+
+def load(name: str, first: int, count: int) -> Collection:
+    """Chunks as the product stores them, without the steps of a load that cost no search anything."""
+    collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
+    embedder = embed.embedder(collection.space)
+    for start in range(first, first + count, PER_DOCUMENT):
+        texts = [chunk(number) for number in range(start, min(start + PER_DOCUMENT, first + count))]
+        with transaction.atomic():
+            _load_document(collection, start, texts, embedder.embed_documents(texts))
+    return Collection.objects.select_related("space").get(pk=collection.pk)
+
+
+def _load_document(collection: Collection, number: int, texts: list[str], vectors: list[list[float]]) -> None:
+    document = Document.objects.create(collection=collection, doc_id=f"d{number}")
+    version = Version.objects.create(
+        document=document, collection=collection, format="text", size=1, sha256="0" * 64, state="ready",
+        is_searched=True, chunks_count=len(texts), metadata={"share": number // PER_DOCUMENT % 100, "tag": "x"},
+    )  # fmt: skip
+    chunks = Chunk.objects.bulk_create(
+        Chunk(version=version, collection=collection, number=place, text=text, char_start=0, char_end=len(text))
+        for place, text in enumerate(texts)
+    )
+    ChunkVector.objects.bulk_create(
+        ChunkVector(
+            chunk=one, space=collection.space, collection=collection, version=version, embedding=vector,
+            dimensions=collection.space.dimensions,
+        )
+        for one, vector in zip(chunks, vectors, strict=True)
+    )  # fmt: skip
+    lexical.store_words(version.pk, collection.pk, collection.text_configuration)
+    lexical.count_in(version.pk, collection.pk)
+
+
+def recall(found: dict[int, float], true: dict[int, float], count: int = 10) -> float:
+    """Of the true best, the part whose score was reached: equal ones may stand for one another."""
+    if not true:
+        return 1.0
+    least = sorted(true.values(), reverse=True)[:count][-1]
+    reached = sum(1 for score in sorted(found.values(), reverse=True)[:count] if score >= least - 1e-6)
+    return reached / min(count, len(true))
+
+
+def missed(collection: Collection, wanted: Filter, asked: Sequence[str]) -> tuple[float, float]:
+    """Recall of the ten best by words and by vectors, against looking at everything."""
+    words, vectors = [], []
+    embedder = embed.embedder(collection.space)
+    with snapshot():
+        scope = scopes([collection], wanted)[0]
+        for each in asked:
+            known = lexical.asked_words(each, [collection])[collection.pk]
+            by_words = partial(matching.best, scope, known, 100)
+            words.append(recall(by_words(), _exactly(matching, "MOST_CANDIDATES", by_words)))
+            vector = nearest.written(embedder.embed_query(each))
+            by_vectors = partial(nearest.nearest, scope, known.chunks, vector, 100)
+            vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))
+    return mean(words), mean(vectors)
+
+
+def _exactly(room: Any, limit: str, work: Callable[[], dict[int, float]]) -> dict[int, float]:
+    """With the limit out of the way."""
+    kept = getattr(room, limit)
+    setattr(room, limit, 10**15)
+    try:
+        return work()
+    finally:
+        setattr(room, limit, kept)
+
+
+def searched(collection: Collection, wanted: Filter, mode: str) -> Callable[[str], Any]:
+    return lambda query: search.search([collection], search.Asked(query=query, k=5, filter=wanted, mode=mode))
+
+
+def plain(collection: Collection, text: str) -> Callable[[str], Any]:
+    """One table, one HNSW index over all, metadata beside the vector: what most would write first."""
+    embedder = embed.embedder(collection.space)
+    share = {"all": None, "1 %": 1}.get(text)
+
+    def work(query: str) -> Any:
+        vector = nearest.written(embedder.embed_query(query))
+        condition = "" if share is None else " AND metadata @> '" + json.dumps({"share": share}) + "'"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT id FROM plain WHERE collection = %s{condition} ORDER BY embedding <=> %s::vector LIMIT 10",
+                [collection.pk, vector],
+            )
+            return cursor.fetchall()
+
+    return work
+
+
+def make_plain(dimensions: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            CREATE TABLE plain AS SELECT chunk_id AS id, v.collection_id AS collection, version.metadata,
+                embedding::vector({dimensions}) AS embedding
+            FROM chunk_vector v JOIN document_version version ON version.id = v.version_id;
+            SET maintenance_work_mem = '1GB';
+            CREATE INDEX ON plain USING hnsw (embedding vector_cosine_ops);
+            CREATE INDEX ON plain USING gin (metadata jsonb_path_ops);
+            CREATE INDEX ON plain (collection);
+            ANALYZE plain
+            """
+        )
+
+
+def report(collection: Collection, asked: Sequence[str]) -> None:
+    print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
+    for name, text in FILTERS.items():
+        wanted = read(text)
+        words, vectors = missed(collection, wanted, asked[:30])
+        for mode in ("text", "vector", "hybrid"):
+            each = cost(searched(collection, wanted, mode), asked)
+            recalls = f"{words:>15.3f}{vectors:>17.3f}" if mode == "hybrid" else ""
+            print(f"{name:<8}{mode:<9}{each.wall_ms:>9.1f}{each.database_ms:>17.1f}{recalls}", flush=True)
+
+
+def report_plain(collection: Collection, asked: Sequence[str]) -> None:
+    make_plain(collection.space.dimensions)
+    for name in ("all", "1 %"):
+        work = plain(collection, name)
+        each = cost(work, asked)
+        count = mean(len(work(query)) for query in asked)
+        print(
+            f"{name:<8}{'plain':<9}{each.wall_ms:>9.1f}{each.database_ms:>17.1f}   finds {count:.1f} of 10", flush=True
+        )
+
+
+def main(words: list[str]) -> None:
+    given = options(words)
+    began = time.perf_counter()
+    count = given.scale // given.collections
+    collections = [load(f"c{number}", number * count, count) for number in range(given.collections)]
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    print(f"{given.scale:,} chunks in {given.collections} collections, made in {time.perf_counter() - began:.0f} s")
+    began = time.perf_counter()
+    if built := vector_indexes.tend():
+        print(f"{len(built)} vector indexes, made in {time.perf_counter() - began:.0f} s")
+    vector_indexes.forget()
+    asked = list(questions(QUESTIONS))
+    report(collections[0], asked)
+    report_plain(collections[0], asked)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,19 @@
+"""Admin pages of document collections, and their entry on everybody's start page."""
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from collections_app.admin import collections, documents, tile  # noqa: F401  (each registers what it has)
+from system import dashboard, start_page
+
+dashboard.group(
+    "Document collections",
+    30,
+    dashboard.Link("Collections", "folder_open", "collections_app.Collection"),
+    dashboard.Link("Documents", "description", "collections_app.Document"),
+)
+
+
+@start_page.offer
+def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
+    return start_page.Entry("Collections", "Search in documents, and add some where you may.", reverse("collections"))

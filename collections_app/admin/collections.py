@@ -1,0 +1,261 @@
+"""Admin pages of collections: what they are called, how they are cut and searched, and who may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from rest_framework import serializers
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from accounts.admin.roles import RoleChoices, used_by
+from accounts.models import Role
+from collections_app import access, counts, deletion, embed, reembed
+from collections_app.api.serializers import Settings
+from collections_app.models import Collection, Document, Version
+from collections_app.models.collections import check_name, well_named
+from system.admin_site import TrackedAdmin
+from system.errors import Conflict, NotFound, ServiceError
+
+# The text search configurations that PostgreSQL brings; which of them this one has, is asked when one is chosen.
+LANGUAGES = (
+    "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
+    "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
+    "turkish yiddish"
+)
+TAKEN = "There is a collection of this name already."
+
+
+class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
+    reader_roles = RoleChoices(
+        label="Readers",
+        queryset=Role.objects.all(),
+        required=False,
+        help_text="Who holds one of these may search here. Writers may too.",
+    )
+    writer_roles = RoleChoices(
+        label="Writers",
+        queryset=Role.objects.all(),
+        required=False,
+        help_text="Who holds one of these may load and delete here. None chosen: collection_admin.",
+    )
+
+    class Meta:
+        model = Collection
+        fields = (
+            "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "reader_roles", "writer_roles",
+        )  # fmt: skip
+        labels: ClassVar[dict[str, str]] = {
+            "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Share of words",
+        }  # fmt: skip
+        help_texts: ClassVar[dict[str, str]] = {
+            "text_configuration": "How words are compared. Empty: guessed from the first document.",
+            "chunk_size": "Characters of a passage. It counts for what is loaded from now on.",
+            "chunk_overlap": "Characters that a passage repeats of the one before it.",
+        }
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+        if "text_configuration" in self.fields:
+            names = dict.fromkeys((*LANGUAGES.split(), self.instance.text_configuration))
+            known = [("", "guess it"), *((name, name) for name in names if name)]
+            self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=known)
+
+    def clean_name(self) -> str:
+        check_name(self.cleaned_data["name"])
+        name = well_named(self.cleaned_data["name"])
+        others = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_key())
+        if others.exists():
+            raise forms.ValidationError(TAKEN)
+        return name
+
+    def clean_text_configuration(self) -> str:
+        try:
+            return Settings().validate_language(self.cleaned_data["text_configuration"])
+        except serializers.ValidationError:
+            raise forms.ValidationError("This PostgreSQL has no text search configuration of that name.") from None
+
+    def _own_key(self) -> str:
+        # The key of one that is not saved is no value yet.
+        return "" if self.instance.is_new else self.instance.pk
+
+
+@used_by
+def collections_of(role: Role) -> Iterator[str]:
+    """Its id stays in them, so that nobody gets in who could not before."""
+    for collection in Collection.objects.filter(deleted_at__isnull=True):
+        for what, ids in (("readers", collection.reader_roles), ("writers", collection.writer_roles)):
+            if role.pk in ids:
+                yield f"Not deleted: the collection “{collection}”, which loses it from its {what}"
+
+
+@admin.register(Collection)
+class CollectionAdmin(TrackedAdmin):
+    """Only of collections that this person may read; changed only by those who manage them."""
+
+    form = CollectionForm
+    list_display = ("name", "documents", "chunks", "text_configuration", "embedding_model", "sys_updated_at")
+    search_fields = ("name",)
+    list_per_page = 50
+    readonly_fields = ("embedding_model", "counted")
+    fieldsets = (
+        (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
+        (
+            "How it is searched",
+            {"fields": ("text_configuration", "chunk_size", "chunk_overlap", "alpha", "embedding_model")},
+        ),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
+        readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
+        documents = Document.objects.filter(collection=OuterRef("pk"), deleted_at__isnull=True)
+        versions = Version.objects.filter(collection=OuterRef("pk"), is_searched=True)
+        found: QuerySet[Collection] = super().get_queryset(request)
+        return (
+            found.filter(pk__in=readable)
+            .select_related("space", "next_space")
+            .annotate(
+                documents_count=Coalesce(_of_each(documents, Count("pk")), 0),
+                chunks_count=Coalesce(_of_each(versions, Sum("chunks_count")), 0),
+            )
+        )
+
+    @admin.display(description="Documents")
+    def documents(self, collection: Any) -> int:
+        return int(collection.documents_count)
+
+    @admin.display(description="Passages")
+    def chunks(self, collection: Any) -> int:
+        return int(collection.chunks_count)
+
+    @admin.display(description="Embedding model")
+    def embedding_model(self, collection: Collection) -> str:
+        if collection.is_new:
+            return "the one that the operator configured"
+        if collection.next_space is None:
+            return str(collection.space)
+        trouble = f" {collection.reembed_error}" if collection.reembed_error else ""
+        return f"{collection.space}, being filled for {collection.next_space}.{trouble}"
+
+    @admin.display(description="Documents")
+    def counted(self, collection: Collection) -> str:
+        if collection.is_new:
+            return "none yet"
+        found = counts.of([collection.pk])[collection.pk]
+        states = ", ".join(f"{count} {state}" for state, count in found.states)
+        return (
+            f"{found.documents} ({states}), {found.chunks} passage{pluralize(found.chunks)}" if states else "none yet"
+        )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_readonly_fields(request, obj)
+        # Stored words are those of the language that they were loaded in.
+        has_words = obj is not None and Version.objects.filter(collection=obj).exists()
+        return (*found, "text_configuration") if has_words else found
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_change_permission(request, obj)) and self._manages(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(super().has_delete_permission(request, obj)) and self._manages(request, obj)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        self._refuse_unreadable(request, object_id)
+        response: HttpResponse = super().history_view(request, object_id, extra_context)
+        return response
+
+    def history_form_view(
+        self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        self._refuse_unreadable(request, object_id)
+        return super().history_form_view(request, object_id, version_id, extra_context)
+
+    def _refuse_unreadable(self, request: HttpRequest, object_id: str) -> None:
+        """The history looks past the list of the page, since it is of records that are gone too."""
+        if self.get_object(request, object_id) is None:
+            raise NotFound
+
+    def _manages(self, request: HttpRequest, obj: Any) -> bool:
+        user: Any = request.user
+        return obj is None or "manage" in access.rights(user, obj)
+
+    def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
+        if not change:
+            obj.space = embed.default_space()
+        try:
+            with transaction.atomic():
+                obj.save(update_fields=sorted(form.changed_data) if change else None)
+        except IntegrityError:
+            raise Conflict(TAKEN) from None
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        kept = [f"{each}, which others manage" for each in objs if not self.has_delete_permission(request, each)]
+        found = counts.of([each.pk for each in objs])
+        deleted = []
+        for each in objs:
+            count = found[each.pk].documents
+            deleted.append(f"{each}, with {count} document{pluralize(count)}")
+        return deleted, {"collections": len(objs)}, set(), kept
+
+    def delete_model(self, request: HttpRequest, obj: Collection) -> None:
+        try:
+            deletion.delete_collection(obj)
+        except NotFound:
+            pass  # somebody else was faster, to the same end
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
+        for collection in queryset:
+            self.delete_model(request, collection)
+
+    def get_urls(self) -> Any:
+        again = path(
+            "<path:object_id>/reembed/", self.admin_site.admin_view(self.reembed_view), name="reembed-collection"
+        )
+        return [again, *super().get_urls()]
+
+    def reembed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Asks first; only what is posted does it."""
+        collection = self.get_object(request, object_id)
+        if collection is None:
+            raise NotFound
+        if not self.has_change_permission(request, collection):
+            raise PermissionDenied
+        change = reverse("admin:collections_app_collection_change", args=[collection.pk])
+        if request.method == "POST":
+            self._reembed(request, collection)
+            return redirect(change)
+        target = embed.default_space()
+        seen = {
+            **self.admin_site.each_context(request),
+            "title": f"Embed “{collection}” again",
+            "collection": collection,
+            "target": target,
+            # To one that is being filled it would be a way back.
+            "is_there": target == collection.space and collection.next_space is None,
+            "counts": counts.of([collection.pk])[collection.pk],
+            "back": change,
+        }
+        return TemplateResponse(request, "admin/collections_app/collection/reembed.html", seen)
+
+    def _reembed(self, request: HttpRequest, collection: Collection) -> None:
+        try:
+            reembed.start(collection, embed.default_space())
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(request, "The worker fills the new vectors. Searches use the present ones until then.")
+
+
+def _of_each(found: QuerySet[Any], figure: Any) -> Subquery:
+    return Subquery(found.order_by().values("collection").annotate(figure=figure).values("figure"))

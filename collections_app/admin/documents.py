@@ -1,0 +1,179 @@
+"""Admin page of documents: how far each has come; trying again and deleting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.defaultfilters import filesizeformat
+from django.utils.html import format_html
+
+from collections_app import access, counts, deletion, ingest
+from collections_app.models import Document
+from collections_app.models.documents import State
+from system.admin_site import ReadOnlyAdmin
+from system.errors import NotFound, ServiceError
+from system.history import name_of
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state.value, state.value) for state in counts.ORDER]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
+        return queryset.filter(newest__state=self.value()) if self.value() else queryset
+
+
+class CollectionFilter(admin.SimpleListFilter):
+    """Names only collections that this person may read."""
+
+    title = "collection"
+    parameter_name = "in"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(access.readable(request.user).values_list("pk", "name"))  # type: ignore[arg-type]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
+        return queryset.filter(collection=self.value()) if self.value() else queryset
+
+
+def breakable(text: str) -> str:
+    """Long words end at the edge of a phone."""
+    return format_html('<span class="sb-json">{}</span>', text) if text else ""
+
+
+@admin.register(Document)
+class DocumentAdmin(ReadOnlyAdmin):
+    """Of collections that this person may read, as everywhere; never the text."""
+
+    list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
+    list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
+    search_fields = ("doc_id", "newest__filename", "newest__sha256")
+    ordering = ("-id",)
+    list_per_page = 50
+    actions = ("try_again",)
+    fields = (
+        "own_id", "collection", "filename", "state", "error", "warnings", "format", "size", "pages", "chunks", "sha256",
+        "metadata", "loaded_by", "loaded_at", "generation",
+    )  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
+        readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
+        found: QuerySet[Document] = super().get_queryset(request)
+        return found.filter(deleted_at__isnull=True, collection__in=readable).select_related("collection", "newest")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [(None, {"fields": self.fields})]  # it is no record with bookkeeping of its own
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        user: Any = request.user
+        is_allowed = obj is None or "write" in access.rights(user, obj.collection)
+        return is_allowed and bool(user.has_module_perms("collections_app"))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        kept = {document.collection.name for document in objs if not self.has_delete_permission(request, document)}
+        protected = [f"Documents of {name}, where you may not delete" for name in sorted(kept)]
+        return [str(document) for document in objs], {"documents": len(objs)}, set(), protected
+
+    def delete_model(self, request: HttpRequest, obj: Document) -> None:
+        try:
+            deletion.delete_document(obj.collection, obj.doc_id)
+        except NotFound:
+            pass  # somebody else was faster, to the same end
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        for document in queryset:
+            self.delete_model(request, document)
+
+    @admin.action(description="Try again what failed")
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        refusals = [refusal for document in queryset for refusal in self._try(request, document)]
+        for refusal in refusals:
+            messages.error(request, refusal)
+        done = len(queryset) - len(refusals)
+        if done:
+            messages.success(request, f"{done} document{'s are' if done > 1 else ' is'} loaded again.")
+
+    def _try(self, request: HttpRequest, document: Document) -> Iterator[str]:
+        if not self.has_delete_permission(request, document):
+            yield f"{document}: you may not load into {document.collection}."
+        elif document.newest is None or document.newest.state != State.FAILED:
+            yield f"{document}: it has not failed."
+        else:
+            try:
+                ingest.retry(document)
+            except ServiceError as error:
+                yield f"{document}: {error.message}"
+
+    @admin.display(description="Document", ordering="newest__filename")
+    def called(self, document: Document) -> str:
+        return (document.newest.filename if document.newest else "") or document.doc_id
+
+    @admin.display(description="Doc id", ordering="doc_id")
+    def own_id(self, document: Document) -> str:
+        return breakable(document.doc_id)
+
+    @admin.display(description="File")
+    def filename(self, document: Document) -> str:
+        return breakable(document.newest.filename if document.newest else "")
+
+    @admin.display(description="State", ordering="newest__state")
+    def state(self, document: Document) -> str:
+        return document.newest.state if document.newest else State.QUEUED.value
+
+    @admin.display(description="Error")
+    def error(self, document: Document) -> str:
+        version = document.newest
+        return version.error if version and version.state == State.FAILED else ""
+
+    @admin.display(description="Warnings")
+    def warnings(self, document: Document) -> str:
+        return " ".join(map(str, document.newest.warnings)) if document.newest else ""
+
+    @admin.display(description="Format")
+    def format(self, document: Document) -> str:
+        return document.newest.format if document.newest else ""
+
+    @admin.display(description="Passages", ordering="newest__chunks_count")
+    def chunks(self, document: Document) -> int:
+        return document.newest.chunks_count if document.newest else 0
+
+    @admin.display(description="Size")
+    def size(self, document: Document) -> str:
+        return filesizeformat(document.newest.size if document.newest else 0)
+
+    @admin.display(description="Pages")
+    def pages(self, document: Document) -> int | None:
+        return document.newest.pages if document.newest else None
+
+    @admin.display(description="SHA-256")
+    def sha256(self, document: Document) -> str:
+        return breakable(document.newest.sha256 if document.newest else "")
+
+    @admin.display(description="Metadata")
+    def metadata(self, document: Document) -> str:
+        stored = document.newest.metadata if document.newest else {}
+        return format_html('<pre class="sb-json">{}</pre>', json.dumps(stored, indent=2, ensure_ascii=False))
+
+    @admin.display(description="Loaded by")
+    def loaded_by(self, document: Document) -> str:
+        return name_of(document.newest.created_by if document.newest else None) or "the system"
+
+    @admin.display(description="Loaded", ordering="newest__created_at")
+    def loaded_at(self, document: Document) -> str:
+        at = document.newest.created_at if document.newest else document.created_at
+        return f"{at:%Y-%m-%d %H:%M}"
+
+    @admin.display(description="Generation")
+    def generation(self, document: Document) -> int:
+        return document.newest.generation if document.newest else 1

@@ -1,0 +1,190 @@
+"""Management of documents: list, load, status, metadata, the original, load anew, try again, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.db import transaction
+from django.http import HttpResponse
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django_filters.rest_framework import DjangoFilterBackend
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from collections_app import access, answers, deletion, ingest, loading, openapi, parameters, store, uploads
+from collections_app import metadata as document_metadata
+from collections_app.api.parts import OF_CHANGES, Management, Pages, described, etag, operation, refuse_stale
+from collections_app.api.serializers import Change, Shown
+from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
+from collections_app.models.documents import State
+from system.errors import AccessDenied, Conflict, NotFound
+
+LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
+
+
+class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
+    document_status = django_filters.ChoiceFilter(field_name="newest__state", choices=State.choices)
+    filename = django_filters.CharFilter(field_name="newest__filename", lookup_expr="icontains")
+    doc_id = django_filters.CharFilter()
+    ordering = django_filters.OrderingFilter(
+        fields={
+            "id": "created_at",
+            "updated_at": "updated_at",
+            "doc_id": "doc_id",
+            "newest__filename": "filename",
+            "newest__size": "size",
+        }
+    )
+
+
+class Documents(Management, GenericAPIView[Document]):
+    """The documents of a collection, whatever has become of them."""
+
+    serializer_class = Shown
+    pagination_class = Pages
+    filter_backends = (DjangoFilterBackend,)
+    filterset_class = Narrowing
+    queryset = Document.objects.filter(deleted_at__isnull=True).select_related("newest").order_by("id")
+    body_limit = uploads.body_limit()
+
+    @operation("documents_list", "List documents", {200: Shown(many=True)}, filters=True)
+    def get(self, request: Request, sys_id: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "read")
+        page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
+        searched = Version.objects.filter(document__in=[each.pk for each in page], is_searched=True)
+        ids = set(searched.values_list("document_id", flat=True))
+        return self.get_paginated_response([shown(collection, each, each.pk in ids) for each in page])
+
+    @operation(
+        "documents_load",
+        "Load a document into a collection",
+        {status: described("Loaded") for status in (200, 201, 202)},
+        AccessDenied,
+        Conflict,
+        request={"multipart/form-data": openapi.FORM},
+    )
+    def post(self, request: Request, sys_id: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "write")
+        with uploads.received(request._request) as upload:
+            given = parameters.gather(request.query_params, upload.fields, LOADING)
+            return answers.loaded(request, loading.load(self.caller(), collection, loading.of_upload(upload, given)))
+
+
+class OneDocument(Management):
+    @operation("documents_read", "Read a document's status", {200: Shown})
+    def get(self, request: Request, sys_id: str, document: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "read")
+        return status_of(collection, find(collection, document))
+
+    @operation("documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, request=Change)
+    def patch(self, request: Request, sys_id: str, document: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "write")
+        given = Change(data=request.data)
+        given.is_valid(raise_exception=True)
+        new = document_metadata.checked(given.initial_data["metadata"])
+        return status_of(collection, with_metadata(request, find(collection, document), new))
+
+    @operation("documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied)
+    def delete(self, request: Request, sys_id: str, document: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "write")
+        doc_id = find(collection, document).doc_id
+        return Response(answers.deleted_document(collection, doc_id, deletion.delete_document(collection, doc_id)))
+
+
+class Content(Management):
+    """The bytes as they were sent."""
+
+    @operation("documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
+        version = newest(find(access.open_by_id(self.caller(), sys_id, "read"), document))
+        # Never by its own type: what somebody loaded must not run as a page of this service.
+        response = HttpResponse(store.content(version), content_type="application/octet-stream")
+        called = version.filename or f"{document}.txt"
+        response["Content-Disposition"] = (
+            content_disposition_header(as_attachment=True, filename=called) or "attachment"
+        )
+        response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        return response
+
+
+class Reload(Management):
+    """Read, split and embed again what was sent, for instance after the collection's settings changed."""
+
+    @operation("documents_reload", "Load a document anew", {202: described("Loaded")}, AccessDenied, request=None)
+    def post(self, request: Request, sys_id: str, document: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "write")
+        found = loading.load_anew(self.caller(), collection, find(collection, document))
+        return answers.loaded(request, found)
+
+
+class Retry(Management):
+    @operation("documents_retry", "Try a failed document again", {202: Shown}, AccessDenied, Conflict, request=None)
+    def post(self, request: Request, sys_id: str, document: str) -> Response:
+        collection = access.open_by_id(self.caller(), sys_id, "write")
+        ingest.retry(find(collection, document))
+        return status_of(collection, find(collection, document), status=202)
+
+
+def find(collection: Collection, sys_id: str) -> Document:
+    there = Document.objects.select_related("newest").filter(collection=collection, deleted_at__isnull=True)
+    found = there.filter(pk=sys_id).first()
+    if found is None or found.newest is None:
+        raise NotFound("There is no such document.")
+    return found
+
+
+def newest(document: Document) -> Version:
+    assert document.newest is not None  # `find` saw to it
+    return document.newest
+
+
+def with_metadata(request: Request, document: Document, metadata: dict[str, Any]) -> Document:
+    """Both of what searches see and of what is being loaded in its place: neither brings the old ones back."""
+    with transaction.atomic():
+        locked = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, deleted_at__isnull=True).first()
+        if locked is None:
+            raise NotFound("There is no such document.")
+        refuse_stale(request, etag(newest(locked).metadata))
+        locked.versions.filter(is_searched=True).update(metadata=metadata)
+        locked.versions.filter(pk=newest(locked).pk).update(metadata=metadata)
+        Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())
+    return find(document.collection, document.pk)
+
+
+def status_of(collection: Collection, document: Document, status: int = 200) -> Response:
+    is_searched = Version.objects.filter(document=document, is_searched=True).exists()
+    body = shown(collection, document, is_searched) | {"progress": progress(collection, newest(document))}
+    return Response(body, status=status, headers={"ETag": etag(newest(document).metadata)})
+
+
+def progress(collection: Collection, version: Version) -> dict[str, int] | None:
+    """How many of its passages have their vector, while that is being worked on."""
+    if version.state != State.EMBEDDING:
+        return None
+    embedded = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
+    return {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded}
+
+
+def shown(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:
+    version = newest(document)
+    same = ("warnings", "filename", "format", "size", "sha256", "metadata", "pages", "characters")
+    return {
+        "sys_id": document.pk,
+        "doc_id": document.doc_id,
+        "collection_name": collection.name,
+        "document_status": version.state,
+        "is_searched": is_searched,
+        "error": version.error or None,
+        "error_code": version.error_code or None,
+        **{name: getattr(version, name) for name in same},
+        "chunks_count": version.chunks_count,
+        "generation": version.generation,
+        "attempt": version.attempt,
+        "created_at": answers.moment(document.created_at),
+        "updated_at": answers.moment(document.updated_at),
+        "ready_at": answers.moment(version.ready_at) if version.ready_at else None,
+    }

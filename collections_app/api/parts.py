@@ -1,0 +1,106 @@
+"""What the management endpoints share: who may call them, ETags, lists that are cut into pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.pagination import LimitOffsetPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.authentication import Basic, Bearer, Session
+from accounts.models import User
+from collections_app import access, openapi
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, Stale, together
+
+TAG = "Management of collections"
+Errors = tuple[type[ServiceError], ...]
+OF_ALL: Errors = (NotFound,)
+OF_CHANGES: Errors = (AccessDenied, Conflict, Stale)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Management(APIView):
+    """A signed-in browser counts here, with CSRF for everything that changes."""
+
+    authentication_classes = (Bearer, Basic, Session)
+    http_method_names = ["get", "head", "post", "patch", "delete"]
+
+    def caller(self) -> User:
+        return access.caller(self.request)
+
+
+class Strict(serializers.Serializer[Any]):
+    """Refuses names that it does not know: a misspelled setting would be taken for one that is to stay."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and (unknown := [name for name in data if name not in self.fields]):
+            raise together(
+                [
+                    BadRequest(f"There is no field {name[:80]}.", code="unknown_field", field=name[:80])
+                    for name in unknown
+                ]
+            )
+        return super().to_internal_value(data)
+
+
+class Pages(LimitOffsetPagination):
+    """A bare array; how long the whole list is, and where it goes on, stand in headers."""
+
+    default_limit = 50
+    max_limit = 500
+
+    def get_paginated_response(self, data: Any) -> Response:
+        assert self.count is not None and self.offset is not None
+        response = Response(data)
+        response["X-Total-Count"] = str(self.count)
+        after = self.offset + len(data)
+        if data and after < self.count:
+            response["X-Next-Offset"] = str(after)
+        return response
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return schema
+
+
+def etag(version: object) -> str:
+    """Of what can be changed; the same text as long as nobody changed it.
+
+    >>> etag({"a": 1}) == etag({"a": 1}), etag({"a": 1}) == etag({"a": True})
+    (True, False)
+    """
+    return f'"{hashlib.sha256(json.dumps(version, sort_keys=True).encode()).hexdigest()[:16]}"'
+
+
+def refuse_stale(request: Request, current: str) -> None:
+    """Chosen: without If-Match the last writer wins; with it nobody overwrites what they have not seen."""
+    given = request.headers.get("If-Match")
+    if given is None:
+        return
+    if current not in (tag := [word.strip().removeprefix("W/") for word in given.split(",")]) and "*" not in tag:
+        raise Stale("It was changed since it was read. Read it again.")
+
+
+def described(name: str, *, is_list: bool = False) -> OpenApiResponse:
+    """An answer whose schema the description of the eight endpoints has."""
+    return OpenApiResponse(openapi.list_of(name) if is_list else openapi.of(name))
+
+
+def operation(
+    name: str, summary: str, answers: Mapping[Any, Any], *refusals: type[ServiceError], **more: Any
+) -> Callable[[Method], Method]:
+    """What a method of these views is in the OpenAPI document."""
+    error = {"$ref": "#/components/schemas/Error"}
+    refused = {each.status: OpenApiResponse(error, description=each.message) for each in (*refusals, *OF_ALL)}
+    responses = {**answers, **refused}
+    made: Callable[[Method], Method] = extend_schema(
+        operation_id=name, tags=[TAG], summary=summary, responses=responses, **more
+    )
+    return made

@@ -1,0 +1,201 @@
+"""In charge of what goes: at once for everybody who asks, row by row afterwards.
+
+A deletion is a mark, set in one short transaction; searches, lists and loads see it from then on. What is marked, and
+contents that newer ones have replaced, is purged by the worker in batches: no transaction is long, however many chunks
+there are. Whatever is to be purged stays so: nothing marked ever comes back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, Sum
+from django.db.models.functions import Now
+
+from collections_app import lexical, wakeups
+from collections_app.models import Collection, Document, Version
+from collections_app.models.collections import LONGEST_NAME
+from collections_app.models.documents import State
+from system import deletion_log
+from system.errors import NotFound
+
+# In one transaction; a web process has 5 s for a statement.
+CHUNKS_AT_ONCE = 2_000
+ROWS_AT_ONCE = 1_000
+
+# Said of a version that has failed, and of nothing else: nobody needs it any more.
+SUPERSEDED = "superseded"
+# Each is found by an index of its own: a long queue is not read to find the few that may go.
+NO_MORE: dict[str, Any] = {"state": State.FAILED, "error_code": SUPERSEDED}
+REPLACED = (Q(**NO_MORE), Q(state=State.READY, is_searched=False))
+OF_DELETED_DOCUMENTS = Q(document__deleted_at__isnull=False)
+OF_DELETED_COLLECTIONS = Q(collection__deleted_at__isnull=False)
+UNNEEDED = (*REPLACED, OF_DELETED_DOCUMENTS, OF_DELETED_COLLECTIONS)
+
+DELETE_CHUNKS = """
+DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE version_id = %s ORDER BY number LIMIT %s)
+"""
+# Both at once would read all documents: no index serves an "or".
+DELETE_DOCUMENTS = (
+    """
+    DELETE FROM document WHERE id IN (
+        SELECT id FROM document WHERE deleted_at IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
+        LIMIT %s FOR UPDATE SKIP LOCKED
+    )
+    """,
+    """
+    DELETE FROM document WHERE id IN (
+        SELECT id FROM document
+        WHERE collection_id IN (SELECT sys_id FROM document_collection WHERE deleted_at IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
+        LIMIT %s FOR UPDATE SKIP LOCKED
+    )
+    """,
+)
+
+
+def delete_document(collection: Collection, doc_id: str) -> int:
+    """From now on it is nowhere; the number of its chunks that searches could find."""
+    with transaction.atomic():
+        document = _locked_document(collection, doc_id)
+        if document is None:
+            raise NotFound(f"There is no document {doc_id[:LONGEST_NAME]} in this collection.", field="doc_id")
+        searched = Version.objects.filter(document=document, is_searched=True).first()
+        if searched is not None:
+            take_from_searches(searched)
+        Document.objects.filter(pk=document.pk).update(deleted_at=Now())
+        transaction.on_commit(wakeups.purge, robust=True)
+    return searched.chunks_count if searched else 0
+
+
+def delete_collection(collection: Collection) -> tuple[int, int]:
+    """From now on it is nowhere, and its name is free; the numbers of its documents and of their chunks."""
+    with transaction.atomic():
+        found = Collection.objects.select_for_update().filter(pk=collection.pk, deleted_at=None).first()
+        if found is None:
+            raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
+        documents = Document.objects.filter(collection=found, deleted_at=None).count()
+        searched = Version.objects.filter(collection=found, is_searched=True)
+        chunks = searched.aggregate(sum=Sum("chunks_count", default=0))["sum"]
+        deletion_log.write(found.table_name(), found.pk, found.shown_as(), found.payload())
+        found.mark_deleted()
+        transaction.on_commit(wakeups.purge, robust=True)
+    return documents, chunks
+
+
+def take_from_searches(version: Version) -> None:
+    """In the caller's transaction: searches see it no more. The words of a long one are counted out when it is purged:
+    they weigh a little wrong until then, but nobody waits."""
+    is_counted = version.state == State.READY
+    if is_counted and version.chunks_count > CHUNKS_AT_ONCE:
+        Version.objects.filter(pk=version.pk).update(is_searched=False)
+        return
+    if is_counted:
+        _count_out(version)
+    Version.objects.filter(pk=version.pk).update(is_searched=False, **NO_MORE)
+
+
+def purge_soon(version: Version) -> None:
+    """A short one now, a long one by the worker."""
+    if version.chunks_count <= CHUNKS_AT_ONCE:
+        _purge_batch(version.pk)
+    else:
+        wakeups.purge()
+
+
+def is_due() -> bool:
+    """Whether there is something to purge."""
+    return (
+        Collection.objects.filter(deleted_at__isnull=False).exists()
+        or Document.objects.filter(deleted_at__isnull=False).exists()
+        or any(Version.objects.filter(each).exists() for each in REPLACED)
+    )
+
+
+def purge(until: float) -> bool:
+    """Take away what is not needed, until `time.monotonic()` is past `until`; whether something may be left."""
+    for unneeded in UNNEEDED:
+        ids = list(Version.objects.filter(unneeded).order_by("id").values_list("id", flat=True)[:ROWS_AT_ONCE])
+        for version_id in ids:
+            while not _purge_batch(version_id):
+                if time.monotonic() > until:
+                    return True
+            if time.monotonic() > until:
+                return True
+        if len(ids) == ROWS_AT_ONCE:
+            return True
+    if _delete_documents(until):
+        return True
+    _delete_collections()
+    return False
+
+
+def _purge_batch(version_id: int) -> bool:
+    """Take some of a version's chunks away, with the last of them the version; True when that was all."""
+    with transaction.atomic():
+        free = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
+        version = free.filter(reduce(or_, UNNEEDED), pk=version_id).first()
+        if version is None:
+            return True  # gone, or somebody has it just now: the next sweep comes
+        if version.state == State.READY and version.collection.deleted_at is None:
+            _count_out(version)
+            Version.objects.filter(pk=version.pk).update(**NO_MORE)
+        with connection.cursor() as cursor:
+            cursor.execute(DELETE_CHUNKS, [version.pk, CHUNKS_AT_ONCE])
+            if cursor.rowcount == CHUNKS_AT_ONCE:
+                return False
+            cursor.execute("DELETE FROM document_version WHERE id = %s", [version.pk])
+    return True
+
+
+def _delete_documents(until: float) -> bool:
+    """Those without versions; whether something is left."""
+    for statement in DELETE_DOCUMENTS:
+        while _deleted(statement) == ROWS_AT_ONCE:
+            if time.monotonic() > until:
+                return True
+    return False
+
+
+def _deleted(statement: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [ROWS_AT_ONCE])
+        return int(cursor.rowcount)
+
+
+def _delete_collections() -> None:
+    """Those without documents. Where somebody still holds one, the next sweep comes."""
+    empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
+    with transaction.atomic():
+        for found in Collection.objects.select_for_update(skip_locked=True).filter(empty):
+            found.remove()
+
+
+def _count_out(version: Version) -> None:
+    take_turn_to_count(version.collection_id)
+    lexical.count_out(version.pk, version.collection_id)
+
+
+def take_turn_to_count(collection_id: str) -> None:
+    """To the end of the transaction. One that counts one version out and another in locks words twice in their order,
+    so two of them would wait for each other."""
+    digest = hashlib.sha256(f"words {collection_id}".encode()).digest()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
+
+
+def _locked_document(collection: Collection, doc_id: str) -> Document | None:
+    """In the order of all locks here: first the collection, which a load holds in the same way."""
+    with connection.cursor() as cursor:
+        query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
+        cursor.execute(query, [collection.pk])
+        if cursor.fetchone() is None:
+            return None
+    found = Document.objects.select_for_update(no_key=True)
+    return found.filter(collection=collection, doc_id=doc_id, deleted_at=None).first()

@@ -1,0 +1,61 @@
+"""In charge of how many texts go into one request, and how long to wait before it is sent again. Pure."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+
+# Providers limit the tokens of a request, too; this many characters stay below those of every one we know.
+MOST_CHARACTERS = 100_000
+
+LONGEST_WAIT_S = 20.0
+# Whatever a provider asks for: it is asked again within the hour.
+LONGEST_RETRY_AFTER_S = 3600.0
+
+
+def batched(texts: Sequence[str], most: int, characters: int = MOST_CHARACTERS) -> Iterator[list[str]]:
+    """The texts in order, at most so many and, but for a single longer one, so many characters at a time.
+
+    >>> list(batched(["aaa", "b", "c", "dddddd", "e"], 2, 4))
+    [['aaa', 'b'], ['c'], ['dddddd'], ['e']]
+    """
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and (len(batch) == most or size + len(text) > characters):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def wait_s(first_s: float, attempt: int, asked_s: float | None, chance: float) -> float:
+    """Doubles with each attempt; up to half of it by chance, so that many do not come back at once.
+
+    >>> wait_s(0.5, 0, None, 0.0), wait_s(0.5, 3, None, 1.0), wait_s(0.5, 9, None, 0.0), wait_s(0.5, 0, 7.0, 0.0)
+    (0.25, 4.0, 10.0, 7.0)
+    """
+    longest: float = min(LONGEST_WAIT_S, first_s * 2.0 ** min(attempt, 20))
+    return max(asked_s or 0.0, longest * (0.5 + chance / 2))
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds of a Retry-After header, given as such or as a date.
+
+    >>> retry_after_s("7"), retry_after_s("soon"), retry_after_s("-3"), retry_after_s("1e9"), retry_after_s(None)
+    (7.0, None, 0.0, 3600.0, None)
+    """
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except (ValueError, OverflowError, OSError):
+            return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)

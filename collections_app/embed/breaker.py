@@ -1,0 +1,46 @@
+"""In charge of not asking a dead provider again and again: after failures in a row, nobody asks for a while.
+
+closed ── failures in a row ──▶ open ── a while ──▶ half-open: one may try ── it went well ──▶ closed
+                                 ▲                                └── it failed ──┐
+                                 └────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Breaker:
+    """For the threads of one process."""
+
+    def __init__(self, failures: int, open_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = failures
+        self._open_s = open_s
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._failed = 0
+        self._until = 0.0
+
+    def closed_in_s(self) -> float:
+        """0 for who may ask; otherwise how long to wait. Asking half-open takes the one try."""
+        with self._turn:
+            if self._failed < self._most:
+                return 0.0
+            left = self._until - self._clock()
+            if left > 0:
+                return left
+            # Whoever takes the try may die with it: after the same while another may.
+            self._until = self._clock() + self._open_s
+            return 0.0
+
+    def went_well(self) -> None:
+        with self._turn:
+            self._failed = 0
+
+    def failed(self) -> None:
+        with self._turn:
+            self._failed += 1
+            if self._failed >= self._most:
+                self._until = self._clock() + self._open_s

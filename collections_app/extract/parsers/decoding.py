@@ -1,0 +1,145 @@
+"""In charge of finding out in which encoding a text was written."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections import Counter
+from encodings.aliases import aliases
+
+from charset_normalizer import CharsetMatch, from_bytes
+
+# UTF-32 first: its mark begins with that of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Those in common use, the likelier first where a text could be in two of them. With all that the library knows, short
+# texts were taken for odd relatives: French for Baltic (cp1257). cp1252 holds latin-1.
+ENCODINGS = (
+    "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
+    "cp1255", "cp1256", "iso8859_2", "iso8859_5",
+)  # fmt: skip
+UNICODE = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+# Enough to tell; the rest only has to decode.
+SAMPLE = 256 * 1024
+CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
+MOST_CONTROLS = 0.02
+LONGEST_CHARACTER = 4
+# Of code points that nobody has given a meaning: binary data read as UTF-16 is full of them.
+MOST_UNASSIGNED = 0.02
+# Of the third bytes of UTF-32: characters beyond the first plane are rare.
+MOST_ZERO = 0.9
+
+
+class NotText(Exception):
+    """In no common encoding is this a text."""
+
+
+def decode(data: bytes, *, declared: str = "", is_cut: bool = False) -> str:
+    """The text; `declared` is tried after Unicode's own signs, `is_cut` says that the end may be half a character.
+
+    >>> decode("Привет, как дела?".encode("cp1251"))
+    'Привет, как дела?'
+    """
+    for encoding in (marked(data), "utf-8", *unmarked(data), declared):
+        text = decoded(data, encoding, is_cut) if encoding else None
+        if text is not None and is_text(text):
+            return text
+        if encoding and encoding == marked(data):
+            raise NotText
+    if b"\0" in data:
+        raise NotText
+    return guessed(data, is_cut)
+
+
+def marked(data: bytes) -> str:
+    """The encoding that a byte order mark names."""
+    return next((encoding for mark, encoding in MARKS if data.startswith(mark)), "")
+
+
+def unmarked(data: bytes) -> list[str]:
+    """UTF-32 by where its zero bytes lie, or UTF-16, first in the order in which more of it is ASCII: texts of any
+    script have spaces, line ends or digits.
+
+    >>> unmarked("日本語 1".encode("utf-16-be"))[0], unmarked("a".encode("utf-32-le")), unmarked(b"a")
+    ('utf-16-be', ['utf-32-le'], [])
+    """
+    sample = data[: SAMPLE // 4 * 4]
+    if b"\0" not in sample:
+        return []
+    zeros = [sample[place::4].count(0) for place in range(4)]
+    quarter = len(sample) // 4
+    if quarter and len(data) % 4 == 0:
+        if zeros[3] == quarter and zeros[2] >= MOST_ZERO * quarter:
+            return ["utf-32-le"]
+        if zeros[0] == quarter and zeros[1] >= MOST_ZERO * quarter:
+            return ["utf-32-be"]
+    return sorted(("utf-16-le", "utf-16-be"), key=lambda encoding: -ascii_in(sample, encoding))
+
+
+def ascii_in(sample: bytes, encoding: str) -> int:
+    return sum(each < "\x7f" for each in sample.decode(encoding, "ignore"))
+
+
+def decoded(data: bytes, encoding: str, is_cut: bool) -> str | None:
+    try:
+        # Halves of pairs are taken out of the text later, where that is recorded.
+        decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if "16" in encoding else "strict")
+        return decoder.decode(data, final=not is_cut)
+    except (UnicodeError, LookupError, ValueError, OSError):  # OSError: a codec that was not loaded before
+        return None
+
+
+def is_text(text: str) -> bool:
+    sample = text[:SAMPLE]
+    counted = Counter(sample).items()
+    controls = sum(count for each, count in counted if CONTROLS.match(each))
+    unassigned = sum(count for each, count in counted if unicodedata.category(each) in ("Cn", "Co", "Cs"))
+    return controls <= max(1, MOST_CONTROLS * len(sample)) and unassigned <= MOST_UNASSIGNED * len(sample)
+
+
+def guessed(data: bytes, is_cut: bool) -> str:
+    """By the library; what it takes for equally good is decided by our order."""
+    sample = cut_at_line(data)
+    for end in range(len(sample), max(0, len(sample) - LONGEST_CHARACTER), -1):
+        if matches := list(from_bytes(sample[:end], cp_isolation=list(ENCODINGS))):
+            break
+        if len(sample) == len(data) and not is_cut:  # it does not end within a character
+            raise NotText
+    else:
+        raise NotText
+    best = matches[0]
+    equal = [each for each in matches if (each.chaos, each.coherence) == (best.chaos, best.coherence)]
+    for encoding in sorted({name for each in equal for name in readings(each)}, key=ENCODINGS.index):
+        text = decoded(data, encoding, is_cut)
+        if text is not None and is_text(text):
+            return text
+    raise NotText
+
+
+def readings(match: CharsetMatch) -> list[str]:
+    """The encodings in which the sample is the same text."""
+    return [name for name in {match.encoding, *match.could_be_from_charset} if name in ENCODINGS]
+
+
+def cut_at_line(data: bytes) -> bytes:
+    if len(data) <= SAMPLE:
+        return data
+    end = data.rfind(b"\n", 0, SAMPLE)
+    return data[: end + 1] if end > SAMPLE // 2 else data[:SAMPLE]
+
+
+def prepare(*, is_declared: bool = False) -> None:
+    """Codecs are files that Python opens when they are first asked for; a file that names its own may name any."""
+    wanted = {*ENCODINGS, *UNICODE, *(aliases.values() if is_declared else ())}
+    for encoding in sorted(wanted):
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            pass  # one of another platform
+    from_bytes("Как дела? Größe, déjà.".encode("cp1251", "replace"), cp_isolation=list(ENCODINGS))

@@ -1,0 +1,153 @@
+"""In charge of saying which format a file has: its content, its name and its declared type must agree."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from io import BytesIO
+
+from system.errors import UnsupportedMedia
+
+from .formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, SILENT_TYPES, TYPES
+from .parsers.decoding import NotText, decode
+from .parsers.refusals import Refused
+
+# How much of a text is looked at.
+SAMPLE = 64 * 1024
+LONGEST_SHOWN = 40
+
+HTML_START = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL)
+MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*\n(?:[ \t][^\n]*\n)*){2,})")
+MAIL_HEADER = re.compile(r"^(from|to|subject|date|received|message-id|mime-version|return-path):", re.I | re.M)
+# What tells archives apart: the entry that holds the content.
+MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
+ODT_TYPE = b"application/vnd.oasis.opendocument.text"
+ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
+
+OTHER_KINDS = {
+    "ole": "an older Office file or one that is protected by a password",
+    "binary": "neither text nor one of these formats",
+    "zip": "an archive of which only the beginning was seen",
+    "archive": "an archive, and not one of these formats",
+    "eml": "an e-mail",
+}
+
+
+def recognise(head: bytes, filename: str, declared: str = "") -> str:
+    """The format's name, or 415 with what does not agree. `head` is the beginning of the file, 64 KB or more, or all.
+
+    >>> recognise(b"%PDF-1.7 ...", "Report.PDF", "application/pdf")
+    'pdf'
+    >>> recognise(b"<!DOCTYPE html><p>Hi", "report.pdf")
+    Traceback (most recent call last):
+    system.errors.UnsupportedMedia: The file is named .pdf, but its content is HTML.
+    """
+    sniffed = sniff(head)
+    by_type = format_of_type(declared)
+    extension = extension_of(filename)
+    if extension:
+        format = EXTENSIONS.get(extension)
+        if format is None:
+            raise refused(f"Files named .{extension[:LONGEST_SHOWN]} are not accepted. Send {ACCEPTED}.")
+    else:
+        format = by_type if by_type in FORMATS else without_name(sniffed)
+    if sniffed not in FORMATS[format].sniffed:
+        named = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
+        raise refused(f"The file is {named}, but its content is {label(sniffed)}.")
+    if by_type == "archive" and format in ARCHIVES:
+        by_type = format
+    if by_type is not None and by_type != format:
+        raise refused(
+            f"The file is {FORMATS[format].label}, but it was declared as {declared[:LONGEST_SHOWN]!r}. "
+            "Declare its own type, or application/octet-stream."
+        )
+    return format
+
+
+def refused(message: str) -> UnsupportedMedia:
+    return UnsupportedMedia(message)
+
+
+def extension_of(filename: str) -> str:
+    """What stands after the last point, in lower case; a name that only begins with a point has none.
+
+    >>> extension_of("C:\\\\files\\\\Minutes.2024.DOCX"), extension_of("README"), extension_of(".md")
+    ('docx', '', '')
+    """
+    name = re.split(r"[/\\]", filename)[-1].rstrip(". ")
+    stem, point, extension = name.rpartition(".")
+    return extension.lower().strip() if point and stem else ""
+
+
+def format_of_type(declared: str) -> str | None:
+    """The format that a content type names; "archive", "other", or None when it says nothing.
+
+    >>> format_of_type("text/csv; charset=utf-8"), format_of_type("image/png"), format_of_type("text/plain")
+    ('csv', 'other', None)
+    """
+    content_type = declared.partition(";")[0].strip().lower()
+    if content_type in SILENT_TYPES:
+        return None
+    if content_type in ARCHIVE_TYPES:
+        return "archive"
+    return TYPES.get(content_type, "other")
+
+
+def without_name(sniffed: str) -> str:
+    if sniffed not in FORMATS:
+        raise refused(f"The content is {label(sniffed)}. Send {ACCEPTED}.")
+    return sniffed
+
+
+def label(sniffed: str) -> str:
+    return OTHER_KINDS.get(sniffed) or FORMATS[sniffed].label
+
+
+def sniff(head: bytes) -> str:
+    """What the content is by itself. Only how it begins counts: what is hidden further inside is never looked for.
+
+    >>> sniff(b"{\\\\rtf1 Hello}"), sniff(b"Hello"), sniff(bytes(range(256)))
+    ('rtf', 'text', 'binary')
+    """
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ").startswith(b"%PDF-"):
+        return "pdf"
+    if head.startswith(b"PK\x03\x04"):
+        return kind_of_archive(head)
+    if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return "ole"
+    if head.startswith(b"{\\rtf"):
+        return "rtf"
+    try:
+        return kind_of_text(decode(head[:SAMPLE], is_cut=len(head) >= SAMPLE))
+    except (NotText, Refused):
+        return "binary"
+
+
+def kind_of_text(text: str) -> str:
+    if HTML_START.match(text):
+        return "html"
+    mail = MAIL_START.match(text.replace("\r\n", "\n"))
+    return "eml" if mail and MAIL_HEADER.search(mail.group(2)) else "text"
+
+
+def kind_of_archive(head: bytes) -> str:
+    """By its entries: all of them when the whole file is there, otherwise those that begin in this part."""
+    names = entries(head)
+    if names[:1] == ["mimetype"]:
+        content = head[38 : 38 + len(ODT_TYPE) + 1]
+        return "odt" if content.startswith(ODT_TYPE) and not content.endswith((b"-", b"m")) else "archive"
+    found = {MAIN_ENTRIES[name] for name in names if name in MAIN_ENTRIES}
+    return found.pop() if len(found) == 1 else "zip" if "[Content_Types].xml" in names and not found else "archive"
+
+
+def entries(head: bytes) -> list[str]:
+    try:
+        with zipfile.ZipFile(BytesIO(head)) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        pass  # only its beginning
+    found = []
+    for match in ENTRY.finditer(head):
+        length = int.from_bytes(match["length"], "little")
+        found.append(head[match.end() : match.end() + length].decode("utf-8", "replace"))
+    return found

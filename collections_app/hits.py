@@ -1,0 +1,133 @@
+"""In charge of what a search answers with: the passages of the best chunks, and what is known of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from django.db import connection
+
+from .fusion import Scored
+from .highlights import Passage, highlights
+from .lexical import PLAIN, AskedWords
+
+# Digits that are kept of a score: more would only tell of how it was added up.
+DIGITS = 6
+ROWS = """
+    SELECT chunk.id, collection.sys_id, collection.name, collection.text_configuration, document.id, document.doc_id,
+        version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
+        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end
+    FROM chunk
+    JOIN document_version version ON version.id = chunk.version_id
+    JOIN document ON document.id = version.document_id
+    JOIN document_collection collection ON collection.sys_id = chunk.collection_id
+    WHERE chunk.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A passage that was found; `scores` are its cosine and its BM25, None where that was not looked at."""
+
+    id: str
+    page_content: str
+    metadata: dict[str, Any]
+    doc_id: str
+    collection_name: str
+    chunk_index: int
+    chunks_count: int
+    page: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    heading_path: list[str]
+    filename: str
+    score: float
+    scores: dict[str, float | None]
+    highlights: list[list[int]]
+    # For links to the document; not part of the answer.
+    document_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What the database has of a chunk, its version, document and collection."""
+
+    collection_id: str
+    collection_name: str
+    configuration: str
+    document_id: str
+    doc_id: str
+    metadata: str
+    filename: str
+    chunks_count: int
+    number: int
+    text: str
+    heading_path: list[str]
+    page: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+
+
+def passages(scored: Sequence[Scored], k: int, words: Mapping[str, AskedWords]) -> list[Hit]:
+    """The best k of them; equal ones in the order of their documents, and of the passages in these."""
+    found = _with_ties(scored, k)
+    rows = _rows([each.candidate.chunk_id for each in found])
+    pairs = [(each, rows[each.candidate.chunk_id]) for each in found if each.candidate.chunk_id in rows]
+    pairs.sort(key=lambda pair: (-pair[0].score, pair[1].document_id, pair[1].number))
+    best = pairs[:k]
+    marked = highlights([_asked(row, words[row.collection_id]) for _, row in best])
+    return [_hit(each, row, places) for (each, row), places in zip(best, marked, strict=True)]
+
+
+def _with_ties(scored: Sequence[Scored], k: int) -> Sequence[Scored]:
+    """The first k, and those that are as good as the last of them."""
+    if len(scored) <= k:
+        return scored
+    return [each for each in scored if each.score >= scored[k - 1].score]
+
+
+def _rows(chunk_ids: Sequence[int]) -> dict[int, Row]:
+    if not chunk_ids:
+        return {}
+    names = [each.name for each in fields(Row)]
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, [list(chunk_ids)])
+        return {row[0]: Row(**dict(zip(names, row[1:], strict=True))) for row in cursor.fetchall()}
+
+
+def _asked(row: Row, words: AskedWords) -> Passage:
+    lexemes = [each.lexeme for each in words.words]
+    return Passage(text=row.text, configuration=row.configuration or PLAIN, lexemes=lexemes)
+
+
+def _hit(scored: Scored, row: Row, places: list[list[int]]) -> Hit:
+    candidate = scored.candidate
+    return Hit(
+        # Chosen: made from what the caller knows. The numbers of rows would tell how much others load.
+        id=str(uuid5(NAMESPACE_URL, f"{row.collection_name}\n{row.doc_id}\n{row.number}")),
+        page_content=row.text,
+        metadata=json.loads(row.metadata),
+        doc_id=row.doc_id,
+        collection_name=row.collection_name,
+        chunk_index=row.number,
+        chunks_count=row.chunks_count,
+        page=row.page,
+        page_end=row.page_end,
+        char_start=row.char_start,
+        char_end=row.char_end,
+        heading_path=row.heading_path,
+        filename=row.filename,
+        score=round(scored.score, DIGITS),
+        scores={"vector": _rounded(candidate.vector), "text": _rounded(candidate.text)},
+        highlights=places,
+        document_id=row.document_id,
+    )
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, DIGITS)

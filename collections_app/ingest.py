@@ -1,0 +1,123 @@
+"""In charge of working on a document: step after step while there is time, and what becomes of it when one fails."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from math import inf
+from traceback import format_tb
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError, InterfaceError, transaction
+
+from collections_app import deletion, leases, publishing, stopping, wakeups
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
+from collections_app.extract import Unreadable
+from collections_app.leases import Lost
+from collections_app.models import Document, Version
+from collections_app.models.documents import DELETING, UNFINISHED, State
+from collections_app.steps import STEPS, OutOfTime
+from collections_app.store import Accepted
+from system.errors import Conflict
+
+logger = structlog.get_logger(__name__)
+
+REQUEST_S = 20.0
+# No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held.
+PASSING = ("08", "53", "57P", "55P03")
+PASSING_S = 20.0
+
+
+def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: bool = False) -> str:
+    """Go on with a version until it is done, cannot be now, or `time.monotonic()` is past `until`; its state then.
+
+    A step that was begun is brought to its end; with somebody waiting it is broken off, where it can be.
+    """
+    try:
+        while True:
+            version = leases.held(version_id, lease_token)
+            if publishing.is_superseded(version, version.document) or version.collection.deleted_at is not None:
+                leases.finish(version, State.FAILED, error_code=deletion.SUPERSEDED)
+                wakeups.purge()
+                return DELETING
+            if version.attempt > leases.MOST_ATTEMPTS:
+                leases.fail(version, "attempts", "Loading it ended the worker, each time it was tried.")
+                return State.FAILED
+            if time.monotonic() > until or stopping.is_asked():
+                leases.hand_back(version)
+                return version.state
+            if not _step(version, until - time.monotonic() if is_awaited else inf):
+                break
+    except Lost:
+        pass
+    return _state(version_id)
+
+
+def load_now(accepted: Accepted, *, within_s: float = REQUEST_S) -> Version:
+    """What was accepted, as far as this request brings it; the worker does what is left."""
+    if accepted.lease_token is None:
+        return accepted.version
+    try:
+        state = work_on(accepted.version.pk, accepted.lease_token, until=time.monotonic() + within_s, is_awaited=True)
+        if state in UNFINISHED:
+            wakeups.work()
+        return Version.objects.select_related("document").get(pk=accepted.version.pk)
+    except Version.DoesNotExist:
+        return accepted.version  # replaced and taken away meanwhile
+    except (DatabaseError, InterfaceError) as error:
+        # It is kept, and its lease runs out: nobody need send it again.
+        logger.warning("load_goes_on_later", version=accepted.version.pk, kind=type(error.__cause__ or error).__name__)
+        return accepted.version
+
+
+def retry(document: Document) -> None:
+    """Load what failed again, from its bytes."""
+    if document.newest_id is None or not leases.queue_again(document.newest_id):
+        raise Conflict("Only a document that failed can be loaded again.", code="not_failed")
+    transaction.on_commit(wakeups.work, robust=True)
+
+
+def _step(version: Version, left_s: float) -> bool:
+    """The next step; False when it goes no further now."""
+    step = STEPS[version.state]
+    try:
+        step(version, left_s)
+    except Lost:
+        raise
+    except OutOfTime:
+        leases.hand_back(version)
+    except Unreadable as error:
+        leases.fail(version, error.code, error.message)
+    except EmbeddingUnavailable as error:
+        leases.postpone(version, error.retry_after_s or leases.FIRST_PAUSE_S, error.code, error.message)
+    except EmbeddingRefused as error:
+        leases.fail_attempt(version, error.code, error.message)
+    except Exception as error:
+        _note_fault(version, error)
+    except BaseException:
+        # The worker is told to end: another goes on at once.
+        with suppress(Lost, DatabaseError, InterfaceError):
+            leases.hand_back(version)
+        raise
+    else:
+        return True
+    return False
+
+
+def _note_fault(version: Version, error: Exception) -> None:
+    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    if sqlstate.startswith(PASSING):
+        logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
+        return leases.postpone(
+            version, PASSING_S, "database", "The database cannot take it just now; it is tried again."
+        )
+    kind = type(error).__name__
+    # Where, but never in its own words, here and below: they may hold what is in the document.
+    where = "".join(format_tb(error.__traceback__, limit=-12))
+    logger.error("loading_failed", version=version.pk, state=version.state, kind=kind, sqlstate=sqlstate, where=where)
+    return leases.fail_attempt(version, "internal", f"An error of the service: {kind}.")
+
+
+def _state(version_id: int) -> str:
+    return Version.objects.filter(pk=version_id).values_list("state", flat=True).first() or DELETING

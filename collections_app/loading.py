@@ -1,0 +1,92 @@
+"""In charge of a load as a caller asks for it: recognised, checked, kept, and as far as possible done at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from accounts.models import User
+from collections_app import extract, ingest, parameters, store
+from collections_app.models import Collection, Document, Version
+from collections_app.parameters import Given
+from collections_app.uploads import Upload
+
+# Chosen: a proxy that waits half a minute for an answer gets one.
+WAIT_S = 20.0
+KNOWN = ("collection_name", "metadata", "doc_id", "on_duplicate", "wait")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is to be kept, and how; nothing about it is wrong any more."""
+
+    data: bytes | Iterable[bytes]
+    size: int
+    filename: str
+    format: str
+    metadata: dict[str, Any]
+    doc_id: str | None
+    on_duplicate: str
+    wants_to_wait: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What became of it."""
+
+    collection: Collection
+    document: Document
+    version: Version
+    is_duplicate: bool
+
+
+def of_upload(upload: Upload, given: Given) -> Load:
+    """A file with its parameters; what it is, its content says and its name must not contradict."""
+    asked = _asked(given)
+    format = extract.recognise(upload.content(), upload.filename, upload.declared)
+    return Load(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **asked)
+
+
+def of_text(given: Given) -> Load:
+    text = given.needed("text", parameters.long_text(settings.COLLECTIONS["text_limit"]))
+    data = text.encode()
+    return Load(data=data, size=len(data), filename="", format="text", **_asked(given))
+
+
+def _asked(given: Given) -> dict[str, Any]:
+    return {
+        "metadata": given.get("metadata", parameters.metadata) or {},
+        "doc_id": given.get("doc_id", parameters.name_of),
+        "on_duplicate": given.get("on_duplicate", parameters.choice(parameters.ON_DUPLICATE)) or "skip",
+        "wants_to_wait": given.get("wait", parameters.switch) is not False,
+    }
+
+
+def load(user: User, collection: Collection, asked: Load) -> Loaded:
+    """Keep it, durably; and unless it is long or the caller does not wait, make it searchable."""
+    accepted = store.accept(
+        collection=collection,
+        data=asked.data,
+        filename=asked.filename,
+        format=asked.format,
+        metadata=asked.metadata,
+        doc_id=asked.doc_id,
+        on_duplicate=asked.on_duplicate,
+        user_id=user.pk,
+        is_held=asked.wants_to_wait and asked.size <= settings.COLLECTIONS["wait_limit"],
+    )
+    version = accepted.version
+    if accepted.lease_token is not None:
+        version = ingest.load_now(accepted, within_s=WAIT_S)
+    return Loaded(
+        collection=collection, document=accepted.document, version=version, is_duplicate=accepted.is_duplicate
+    )
+
+
+def load_anew(user: User, collection: Collection, document: Document) -> Loaded:
+    """What was sent, once more, as its next generation; searches see the one before until this one is ready."""
+    accepted = store.accept_anew(document, user_id=user.pk)
+    return Loaded(collection=collection, document=accepted.document, version=accepted.version, is_duplicate=False)

@@ -1,0 +1,52 @@
+"""In charge of what /metrics says of the queue: whether it moves is seen in the database, not by asking processes."""
+
+from collections.abc import Iterator
+
+from django.db import connection
+from django.db.models import Count
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from collections_app.deletion import SUPERSEDED
+from collections_app.models import Version
+from collections_app.models.documents import UNFINISHED, State
+
+# By the database's clock, as everything of the queue.
+OLDEST = """
+SELECT coalesce(extract(epoch FROM max(clock_timestamp() - next_at)), 0)::float FROM document_version
+WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <= clock_timestamp()
+    AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+"""
+
+
+class QueueCollector(Collector):
+    """Reads when it is asked; nothing is kept."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return []  # so that registering it asks no database
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        waiting = GaugeMetricFamily(
+            "servicebase_documents_unfinished", "Documents that are being loaded, by state.", labels=["state"]
+        )
+        counted = Version.objects.filter(state__in=UNFINISHED).order_by().values_list("state").annotate(Count("id"))
+        found = dict(counted)
+        for state in UNFINISHED:
+            waiting.add_metric([state.value], found.get(state.value, 0))
+        yield waiting
+        yield GaugeMetricFamily(
+            "servicebase_documents_oldest_due_seconds", "How long the next document has been due.", value=_oldest_s()
+        )
+        failed = GaugeMetricFamily(
+            "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
+        )
+        kept = Version.objects.filter(state=State.FAILED).exclude(error_code=SUPERSEDED)
+        for reason, count in kept.order_by().values_list("error_code").annotate(Count("id")):
+            failed.add_metric([reason], count)
+        yield failed
+
+
+def _oldest_s() -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(OLDEST)
+        return float(cursor.fetchone()[0])

@@ -1,0 +1,21 @@
+"""Addresses of the pages of collections."""
+
+from django.urls import path
+
+from collections_app import pages
+
+urlpatterns = [
+    path("collections/", pages.Collections.as_view(), name="collections"),
+    path("collections/<slug:sys_id>/", pages.OneCollection.as_view(), name="collection"),
+    path("collections/<slug:sys_id>/delete/", pages.DeleteCollection.as_view(), name="collection-delete"),
+    path(
+        "collections/<slug:sys_id>/documents/<slug:document>/delete/",
+        pages.DeleteDocument.as_view(),
+        name="document-delete",
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/<slug:document>/retry/",
+        pages.RetryDocument.as_view(),
+        name="document-retry",
+    ),
+]

@@ -1,0 +1,49 @@
+"""In charge of how long this process leaves a provider alone that failed: longer each time, whoever's document it is.
+
+Chosen: in memory. A process that starts anew asks once more, which costs less than a row that all wait for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+FIRST_S = 5.0
+LONGEST_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    seconds: float
+    until: float
+
+
+_pauses: dict[int, Pause] = {}
+_turn = threading.Lock()
+
+
+def left_s(space_id: int) -> float:
+    """0 when its provider may be asked."""
+    pause = _pauses.get(space_id)
+    return max(0.0, pause.until - time.monotonic()) if pause else 0.0
+
+
+def after_failure(space_id: int, asked_s: float | None) -> float:
+    """How long to wait now; at least as long as the provider asks for."""
+    with _turn:
+        before = _pauses.get(space_id)
+        if before is not None and before.until > time.monotonic():
+            return left_s(space_id)  # it was not even asked, or another thread failed at the same time
+        longer = min(LONGEST_S, before.seconds * 2) if before else FIRST_S
+        seconds = max(longer, asked_s or 0.0)
+        _pauses[space_id] = Pause(longer, time.monotonic() + seconds)
+        return seconds
+
+
+def went_well(space_id: int) -> None:
+    _pauses.pop(space_id, None)
+
+
+def forget() -> None:
+    _pauses.clear()

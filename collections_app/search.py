@@ -1,0 +1,102 @@
+"""In charge of a search: the order in which scope, words, vectors, fusion and passages follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from system.errors import Unavailable
+
+from . import embed, lexical, matching, nearest
+from .fusion import Candidate, fused
+from .hits import Hit, passages
+from .lexical import AskedWords
+from .metadata_filter import Filter
+from .models import Collection, EmbeddingSpace
+from .scope import Scope, scopes, snapshot
+
+__all__ = ["Asked", "Found", "Hit", "search"]
+
+# From each of the two sides so many come into the fusion.
+LEAST_CANDIDATES = 100
+
+
+class WithoutVectors(Unavailable):
+    code = "embedding_unavailable"
+    message = "The query cannot be turned into a vector just now. Try again shortly, or with mode=text."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for: the best `k` passages; `alpha` None is each collection's own."""
+
+    query: str
+    k: int
+    filter: Filter
+    mode: str = "hybrid"
+    alpha: float | None = None
+
+    @property
+    def count(self) -> int:
+        return max(LEAST_CANDIDATES, 2 * self.k)
+
+    def alpha_in(self, collection: Collection) -> float:
+        fixed = {"text": 1.0, "vector": 0.0}
+        return fixed.get(self.mode, collection.alpha if self.alpha is None else self.alpha)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best first; without vectors when they were wanted and could not be had."""
+
+    hits: list[Hit]
+    is_without_vectors: bool
+
+
+def search(collections: Sequence[Collection], asked: Asked) -> Found:
+    """The best passages of all these collections together."""
+    # Before the snapshot: a provider may take seconds, and no transaction waits for it.
+    vectors = {} if asked.mode == "text" else _vectors(collections, asked.query)
+    if vectors is None and asked.mode == "vector":
+        raise WithoutVectors
+    with snapshot():
+        words = lexical.asked_words(asked.query, collections)
+        found: list[Candidate] = []
+        for scope in scopes(collections, asked.filter):
+            vector = (vectors or {}).get(scope.collection.space_id)
+            found += _candidates(scope, asked, words[scope.collection.pk], vector)
+        hits = passages(fused(found), asked.k, words)
+    return Found(hits=hits, is_without_vectors=vectors is None)
+
+
+def _vectors(collections: Sequence[Collection], query: str) -> Mapping[int, str] | None:
+    """The query's place in each space; None when one of them cannot be had: half an answer would mislead."""
+    spaces: dict[int, EmbeddingSpace] = {each.space_id: each.space for each in collections}
+    try:
+        return {
+            space_id: nearest.written(embed.embedder(space).embed_query(query)) for space_id, space in spaces.items()
+        }
+    except (embed.EmbeddingUnavailable, embed.EmbeddingRefused):
+        return None
+
+
+def _candidates(scope: Scope, asked: Asked, words: AskedWords, vector: str | None) -> list[Candidate]:
+    """The best by words and the nearest by vectors, each with both scores."""
+    texts = {} if asked.mode == "vector" else matching.best(scope, words, asked.count)
+    cosines: dict[int, float] = {}
+    if vector is not None:
+        cosines = nearest.nearest(scope, words.chunks, vector, asked.count)
+        cosines |= nearest.cosines(texts.keys() - cosines.keys(), scope.collection.space, vector)
+    if asked.mode != "vector":
+        texts |= matching.scores(cosines.keys() - texts.keys(), words)
+    return [
+        Candidate(
+            chunk_id=each,
+            collection_id=scope.collection.pk,
+            space_id=scope.collection.space_id,
+            alpha=asked.alpha_in(scope.collection),
+            text=None if asked.mode == "vector" else texts.get(each, 0.0),
+            vector=cosines.get(each),
+        )
+        for each in sorted(texts.keys() | cosines.keys())
+    ]

@@ -1,0 +1,120 @@
+"""In charge of how people see documents and passages: plain texts and numbers, which the templates escape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from collections_app.models import Document, Version
+from collections_app.models.documents import UNFINISHED, State
+from collections_app.search import Hit
+
+EARLIER = "Searches see what was loaded before."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a passage."""
+
+    text: str
+    is_marked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownHit:
+    document_id: str
+    title: str
+    pages: str
+    headings: str
+    score: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDocument:
+    id: str
+    title: str
+    name_below: str
+    state: str
+    size: int
+    pages: int | None
+    chunks: int
+    loaded_at: datetime
+    error: str
+    note: str
+    warnings: tuple[str, ...]
+    may_retry: bool
+
+
+def parts(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[Part]:
+    """The text cut where its highlights begin and end.
+
+    >>> [(part.text, part.is_marked) for part in parts("Reset the <b>password", [(10, 21), (0, 5)])]
+    [('Reset', True), (' the ', False), ('<b>password', True)]
+    >>> [part.text for part in parts("overlap", [(0, 4), (2, 6), (9, 12)])]
+    ['over', 'la', 'p']
+    """
+    at = 0
+    for start, end in sorted((start, end) for start, end in highlights):
+        start, end = max(start, at), min(end, len(text))
+        if start >= end:
+            continue
+        if start > at:
+            yield Part(text[at:start], False)
+        yield Part(text[start:end], True)
+        at = end
+    if at < len(text):
+        yield Part(text[at:], False)
+
+
+def pages(first: int | None, last: int | None) -> str:
+    """
+    >>> pages(3, 3), pages(3, 4), pages(None, None)
+    ('page 3', 'pages 3 to 4', '')
+    """
+    if first is None:
+        return ""
+    return f"pages {first} to {last}" if last is not None and last > first else f"page {first}"
+
+
+def hit(found: Hit) -> ShownHit:
+    return ShownHit(
+        document_id=found.document_id,
+        title=found.filename or found.doc_id,
+        pages=pages(found.page, found.page_end),
+        headings=" > ".join(found.heading_path),
+        score=f"{found.score:.2f}",
+        parts=tuple(parts(found.page_content, found.highlights)),
+    )
+
+
+def documents(found: QuerySet[Document]) -> QuerySet[Document]:
+    """With all that `document` shows, in one statement."""
+    searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
+    return found.select_related("newest").defer("newest__metadata").annotate(is_searched=Exists(searched))
+
+
+def document(found: Document) -> ShownDocument:
+    """A document that came through `documents`, as its newest version stands."""
+    version = found.newest
+    state = version.state if version else State.QUEUED.value
+    title = (version.filename if version else "") or found.doc_id
+    return ShownDocument(
+        id=found.pk,
+        title=title,
+        # One that the service made says nothing to people.
+        name_below=found.doc_id if found.doc_id not in (title, found.pk) else "",
+        state=state,
+        size=version.size if version else 0,
+        pages=version.pages if version else None,
+        chunks=version.chunks_count if version else 0,
+        loaded_at=version.created_at if version else found.created_at,
+        error=version.error if version and state == State.FAILED else "",
+        # Until a new version is ready the one before is searched, and goes on to be when the new one fails.
+        note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",
+        warnings=tuple(map(str, version.warnings)) if version else (),
+        may_retry=state == State.FAILED,
+    )

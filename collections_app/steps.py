@@ -1,0 +1,139 @@
+"""In charge of the steps from bytes to chunks that searches find. Each starts from what is stored, and can be repeated.
+
+    state                  step       what it stores
+    queued, extracting     extract    text, pages, warnings
+    splitting              split      chunks and their words
+    embedding              embed      vectors, a batch each time; when none is missing: ready, and searches see it
+
+Each ends by a compare-and-set on the lease, in the transaction of what it stores: nothing is stored twice or by halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import structlog
+from django.db import connection
+
+from collections_app import extract, languages, leases, lexical, publishing, split, store, vectors
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
+from collections_app.models import Collection, ExtractedText, Version
+from collections_app.models.documents import State
+
+logger = structlog.get_logger(__name__)
+
+# A batch of vectors is there well before the lease runs out.
+LONGEST_CALL_S = 40.0
+SHORTEST_CALL_S = 2.0
+
+COPY_CHUNKS = """
+COPY chunk (version_id, collection_id, number, text, heading_path, page, page_end, char_start, char_end) FROM STDIN
+"""
+
+
+class OutOfTime(Exception):
+    """The caller's time is over; the worker has more."""
+
+
+def extract_text(version: Version, left_s: float) -> None:
+    if version.state == State.QUEUED:
+        leases.advance(version, state=State.EXTRACTING)
+    found = _extracted(version, left_s)
+    facts = {
+        "pages": None if found.page_starts is None else len(found.page_starts),
+        "characters": len(found.text),
+        "warnings": list(found.warnings),
+    }
+    headings = [[each.offset, list(each.path)] for each in found.headings]
+    stored = {"text": found.text, "page_starts": found.page_starts, "headings": headings}
+    with leases.fenced(version):
+        ExtractedText.objects.update_or_create(version=version, defaults=stored)
+        leases.advance(version, state=State.SPLITTING, **facts)
+
+
+def split_text(version: Version, left_s: float) -> None:
+    extracted = ExtractedText.objects.get(version=version)
+    passages = split.split(
+        extracted.text,
+        size=version.collection.chunk_size,
+        overlap=version.collection.chunk_overlap,
+        page_starts=extracted.page_starts,
+        headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
+    )
+    if not passages:
+        publishing.publish(version, State.EMPTY)
+        return
+    configuration = _configuration(version.collection, extracted.text)
+    with leases.fenced(version):
+        _store_passages(version, passages)
+        lexical.store_words(version.pk, version.collection_id, configuration)
+        leases.advance(version, state=State.EMBEDDING, chunks_count=len(passages))
+
+
+def embed_batch(version: Version, left_s: float) -> None:
+    collection = version.collection
+    within_s = min(max(left_s, SHORTEST_CALL_S), LONGEST_CALL_S)
+    made = vectors.make(version, collection.space, within_s) or _made_ahead(version, within_s)
+    if made is None:
+        publishing.publish(version, State.READY)
+        return
+    with leases.fenced(version):
+        vectors.store(version, made)
+        leases.advance(version, error_code="", error="")
+
+
+STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(
+    {
+        State.QUEUED: extract_text,
+        State.EXTRACTING: extract_text,
+        State.SPLITTING: split_text,
+        State.EMBEDDING: embed_batch,
+    }
+)
+
+
+def _extracted(version: Version, left_s: float) -> extract.Extracted:
+    """A file that is too slow for a caller who waits is not too slow for ever."""
+    limits = extract.configured_limits()
+    wall_s = min(limits.wall_s, left_s)
+    try:
+        return extract.extract(store.content(version), version.format, replace(limits, wall_s=wall_s))
+    except extract.Unreadable as error:
+        if error.code == "limit_time" and wall_s < limits.wall_s:
+            raise OutOfTime from None
+        raise
+
+
+def _made_ahead(version: Version, within_s: float) -> vectors.Made | None:
+    """For the space that the collection is going over to; what cannot be had now is filled in later."""
+    space = version.collection.next_space
+    if space is None:
+        return None
+    try:
+        return vectors.make(version, space, within_s)
+    except (EmbeddingUnavailable, EmbeddingRefused) as error:
+        logger.warning("next_space_waits", version=version.pk, kind=type(error).__name__)
+        return None
+
+
+def _store_passages(version: Version, passages: Sequence[split.Passage]) -> None:
+    with connection.cursor() as cursor:
+        # Those of a former attempt, before it failed.
+        cursor.execute("DELETE FROM chunk WHERE version_id = %s", [version.pk])
+    with store.bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
+        for each in passages:
+            places = (each.page, each.page_end, each.char_start, each.char_end)
+            copy.write_row(
+                (version.pk, version.collection_id, each.number, each.text, list(each.heading_path), *places)
+            )
+
+
+def _configuration(collection: Collection, text: str) -> str:
+    """The language of a collection is that of its first document; two at once agree on one."""
+    if not collection.text_configuration:
+        undecided = Collection.objects.filter(pk=collection.pk, text_configuration="")
+        undecided.update(text_configuration=languages.guess(text))
+        collection.refresh_from_db(fields=["text_configuration"])
+    return collection.text_configuration

@@ -1,0 +1,159 @@
+"""The eight endpoints of document collections: loading, retrieving, listing, deleting.
+
+A key or a password with each request, never a session. What a request says is read and refused before any collection is
+looked for, so that a wrong parameter is told alike whether there is such a collection or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.models import User
+from collections_app import access, answers, contents, deletion, loading, parameters, uploads
+from collections_app.models import Document
+from collections_app.parameters import Given
+from collections_app.search import Asked, search
+from system.errors import NotFound
+
+
+class Endpoint(APIView):
+    known: ClassVar[tuple[str, ...]] = ()
+
+    def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:
+        answer = super().dispatch(request, *positional, **named)
+        # The view, its request and its answer are a circle: megabytes would wait for Python to look for such.
+        del self.response
+        return answer
+
+    def given(self, request: Request) -> Given:
+        return parameters.of_request(request, self.known)
+
+
+class LoadDocument(Endpoint):
+    http_method_names = ["post"]
+    body_limit = uploads.body_limit()
+
+    def post(self, request: Request) -> Response:
+        with uploads.received(request._request) as upload:
+            given = parameters.gather(request.query_params, upload.fields, loading.KNOWN)
+            return load(request, loading.of_upload(upload, given), given)
+
+
+class LoadText(Endpoint):
+    http_method_names = ["post"]
+    body_limit = parameters.body_limit(settings.COLLECTIONS["text_limit"])
+    known = (*loading.KNOWN, "text")
+
+    def post(self, request: Request) -> Response:
+        given = self.given(request)
+        return load(request, loading.of_text(given), given)
+
+
+def load(request: Request, asked: loading.Load, given: Given) -> Response:
+    caller = access.caller(request)
+    collection = access.open_or_make(caller, given.needed("collection_name", parameters.text))
+    return answers.loaded(request, loading.load(caller, collection, asked))
+
+
+class RelevantDocuments(Endpoint):
+    http_method_names = ["get", "head", "post"]
+    known = ("collection_names", "query", "k", "metadata", "mode", "alpha")
+
+    def get(self, request: Request) -> Response:
+        return self._answer(request)
+
+    def post(self, request: Request) -> Response:
+        return self._answer(request)
+
+    def _answer(self, request: Request) -> Response:
+        given = self.given(request)
+        asked = asked_of(given, access.caller(request))
+        collections = access.open_all(access.caller(request), given.needed("collection_names", parameters.names))
+        return answers.passages(search(collections, asked))
+
+
+def asked_of(given: Given, caller: User) -> Asked:
+    """What is searched for, wherever."""
+    return Asked(
+        query=given.needed("query", parameters.query),
+        k=given.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
+        filter=parameters.filter_in(given, "metadata", caller.pk),
+        mode=given.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
+        alpha=given.get("alpha", parameters.share),
+    )
+
+
+class ContentByTag(Endpoint):
+    http_method_names = ["get", "head", "post"]
+    known = ("collection_name", "tag_info", "limit", "offset")
+
+    def get(self, request: Request) -> Response:
+        return self._answer(request)
+
+    def post(self, request: Request) -> Response:
+        return self._answer(request)
+
+    def _answer(self, request: Request) -> Response:
+        given = self.given(request)
+        name = given.needed("collection_name", parameters.text)
+        wanted = parameters.filter_in(given, "tag_info", access.caller(request).pk)
+        limit = given.get("limit", parameters.number(1, contents.MOST_DOCUMENTS)) or contents.DEFAULT_LIMIT
+        offset = given.get("offset", parameters.number(0, contents.DEEPEST)) or 0
+        collection = access.open_collection(access.caller(request), name, "read")
+        found = contents.matching(collection, wanted, limit=limit, offset=offset)
+        response = Response(found.documents)
+        response["X-Total-Count"] = str(found.total)
+        if found.next_offset is not None:
+            response["X-Next-Offset"] = str(found.next_offset)
+        return response
+
+
+class DocumentNames(Endpoint):
+    http_method_names = ["get", "head"]
+    known = ("collection_name",)
+
+    def get(self, request: Request) -> Response:
+        name = self.given(request).needed("collection_name", parameters.text)
+        collection = access.open_collection(access.caller(request), name, "read")
+        found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
+        return Response(list(found.values_list("doc_id", flat=True)))
+
+
+class Collections(Endpoint):
+    http_method_names = ["get", "head"]
+
+    def get(self, request: Request) -> Response:
+        self.given(request)
+        return Response(answers.collections(list(access.readable(access.caller(request)))))
+
+
+class DeleteDocument(Endpoint):
+    http_method_names = ["delete"]
+    known = ("collection_name", "id_value")
+
+    def delete(self, request: Request) -> Response:
+        given = self.given(request)
+        name, doc_id = (given.needed(each, parameters.text) for each in self.known)
+        collection = access.open_collection(access.caller(request), name, "write")
+        try:
+            chunks = deletion.delete_document(collection, doc_id)
+        except NotFound as missing:
+            missing.field = "id_value"  # as this endpoint calls it
+            raise
+        return Response(answers.deleted_document(collection, doc_id, chunks))
+
+
+class DeleteCollection(Endpoint):
+    http_method_names = ["delete"]
+    known = ("collection_name",)
+
+    def delete(self, request: Request) -> Response:
+        name = self.given(request).needed("collection_name", parameters.text)
+        collection = access.open_collection(access.caller(request), name, "manage")
+        return Response(answers.deleted_collection(collection, *deletion.delete_collection(collection)))

@@ -1,0 +1,185 @@
+"""In charge of how text is made ready for PostgreSQL's text search, for what is indexed and what is asked alike. Pure.
+
+What a server's parser makes of quotation marks, hyphens, addresses and scripts without spaces differs with its locale,
+and much of it is in the way of finding: “quoted” with its marks, end.Start and and/or were one word each. So the parser
+is given nothing but lower-case words with spaces between them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Longer ones are no words, and the server warns about those beyond 2,046 bytes.
+LONGEST_WORD = 100
+# A chunk has at most 8,000 characters, its headings any number; a sparse vector takes 16,000 words.
+LONGEST_TEXT = 15_000
+
+
+def _ranges(categories: str) -> str:
+    """The characters of these categories in the basic plane, as they stand in a character class.
+
+    >>> _ranges("Zl")
+    '\\u2028-\\u2028'
+    """
+    found: list[list[int]] = []
+    for code in range(0x10000):
+        if unicodedata.category(chr(code)).startswith(categories):
+            if found and found[-1][1] == code - 1:
+                found[-1][1] = code
+            else:
+                found.append([code, code])
+    return "".join([f"{chr(first)}-{chr(last)}" for first, last in found])
+
+
+# Vowel signs and accents, which are part of a word and no letters to Python.
+_MARKS = _ranges("M")
+# Between syllables or letters, and seen by nobody.
+_UNSEEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
+# Chosen: everything that is written without spaces, and Korean, whose particles stick to the words.
+_UNSPACED = (
+    "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
+)
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_UNSEEN_RUN = re.compile(f"[{_UNSEEN}]+")
+# A dot stays between digits: 3.14 is one number and 1.2.3 one version.
+_OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
+_OVERLONG = re.compile(rf"(\S{{{LONGEST_WORD}}})\S+")
+# A starter with all that may combine with it: marks, later parts of a Korean syllable, half-width voicing.
+_CLUSTER = re.compile(f".[{_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
+# No ASCII character combines with what stands before it, and none changes alone.
+_SEGMENT = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|[\x00-\x7f]?[^\x00-\x7f]+")
+
+
+class _Spaces(dict[int, str]):
+    """For `str.translate`: a space for each character that is no part of a word; learned as characters come."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        is_kept = character == "." or unicodedata.category(character)[0] in "LMN"
+        self[code] = found = character if is_kept else " "
+        return found
+
+
+_SPACES = _Spaces()
+
+
+# Where a character of the original text begins and ends.
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A text made ready, and for each of its characters where the original one begins and ends."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+
+def prepared(text: str) -> str:
+    """The words of a text, for `to_tsvector`.
+
+    >>> prepared("The “ZX-200”, and/or U.S. v1.2")
+    'the  zx 200   and or u s  v1.2'
+    >>> prepared("東京大学 3.14 ﬁle").split()
+    ['東京', '京大', '大学', '3.14', 'file']
+    """
+    text = text[:LONGEST_TEXT]
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", text)
+    text = _lower(_UNSEEN_RUN.sub("", text))
+    text = _only_words(text)
+    return _OVERLONG.sub(r"\1", _RUN.sub(lambda found: f" {_bigrams(found.group())} ", text))
+
+
+def _only_words(text: str) -> str:
+    return _OTHER_DOT.sub(" ", text.translate(_SPACES))
+
+
+def _lower(text: str) -> str:
+    """
+    >>> _lower("İZMİR")
+    'izmir'
+    """
+    # The one letter whose lower case is longer than itself.
+    return text.replace("\u0130", "i").lower()
+
+
+def _bigrams(run: str) -> str:
+    """Each two neighbours: PostgreSQL cannot tell the words of these scripts apart.
+
+    >>> _bigrams("東京都"), _bigrams("都")
+    ('東京 京都', '都')
+    """
+    return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
+
+
+def prepared_with_places(text: str) -> Prepared:
+    """As `prepared`, with the places that highlights are counted back by.
+
+    >>> found = prepared_with_places("ﬁle, 東京都")
+    >>> found.text.split()
+    ['file', '東京', '京都']
+    >>> found.starts[:5], found.starts[-3:]
+    ((0, 0, 1, 2, 3), (6, 7, 7))
+    """
+    whole, places = _normalised(text[:LONGEST_TEXT])
+    whole = _only_words(_lower(whole))
+    at = 0
+    pieces: list[tuple[str, Sequence[Place]]] = []
+    for run in _RUN.finditer(whole):
+        pieces.append((whole[at : run.start()], places[at : run.start()]))
+        pieces.append(_placed_bigrams(run.group(), places[run.start() : run.end()]))
+        at = run.end()
+    pieces.append((whole[at:], places[at:]))
+    return _cut("".join([each for each, _ in pieces]), [place for _, each in pieces for place in each])
+
+
+def _normalised(text: str) -> tuple[str, list[Place]]:
+    """The normalised text without what nobody sees, and where each character comes from."""
+    if unicodedata.is_normalized("NFKC", text) and not _UNSEEN_RUN.search(text):
+        return text, list(zip(range(len(text)), range(1, len(text) + 1), strict=True))
+    written: list[str] = []
+    places: list[Place] = []
+    for segment in _SEGMENT.finditer(text):
+        for part, place in _parts(segment.group(), segment.start()):
+            seen = _UNSEEN_RUN.sub("", part)
+            written.append(seen)
+            places += [place] * len(seen)
+    return "".join(written), places
+
+
+def _parts(segment: str, start: int) -> list[tuple[str, Place]]:
+    if segment.isascii():
+        return [(each, (at, at + 1)) for at, each in enumerate(segment, start)]
+    wanted = unicodedata.normalize("NFKC", segment)
+    parts = [
+        (unicodedata.normalize("NFKC", each.group()), (start + each.start(), start + each.end()))
+        for each in _CLUSTER.finditer(segment)
+    ]
+    if "".join([part for part, _ in parts]) != wanted:
+        return [(wanted, (start, start + len(segment)))]
+    return parts
+
+
+def _placed_bigrams(run: str, places: Sequence[Place]) -> tuple[str, list[Place]]:
+    before, behind = places[0], places[-1]
+    found = [before]
+    for at in range(max(1, len(run) - 1)):
+        found += [*places[at : at + 2], behind]
+    return f" {_bigrams(run)} ", found
+
+
+def _cut(text: str, places: Sequence[Place]) -> Prepared:
+    kept = bytearray(b"\x01") * len(text)
+    for long in _OVERLONG.finditer(text):
+        start = long.start() + LONGEST_WORD
+        kept[start : long.end()] = bytes(long.end() - start)
+    if 0 in kept:
+        text = "".join([each for each, stays in zip(text, kept, strict=True) if stays])
+        places = [each for each, stays in zip(places, kept, strict=True) if stays]
+    return Prepared(text, tuple([each[0] for each in places]), tuple([each[1] for each in places]))

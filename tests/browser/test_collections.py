@@ -1,0 +1,234 @@
+"""The pages of collections, as people use them: with a mouse, by keyboard alone, on a phone."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PASSWORD, Visitor
+from tests.collections_app.library import pdf
+
+pytestmark = pytest.mark.browser
+
+LOADED_WITHIN_MS = 60_000
+MANUAL = pdf("Before the first use charge the battery", "A blinking lamp means that the toner is empty")
+NAMES = iter(f"Manuals {number}" for number in range(1, 1000))
+
+
+def file(name: str, data: bytes, kind: str = "application/octet-stream") -> Any:
+    return {"name": name, "mimeType": kind, "buffer": data}
+
+
+def make_collection(visitor: Visitor) -> str:
+    """As somebody who may: by its form; the path of its page."""
+    page = visitor.page
+    page.goto("/collections/")
+    page.get_by_label("Name").fill(next(NAMES))
+    page.get_by_role("button", name="Make collection").click()
+    page.get_by_role("heading", name="Add documents").wait_for()
+    return page.url
+
+
+def documents(page: Page) -> Any:
+    return page.locator("#documents")
+
+
+def wait_until_ready(page: Page, count: int = 1) -> None:
+    expect(documents(page)).to_contain_text(f"{count} ready", timeout=LOADED_WITHIN_MS)
+
+
+@pytest.fixture
+def at_manuals(visitor: Visitor) -> Visitor:
+    """Carl, on the page of an empty collection of his."""
+    visitor.sign_in("carl")
+    make_collection(visitor)
+    return visitor
+
+
+def test_somebody_loads_a_file_sees_it_become_ready_and_finds_its_passage(at_manuals: Visitor):
+    page = at_manuals.page
+    page.set_input_files("#files", file("manual.pdf", MANUAL, "application/pdf"))
+    sent = page.locator("#uploads li")
+    expect(sent).to_contain_text("manual.pdf")
+    expect(sent.get_by_role("progressbar", name="Sending manual.pdf")).to_have_js_property("position", 1)
+    wait_until_ready(page)  # by itself: nothing was clicked
+    expect(documents(page)).to_contain_text("2 pages")
+
+    page.get_by_label("What are you looking for?").fill("toner empty")
+    page.get_by_role("button", name="Search").click()
+    first = page.locator(".hits li").first
+    expect(first.locator("mark").first).to_be_visible()
+    assert {each.lower() for each in first.locator("mark").all_inner_texts()} == {"toner", "empty"}
+    expect(first).to_contain_text("manual.pdf")
+    expect(first).to_contain_text("pages 1 to 2")
+    assert "query=toner" in page.url and at_manuals.overflow() <= 0
+
+    page.reload()  # the address holds the search
+    expect(page.locator(".hits mark").first).to_be_visible()
+
+
+def test_all_of_it_works_by_keyboard(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    page.get_by_label("What are you looking for?").focus()
+    reached = walk(page, until="files")
+    assert reached[:2] == ["search-button", "SUMMARY"]
+    with page.expect_file_chooser() as chosen:
+        page.keyboard.press("Enter")
+    chosen.value.set_files([file("manual.pdf", MANUAL), file("notes.txt", b"Notes about the mailbox")])
+    wait_until_ready(page, 2)
+
+    page.get_by_label("What are you looking for?").focus()
+    page.keyboard.type("mailbox")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits mark").first).to_be_visible()
+
+    page.get_by_role("button", name="Delete notes.txt").focus()
+    page.keyboard.press("Enter")
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Delete “notes.txt”?")
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(question).to_be_hidden()
+    expect(documents(page)).to_contain_text("notes.txt")
+
+    page.keyboard.press("Enter")  # the focus came back to the button
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(documents(page)).not_to_contain_text("notes.txt")
+    expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_focused()
+
+
+def walk(page: Page, until: str) -> list[str]:
+    """Press Tab until this id has the focus; what had it on the way."""
+    found: list[str] = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        name = page.evaluate("document.activeElement.id || document.activeElement.tagName")
+        if name == until:
+            return found
+        found.append(name)
+    raise AssertionError(f"{until} is not reached: {found}")
+
+
+def test_files_are_dropped(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    dropped = page.evaluate_handle(
+        """() => {
+            const carried = new DataTransfer();
+            carried.items.add(new File(["Dropped text about printers"], "dropped.txt", { type: "text/plain" }));
+            return carried;
+        }"""
+    )
+    page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
+    wait_until_ready(page)
+    expect(documents(page)).to_contain_text("dropped.txt")
+
+
+def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
+    page = at_manuals.page
+    page.get_by_text("Metadata", exact=True).click()
+    page.get_by_label("JSON object, kept with each file").fill('{"priority": "high"}')
+    page.set_input_files("#files", file("a.txt", b"Text"))
+    expect(page.locator("#uploads li").last).to_contain_text("priority")
+    page.get_by_label("JSON object, kept with each file").fill("")
+    page.set_input_files("#files", file("program.exe", b"MZ\x00\x00\x00"))
+    expect(page.locator("#uploads li .bad")).to_have_count(2)
+    page.evaluate("document.getElementById('upload').dataset.limit = 3")
+    page.set_input_files("#files", file("large.txt", b"Text"))
+    expect(page.locator("#uploads li").last).to_contain_text("larger than")
+    expect(documents(page)).to_contain_text("0 documents")
+
+
+def test_the_same_file_is_there_once(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    for _ in range(2):
+        page.set_input_files("#files", file("a.txt", b"The same text"))
+        wait_until_ready(page)
+    expect(page.locator("#uploads li").last).to_contain_text("is there already")
+    expect(documents(page)).to_contain_text("1 document,")
+
+
+def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C26
+    page = at_manuals.page
+    evil = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
+    page.on("dialog", lambda dialog: pytest.fail(f"run: {dialog.message}"))
+    page.set_input_files("#files", file("<img src=x onerror=alert(3)>.txt", evil))
+    wait_until_ready(page)
+    page.get_by_label("What are you looking for?").fill("toner")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits .passage")).to_contain_text("<script>alert(2)</script> ![x](/evil.png)")
+    assert page.locator(".hits img, .hits script, #documents img, #uploads img").count() == 0
+    assert at_manuals.overflow() <= 0
+
+
+def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    page.get_by_label("What are you looking for?").fill("toner")
+    page.get_by_text("Filter and way of searching").click()
+    page.get_by_label("Only documents whose metadata say").fill("priority<<3")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#results").get_by_role("alert")).to_contain_text("position")
+
+
+def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
+    page = at_manuals.page
+    name = page.get_by_role("heading", level=1).inner_text()
+    page.get_by_role("button", name="Delete collection").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/collections/")
+    expect(page.get_by_role("status").first).to_contain_text("is deleted.")
+    expect(page.locator("#collections")).not_to_contain_text(name)
+
+
+def test_a_newcomer_searches_the_documentation(at_desk: Visitor):
+    at_desk.sign_in("alice")
+    page = at_desk.page
+    page.get_by_role("link", name="Collections").click()
+    expect(page.locator("#collections")).to_contain_text("Product documentation")
+    page.get_by_role("link", name="Product documentation").click()
+    expect(documents(page)).not_to_contain_text("queued", timeout=LOADED_WITHIN_MS)
+    expect(documents(page)).not_to_contain_text("embedding", timeout=LOADED_WITHIN_MS)
+    page.get_by_label("What are you looking for?").fill("How do I restore a backup?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits li").first).to_contain_text("operations.md")
+
+
+def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
+    visitor.sign_in("bob")
+    assert visitor.open("/collections/") == 200
+    expect(visitor.page.locator("main")).to_contain_text("There is no collection that you may read.")
+    assert visitor.page.get_by_role("button", name="Make collection").count() == 0
+    assert visitor.overflow() <= 0
+    assert visitor.open("/admin/collections_app/collection/") == 403
+
+
+def test_a_session_that_has_ended_leads_to_the_sign_in(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    address = make_collection(at_desk)
+    page = at_desk.page
+    at_desk.context.clear_cookies()
+    page.get_by_label("Name").fill("x")  # the list of documents asks for itself
+    page.wait_for_url("**/login/?next=/collections/**")
+    page.get_by_label("Login").fill("carl")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url(address)
+
+
+def test_the_administration_opens_for_who_runs_collections(visitor: Visitor):
+    visitor.sign_in("carl")
+    make_collection(visitor)
+    visitor.page.get_by_role("link", name="Settings").click()
+    visitor.page.wait_for_url("**/admin/collections_app/collection/**")
+    assert visitor.overflow() <= 0
+    visitor.page.get_by_role("link", name="Embed again").click()
+    visitor.page.get_by_text("There is nothing to do.").wait_for()
+    assert visitor.overflow() <= 0

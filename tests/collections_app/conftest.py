@@ -1,0 +1,47 @@
+"""What the tests of document collections share: a collection, and documents in it that searches find."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from collections_app import embed, ingest, provider_pauses, store
+from collections_app.models import Collection, Version
+
+Loaded = Callable[..., Version]
+
+
+@pytest.fixture(autouse=True)
+def no_provider_remembered() -> Iterator[None]:
+    """Each test asks providers like a fresh process."""
+    provider_pauses.forget()
+    yield
+    provider_pauses.forget()
+
+
+@pytest.fixture
+def collection(db: Any) -> Collection:
+    """Empty, of 200 characters a chunk."""
+    return make_collection("manuals")
+
+
+def make_collection(name: str, **columns: Any) -> Collection:
+    sizes = {"chunk_size": 200, "chunk_overlap": 40}
+    return Collection.objects.create(name=name, space=embed.default_space(), **{**sizes, **columns})
+
+
+@pytest.fixture
+def loaded(collection: Collection, carl: User) -> Loaded:
+    """Loads a text, by default into `collection`, and does all the work on it at once."""
+
+    def load(text: str = "The printer is out of paper.", *, into: Collection | None = None, **options: Any) -> Version:
+        given: dict[str, Any] = {
+            "filename": "", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip", **options
+        }  # fmt: skip
+        accepted = store.accept(
+            collection=into or collection, data=text.encode(), user_id=carl.pk, is_held=True, **given
+        )
+        return ingest.load_now(accepted)
+
+    return load

@@ -1,0 +1,42 @@
+"""A provider over HTTP, and what the operator would have set for it."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from collections_app import embed
+from tests.providers.embedding import EmbeddingServer
+
+# Nobody waits in a test: what is slow here is slow beyond these.
+QUICK = {
+    "connect_s": 0.5,
+    "read_s": 0.3,
+    "request_s": 0.5,
+    "total_s": 1.5,
+    "retry_s": 0.6,
+    "first_wait_s": 0.02,
+    "query_s": 0.3,
+    "open_s": 0.2,
+}
+KEY = "sk-canary-0123456789"
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with EmbeddingServer() as found:
+        yield found
+        embed.forget()
+
+
+@pytest.fixture
+def configured(settings: Any, server: EmbeddingServer) -> Callable[..., None]:
+    """As if the operator had set these variables, and the process had just begun."""
+
+    def configure(limits: dict[str, Any] | None = None, **changes: Any) -> None:
+        chosen = {"provider": "openai", "model": "model-a", "base_url": server.url, "api_key": KEY}
+        settings.EMBEDDING = {**settings.EMBEDDING, **chosen, "limits": {**QUICK, **(limits or {})}, **changes}
+        embed.forget()
+
+    configure()
+    return configure

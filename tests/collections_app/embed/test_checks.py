@@ -1,0 +1,91 @@
+"""Which answers are vectors: all right, or none."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, checks
+
+NUMBERS = some.floats(allow_nan=False, allow_infinity=False) | some.integers()
+JUNK = some.none() | some.booleans() | some.text(max_size=3) | some.just(10**400) | some.floats()
+ANYTHING = some.recursive(
+    NUMBERS | JUNK, lambda inner: some.lists(inner, max_size=4) | some.dictionaries(some.text(max_size=9), inner)
+)
+ITEM = some.fixed_dictionaries(
+    {"embedding": some.lists(NUMBERS, min_size=2, max_size=2) | some.lists(NUMBERS | JUNK, max_size=3) | ANYTHING},
+    optional={"index": some.integers(-1, 3) | JUNK},
+)
+ANSWER = some.fixed_dictionaries({"data": some.lists(ITEM | ANYTHING, max_size=3) | ANYTHING}) | ANYTHING
+
+
+@given(ANSWER, some.integers(0, 3))
+def test_whatever_was_answered_all_vectors_are_right_or_there_are_none(answer: Any, count: int):  # C30
+    try:
+        vectors = checks.unit(checks.read_answer(json.dumps(answer).encode(), count), 2)
+    except (EmbeddingRefused, EmbeddingUnavailable):
+        return
+
+    assert len(vectors) == count
+    for index, vector in enumerate(vectors):
+        items = answer["data"]
+        its = next((item for item in items if item.get("index") == index), items[index])
+        assert len(vector) == 2 and math.isclose(math.hypot(*vector), 1, abs_tol=1e-9)
+        # Compared at a size whose products neither overflow nor vanish.
+        largest = max(abs(number) for number in its["embedding"])
+        raw = [number / largest for number in its["embedding"]]
+        assert math.isclose(vector[0] * raw[1], vector[1] * raw[0], abs_tol=1e-9)
+        assert vector[0] * raw[0] >= 0 and vector[1] * raw[1] >= 0
+
+
+@given(some.binary(max_size=40))
+def test_bytes_that_are_no_answer_are_never_vectors(body: bytes):
+    with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)):
+        checks.read_answer(body, 1)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"data": ' + b"9" * 5000 + b"}", b"<html>", b'{"error": {}}', b""])
+def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes):
+    with pytest.raises(EmbeddingUnavailable):
+        checks.read_answer(body, 1)
+
+
+@pytest.mark.parametrize(
+    ("vector", "code"),
+    [
+        ([1.0], "wrong_dimensions"),
+        ([1.0, 2.0, 3.0], "wrong_dimensions"),
+        ([math.nan, 1.0], "not_finite"),
+        ([math.inf, 1.0], "not_finite"),
+        ([10**400, 1], "not_finite"),
+        ([0, 0.0], "zero_vector"),
+        ([True, 1.0], "not_numbers"),
+        (["1", 1.0], "not_numbers"),
+        ([], "not_numbers"),
+        (None, "not_numbers"),
+        ("AACAPwAAAEA=", "not_numbers"),
+    ],
+)
+def test_one_wrong_vector_refuses_them_all(vector: Any, code: str):  # C30
+    with pytest.raises(EmbeddingRefused) as error:
+        checks.unit([[1.0, 2.0], vector], 2)
+
+    assert error.value.code == code
+
+
+@pytest.mark.parametrize("indexes", [[0, 0], [1, 2], [0, None], [False, True], ["0", "1"], [0.0, 1.0]])
+def test_vectors_that_could_be_anothers_are_refused(indexes: list[Any]):  # C30
+    data = [{"embedding": [1.0], "index": index} for index in indexes]
+
+    with pytest.raises(EmbeddingRefused) as error:
+        checks.read_answer(json.dumps({"data": data}).encode(), 2)
+    assert error.value.code == "wrong_order"
+
+
+def test_without_any_index_they_stand_in_order():
+    body = json.dumps({"data": [{"embedding": [1.0]}, {"embedding": [2.0]}]}).encode()
+
+    assert checks.read_answer(body, 2) == [[1.0], [2.0]]

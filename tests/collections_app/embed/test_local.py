@@ -1,0 +1,132 @@
+"""The models that come with the product."""
+
+import math
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+from collections_app.embed import EmbeddingMisconfigured, local
+from collections_app.embed.local import LOCAL_MODELS, Local, LocalModel
+
+ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
+
+
+@pytest.fixture
+def wordllama() -> Local:
+    return Local(local.row(None))
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A second model, added by its row; the names of the threads that loaded it."""
+    loaded: list[str] = []
+
+    def load() -> Callable[[list[str]], Any]:
+        loaded.append(threading.current_thread().name)
+        return lambda texts: numpy.array([[text.count(letter) for letter in "abcd"] for text in texts], dtype=float)
+
+    model = LocalModel(name="letters", dimensions=4, load=load, before_documents="aa ", before_queries="bb ")
+    monkeypatch.setitem(LOCAL_MODELS, model.name, model)
+    monkeypatch.setattr(local, "_loaded", {})
+    return loaded
+
+
+def test_each_text_has_a_vector_of_length_1(wordllama: Local):
+    for vector in wordllama.embed_documents(ODD):
+        assert len(vector) == wordllama.dimensions == 256
+        assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
+
+
+def test_a_text_that_says_nothing_lies_where_a_full_stop_lies(wordllama: Local):
+    assert wordllama.embed_documents(["", "  "]) == wordllama.embed_documents([".", "."])
+
+
+def test_what_means_the_same_is_near(wordllama: Local):
+    printer, pump, question = wordllama.embed_documents(
+        ["The printer is out of toner.", "The pump lost its pressure.", "Why is the printer not printing?"]
+    )
+
+    assert numpy.dot(printer, question) > numpy.dot(pump, question) + 0.2
+
+
+def test_order_and_company_change_nothing(wordllama: Local):
+    texts = ["one", "a much longer text " * 40, "two", "three words here", "x" * 8000] * 3
+
+    together = wordllama.embed_documents(texts)
+
+    assert together == [wordllama.embed_query(text) for text in texts]
+
+
+def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
+    monkeypatch.setattr(local, "_loaded", {})
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
+
+    assert len(wordllama.embed_query("offline")) == 256
+
+
+def test_a_second_model_is_a_row(letters: list[str]):
+    second = Local(local.row("letters"))
+
+    assert second.embed_documents(["a", "bb"]) == [[1, 0, 0, 0], pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0])]
+    assert second.embed_query("") == [0, 1, 0, 0]
+
+
+def test_threads_that_come_at_once_load_it_once(letters: list[str]):
+    together = threading.Barrier(8)
+
+    def embed() -> None:
+        together.wait()
+        Local(local.row("letters")).embed_query("a")
+
+    threads = [threading.Thread(target=embed) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(letters) == 1
+
+
+def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+    loading, go, parent = threading.Event(), threading.Event(), os.getpid()
+
+    def load() -> Callable[[list[str]], Any]:
+        if os.getpid() == parent:
+            loading.set()
+            go.wait(10)
+        return lambda texts: numpy.ones((len(texts), 4))
+
+    monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
+    thread = threading.Thread(target=Local(local.row("slow")).embed_query, args=["a"])
+    thread.start()
+    assert loading.wait(10)
+
+    child = _forked(lambda: Local(local.row("slow")).embed_query("a") == [0.5] * 4)
+    go.set()
+    thread.join()
+
+    assert child == 0
+
+
+def test_a_model_that_does_not_exist_is_named_with_those_that_do():
+    with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL: wordllama"):
+        local.row("gpt-9")
+
+
+def _forked(holds: Callable[[], bool]) -> int:
+    """What a child ended with: 0 when it holds there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons say what this test is about
+        child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        os._exit(0 if holds() else 1)
+    return os.waitpid(child, 0)[1]

@@ -1,0 +1,98 @@
+"""What no request may do: choose who embeds, or see a vector. Read from the source, so that a new room fails here."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from collections_app.models import ChunkVector
+from config.env import ROOT
+from tests.collections_app import vector_rows as rows
+
+SOURCES = sorted(path for path in (ROOT / "collections_app").rglob("*.py") if "migrations" not in path.parts)
+# Where a model, an address or a key may be named; no other room can reach a provider but through a space.
+EMBED = ROOT / "collections_app" / "embed"
+PUBLIC = {"default_space", "embedder", "forget", "retire", "Embedder"}
+# Who reads or writes rows of vectors; none of them answers a request.
+WITH_VECTORS = {"models", "vectors.py", "vector_indexes.py", "reembed.py", "nearest.py"}
+WORDS = {"api_key", "base_url", "embedding_model", "embedding_provider", "dimensions", "provider"}
+
+
+def outside() -> list[Path]:
+    return [path for path in SOURCES if EMBED not in path.parents]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
+@pytest.mark.parametrize("path", outside(), ids=named)
+def test_a_provider_is_reached_through_a_space_only(path: Path):  # C28
+    for module, name in imports(path):
+        if module == "collections_app.embed":
+            assert name in PUBLIC or name.startswith("Embedding"), f"{name} of embed"
+        assert not module.startswith("collections_app.embed."), module
+        assert module.split(".")[0] not in ("openai", "wordllama"), module
+    assert "settings.EMBEDDING" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", outside(), ids=named)
+def test_a_space_is_made_by_the_operators_choice_only(path: Path):  # C28
+    text = path.read_text()
+
+    assert "EmbeddingSpace(" not in text.replace("class EmbeddingSpace(", "")
+    assert "EmbeddingSpace.objects.create" not in text and "EmbeddingSpace.objects.get_or_create" not in text
+
+
+def test_no_parameter_of_a_request_names_provider_model_or_address():  # C28
+    path = ROOT / "collections_app" / "parameters.py"
+    strings = {
+        node.value
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+    assert strings & (WORDS | {"model", "space", "space_id"}) == set()
+
+
+@pytest.mark.parametrize("path", outside(), ids=named)
+def test_no_room_that_answers_requests_reads_vectors(path: Path):  # C50
+    if path.relative_to(ROOT / "collections_app").parts[0] in WITH_VECTORS:
+        return
+    text = path.read_text()
+
+    assert "chunk_vector" not in text.replace("chunk_vector_", "")
+    if "ChunkVector" in text:  # to count them
+        tree = ast.parse(text)
+        assert "embedding" not in {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert "embedding" not in {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("dimensions", "numbers"), [(8, 7), (7, 7), (7, 8)])
+def test_no_vector_of_another_length_lies_in_a_space(dimensions: int, numbers: int):  # C54
+    space = rows.make_space("letters-a")
+    version = rows.make_version(rows.make_collection(space), "doc-1", chunks=1)
+    found = ChunkVector.objects.get(version=version)
+    ChunkVector.objects.filter(version=version).delete()
+
+    found.dimensions, found.embedding = dimensions, [0.5] * numbers
+    with pytest.raises(IntegrityError):
+        store_now(found)
+
+
+def store_now(found: ChunkVector) -> None:
+    with transaction.atomic():
+        found.save(force_insert=True)
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")

@@ -1,0 +1,336 @@
+"""A provider over HTTP: whatever it answers, either all vectors are right or there are none, within the deadline."""
+
+import contextlib
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from collections_app import embed
+from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
+from collections_app.models import EmbeddingSpace
+from tests.collections_app.embed.conftest import KEY
+from tests.providers import behaviours as does
+from tests.providers.embedding import Answer, EmbeddingServer
+
+pytestmark = pytest.mark.django_db
+TEXTS = ["one", "two", "three"]
+
+
+@pytest.fixture
+def space(server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
+    """Filled before the trouble begins, so that its probe is known and believed."""
+    found = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
+    embed.embedder(found).embed_documents(["first"])
+    server.requests.clear()
+    return found
+
+
+def change_of(place: int, vector: Any) -> Callable[[Answer], Answer]:
+    def change(answer: Answer) -> Answer:
+        answer["data"][place]["embedding"] = vector
+        return answer
+
+    return change
+
+
+def reordered(answer: Answer) -> Answer:
+    return {**answer, "data": answer["data"][::-1]}
+
+
+def without_last(answer: Answer) -> Answer:
+    return {**answer, "data": answer["data"][:-1]}
+
+
+def same_index(answer: Answer) -> Answer:
+    return {**answer, "data": [{**item, "index": 0} for item in answer["data"]]}
+
+
+def drips_headers(visit: does.Visit) -> None:
+    visit._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    visit.drip(b"x", 0.05)
+
+
+REFUSED = {
+    "wrong_dimensions": change_of(1, [0.1] * 7),
+    "not_finite": change_of(2, [float("nan")] * 8),
+    "zero_vector": change_of(0, [0.0] * 8),
+    "not_numbers": change_of(1, "AAAA"),
+    "wrong_count": without_last,
+    "wrong_order": same_index,
+    "answer_too_large": lambda answer: {**answer, "filler": "x" * 200_000},
+}
+AWAY = {
+    "500": does.fails(500),
+    "502": does.answers({}, 502),
+    "429": does.fails(429),
+    "HTML": does.html(),
+    "HTML and 502": does.html(502),
+    "truncated JSON": does.answers(b'{"data": [{"index": 0, "embedding": [0.1, '),
+    "cut off": does.answers(b"{}", content_length="500"),
+    "hangs up": does.hangs_up(),
+    "silent": does.silent(),
+    "byte by byte": does.byte_by_byte(0.05),
+    "headers byte by byte": drips_headers,
+    "packed": does.gzip_bomb(100_000),
+    "an error with 200": does.answers({"error": {"message": "busy"}}),
+}
+
+
+def test_each_text_gets_its_vector(server: EmbeddingServer, space: EmbeddingSpace):
+    found = embed.embedder(space).embed_documents(TEXTS)
+
+    assert found == [pytest.approx(server.vector(text)) for text in TEXTS]
+    assert embed.embedder(space).embed_documents([]) == []
+
+
+def test_a_blank_text_is_sent_as_something(server: EmbeddingServer, space: EmbeddingSpace):
+    embed.embedder(space).embed_documents(["", "\ud800"])
+
+    assert server.requests[0]["input"] == [".", "?"]
+
+
+def test_an_answer_in_another_order_is_put_in_order(server: EmbeddingServer, space: EmbeddingSpace):  # C30
+    server.serve(server.but(reordered))
+
+    assert embed.embedder(space).embed_documents(TEXTS) == [pytest.approx(server.vector(text)) for text in TEXTS]
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_one_wrong_vector_refuses_all(code: str, server: EmbeddingServer, space: EmbeddingSpace):  # C30
+    server.serve(server.but(REFUSED[code]))
+
+    with pytest.raises(EmbeddingRefused) as error:
+        embed.embedder(space).embed_documents(TEXTS)
+    assert error.value.code == code
+    assert len(server.requests) == 1, "asking again would not help"
+
+
+def test_an_answer_without_end_is_refused(server: EmbeddingServer, space: EmbeddingSpace):  # C30
+    server.serve(does.endless_chunks())
+
+    with pytest.raises(EmbeddingRefused) as error:
+        embed.embedder(space).embed_documents(TEXTS)
+    assert error.value.code == "answer_too_large"
+
+
+@pytest.mark.parametrize("how", AWAY)
+def test_a_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server: EmbeddingServer, space: Any):  # C29
+    server.serve(AWAY[how])
+    began = time.monotonic()
+
+    with pytest.raises(EmbeddingUnavailable):
+        embed.embedder(space).embed_documents(TEXTS)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("how", ["502", "HTML", "cut off", "hangs up"])
+def test_what_passes_is_asked_again(how: str, server: EmbeddingServer, space: EmbeddingSpace):  # C29
+    server.serve(AWAY[how], times=2)
+
+    assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
+    assert len(server.requests) == 3
+
+
+def test_a_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
+    configured(base_url="http://127.0.0.1:9/v1")
+
+    with pytest.raises(EmbeddingUnavailable, match="No connection"):
+        embed.embedder(space).embed_documents(TEXTS)
+
+
+def test_a_wait_that_is_asked_for_is_kept(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
+    configured(limits={"retry_s": 1.4})
+    server.serve(does.answers({}, 429, retry_after="1"), times=1)
+    began = time.monotonic()
+
+    assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
+    assert time.monotonic() - began >= 1
+
+
+def test_a_wait_beyond_the_budget_is_left_to_the_caller(server: EmbeddingServer, space: EmbeddingSpace):
+    server.serve(does.answers({}, 429, retry_after="77"))
+
+    with pytest.raises(EmbeddingUnavailable) as error:
+        embed.embedder(space).embed_documents(TEXTS)
+    assert (error.value.retry_after_s, len(server.requests)) == (77, 1)
+
+
+@pytest.mark.parametrize(("status", "says"), [(401, "OPENAI_API_KEY"), (403, "key"), (404, "SVC_EMBEDDING_MODEL")])
+def test_what_only_the_operator_can_mend_is_not_asked_again(status: int, says: str, server: Any, space: Any):
+    server.serve(does.answers({"error": {"message": f"wrong key {KEY}"}}, status))
+
+    with pytest.raises(EmbeddingMisconfigured, match=says):
+        embed.embedder(space).embed_documents(TEXTS)
+    assert len(server.requests) == 1
+
+
+def test_no_redirect_takes_the_key_elsewhere(server: EmbeddingServer, space: EmbeddingSpace):
+    with EmbeddingServer() as other:
+        server.serve(does.redirects(other.url + "/embeddings", 307))
+
+        with pytest.raises(EmbeddingMisconfigured, match="redirects"):
+            embed.embedder(space).embed_documents(TEXTS)
+        assert other.requests == []
+
+
+def test_a_text_that_is_too_long_is_refused_in_our_words(server: EmbeddingServer, space: EmbeddingSpace):
+    with pytest.raises(EmbeddingRefused, match="longer than its model takes") as error:
+        embed.embedder(space).embed_documents(["one", "canary " * 2000])
+
+    assert error.value.code == "provider_refused"
+    assert "canary" not in str(error.value)
+
+
+def test_the_key_is_sent_and_shown_nowhere(
+    server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any
+):
+    caplog.set_level(logging.DEBUG)
+    embeds, text = embed.embedder(space), "-".join(["canary", "text"])
+    embeds.embed_documents(TEXTS)
+    seen = [repr(embeds), repr(vars(embeds)), repr(vars(vars(embeds)["_embeds"]))]
+    for behaviour in (*AWAY.values(), does.answers({"error": {"message": KEY}}, 400)):
+        server.serve(behaviour)
+        with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
+            embeds.embed_query(text)
+        seen += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
+        configured(limits={"failures": 1000, "query_s": 0.1})
+
+    assert f"Bearer {KEY}" in server.keys
+    written = "".join(capfd.readouterr())
+    assert KEY not in "".join([*seen, caplog.text, written])
+    assert text not in "".join([*seen, written])
+
+
+def test_texts_go_in_batches_by_number_and_by_characters(server: EmbeddingServer, space: Any, configured: Any):
+    configured(batch=3)
+    texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
+
+    found = embed.embedder(space).embed_documents(texts)
+
+    assert found == [pytest.approx(server.vector(text)) for text in texts]
+    assert max(len(asked["input"]) for asked in server.requests) == 3
+    configured(batch=2048)
+    server.requests.clear()
+    embed.embedder(space).embed_documents(["x" * 7000] * 20)
+    assert max(sum(map(len, asked["input"])) for asked in server.requests) <= 100_000
+
+
+def test_no_more_requests_at_once_than_were_set(server: EmbeddingServer, space: Any, configured: Any):
+    configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
+    embed.embedder(space).embed_documents(["x"])
+    go = server.hold()
+    server.most_at_once = 0
+    threads = [threading.Thread(target=embed.embedder(space).embed_documents, args=[TEXTS]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 5
+    while server.at_once < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    go.set()
+    for thread in threads:
+        thread.join()
+
+    assert server.most_at_once == 2
+
+
+def test_connections_stay_open_between_requests(settings: Any, configured: Any):
+    with EmbeddingServer(keeps_open=True) as server:
+        configured(base_url=server.url, batch=1, concurrency=1)
+        space = embed.default_space()
+        embed.embedder(space).embed_documents(TEXTS)
+        assert len(server.requests) == 5
+        assert len(server.peers) <= 2, "one for documents; the question for dimensions may have had its own"
+        embed.forget()
+
+
+def test_one_batch_that_fails_refuses_them_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
+    configured(batch=1, concurrency=1)
+    embed.embedder(space).embed_documents(["x"])
+    server.serve(server.answer_well, times=1)
+    server.serve(server.but(without_last))
+
+    with pytest.raises(EmbeddingRefused):
+        embed.embedder(space).embed_documents([f"text {number}" for number in range(50)])
+    assert len(server.requests) < 10, "the others were of no use any more"
+
+
+def test_a_caller_with_little_time_is_answered_in_it(server: EmbeddingServer, space: Any, configured: Any):
+    configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
+    embed.embedder(space).embed_documents(["x"])
+    server.serve(does.silent())
+    began = time.monotonic()
+
+    with pytest.raises(EmbeddingUnavailable):
+        embed.embedder(space).embed_documents(TEXTS, within_s=0.3)
+    assert time.monotonic() - began < 3
+
+
+class TestQueries:
+    def test_a_query_has_its_vector(self, server: EmbeddingServer, space: EmbeddingSpace):
+        assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+
+    @pytest.mark.parametrize("how", ["silent", "byte by byte", "headers byte by byte", "500"])
+    def test_a_slow_provider_holds_a_search_up_for_its_short_time_only(self, how: str, server: Any, space: Any):  # C29
+        server.serve(AWAY[how])
+        began = time.monotonic()
+
+        with pytest.raises(EmbeddingUnavailable):
+            embed.embedder(space).embed_query("one")
+        assert time.monotonic() - began < 2
+        assert len(server.requests) == 1, "a search does not ask again"
+
+    def test_a_dead_provider_is_soon_not_asked_any_more(self, server: Any, space: Any, configured: Any):  # C29
+        configured(limits={"open_s": 60})
+        server.serve(does.fails(500))
+        embeds = embed.embedder(space)
+        for _ in range(10):
+            with pytest.raises(EmbeddingUnavailable):
+                embeds.embed_query("one")
+
+        assert len(server.requests) == 3
+
+    def test_a_provider_that_came_back_is_used_again(self, server: Any, space: Any, configured: Any):  # C29
+        configured(limits={"open_s": 0.2})
+        server.serve(does.fails(500))
+        embeds = embed.embedder(space)
+        for _ in range(3):
+            with pytest.raises(EmbeddingUnavailable):
+                embeds.embed_query("one")
+        server.behave()
+
+        found: list[float] = []
+        until = time.monotonic() + 5
+        while not found and time.monotonic() < until:
+            with contextlib.suppress(EmbeddingUnavailable):
+                found = embeds.embed_query("one")
+            time.sleep(0.02)
+        assert found == pytest.approx(server.vector("one"))
+
+    def test_a_query_that_is_refused_keeps_nobody_else_away(self, server: EmbeddingServer, space: EmbeddingSpace):
+        embeds = embed.embedder(space)
+        for _ in range(5):
+            with pytest.raises(EmbeddingRefused):
+                embeds.embed_query("x" * 9000)
+
+        assert embeds.embed_query("one")
+
+    def test_searches_do_not_wait_behind_documents(self, server: Any, space: Any, configured: Any):
+        configured(batch=1, concurrency=1, limits={"read_s": 5, "request_s": 5, "total_s": 5})
+        embeds = embed.embedder(space)
+        embeds.embed_documents(["x"])
+        go = server.hold()
+        loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
+        loading.start()
+        until = time.monotonic() + 5
+        while not server.at_once and time.monotonic() < until:
+            time.sleep(0.01)
+        server.serve(server.answer_well)
+
+        assert embeds.embed_query("one") == pytest.approx(server.vector("one"))
+        go.set()
+        loading.join()

@@ -1,0 +1,174 @@
+"""Who embeds for which space, and that its model is still the one that filled it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from collections_app import embed
+from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, spaces
+from collections_app.models import EmbeddingSpace
+from tests.providers import behaviours as does
+from tests.providers.embedding import EmbeddingServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """What the process believes of the model is too old."""
+    monkeypatch.setattr(spaces, "BELIEVED_S", -1.0)
+    return embed.forget
+
+
+class TestDefault:
+    def test_without_settings_it_is_the_model_that_comes_with_the_product(self):
+        space = embed.default_space()
+
+        assert (space.provider, space.model, space.dimensions) == ("local", "wordllama-l2-supercat", 256)
+        assert embed.default_space() == space
+        assert len(embed.embedder(space).embed_query("hello")) == 256
+
+    def test_the_operator_chooses_another_provider(self, configured: Any, server: EmbeddingServer):
+        configured(dimensions=4)
+        space = embed.default_space()
+
+        assert (space.provider, space.model, space.dimensions) == ("openai", "model-a", 4)
+        assert server.requests == [], "nothing to ask"
+        assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one", 4))
+        assert server.requests[-1]["dimensions"] == 4
+
+    def test_dimensions_that_were_not_set_are_asked_for_once(self, configured: Any, server: EmbeddingServer):
+        assert [embed.default_space().dimensions, embed.default_space().dimensions] == [8, 8]
+        assert len(server.requests) == 1
+        assert "dimensions" not in server.requests[0]
+
+    def test_while_the_provider_is_away_those_of_the_last_space_count(self, configured: Any, server: EmbeddingServer):
+        server.serve(does.fails(500))
+        with pytest.raises(EmbeddingUnavailable):
+            embed.default_space()
+        server.behave()
+        space = embed.default_space()
+        embed.forget()
+        server.serve(does.fails(500))
+
+        assert embed.default_space() == space
+
+    def test_more_dimensions_than_can_be_stored_are_refused(self, configured: Any, server: EmbeddingServer):
+        server.dimensions = 3901
+
+        with pytest.raises(EmbeddingRefused, match="3901 dimensions, more than the 3900") as error:
+            embed.default_space()
+        assert error.value.code == "too_many_dimensions"
+
+    def test_as_many_as_can_be_stored_can_be_stored(self, configured: Any, server: EmbeddingServer):
+        server.dimensions = 3900
+        space = embed.default_space()
+        vector = embed.embedder(space).embed_query("one")
+
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMP TABLE page (vector halfvec)")
+            cursor.execute("ALTER TABLE page ALTER vector SET STORAGE PLAIN")
+            cursor.execute("INSERT INTO page VALUES (%s)", [str(vector)])
+
+    def test_a_local_model_that_does_not_exist_is_said(self, settings: Any):
+        settings.EMBEDDING = {**settings.EMBEDDING, "model": "gpt-9"}
+
+        with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL"):
+            embed.default_space()
+
+
+class TestOtherSpaces:
+    def test_a_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, server: Any):
+        remote = embed.default_space()
+        embed.embedder(remote).embed_documents(["one"])
+        configured(provider="local", model=None)
+        local_one = embed.default_space()
+
+        assert local_one.provider == "local"
+        assert embed.embedder(remote).embed_query("one") == pytest.approx(server.vector("one"))
+        configured()
+        assert len(embed.embedder(local_one).embed_query("one")) == 256
+
+    def test_a_space_asks_for_its_own_model(self, configured: Any, server: EmbeddingServer):
+        old = embed.default_space()
+        configured(model="model-b")
+        embed.embedder(old).embed_query("one")
+
+        assert server.requests[-1]["model"] == "model-a"
+
+    @pytest.mark.parametrize("provider", ["openai", "local", "retired"])
+    def test_one_whose_provider_is_not_there_any_more_is_unavailable(self, provider: str, settings: Any):
+        settings.EMBEDDING = {**settings.EMBEDDING, "base_url": None, "api_key": None}
+        space = EmbeddingSpace.objects.create(provider=provider, model="gone", dimensions=8)
+
+        with pytest.raises(EmbeddingUnavailable, match="No provider is configured"):
+            embed.embedder(space)
+
+
+class TestProbe:
+    def test_the_first_use_of_a_space_keeps_the_vector_of_a_fixed_text(self, configured: Any, server: EmbeddingServer):
+        space = embed.default_space()
+        assert space.probe is None
+        embed.embedder(space).embed_documents(["one"])
+        space.refresh_from_db()
+
+        assert space.probe == pytest.approx(server.vector(spaces.PROBE))
+
+    def test_it_is_believed_for_a_while(self, configured: Any, server: EmbeddingServer):
+        space = embed.default_space()
+        for _ in range(3):
+            embed.embedder(space).embed_documents(["one"])
+
+        assert len([asked for asked in server.requests if asked["input"] == [spaces.PROBE]]) == 2, "dimensions, probe"
+
+    def test_a_model_that_was_changed_stops_the_loading(self, configured: Any, server: Any, later: Any):  # C31
+        space = embed.default_space()
+        embed.embedder(space).embed_documents(["one"])
+        server.model_turns = 1
+        server.requests.clear()
+        later()
+
+        with pytest.raises(EmbeddingRefused, match="model was changed") as error:
+            embed.embedder(space).embed_documents(["canary"])
+        assert error.value.code == "model_changed"
+        assert [asked["input"] for asked in server.requests] == [[spaces.PROBE]]
+
+    def test_a_hair_of_difference_is_the_same_model(self, configured: Any, server: Any, later: Any):
+        space = embed.default_space()
+        embed.embedder(space).embed_documents(["one"])
+
+        def slightly(answer: Any) -> Any:
+            for item in answer["data"]:
+                item["embedding"][0] += 0.001
+            return answer
+
+        server.serve(server.but(slightly))
+        later()
+
+        assert len(embed.embedder(space).embed_documents(["one", "two"])) == 2
+
+    def test_a_model_that_now_gives_more_dimensions_is_refused(self, configured: Any, server: Any, later: Any):  # C31
+        space = embed.default_space()
+        embed.embedder(space).embed_documents(["one"])
+        server.dimensions = 9
+        later()
+
+        with pytest.raises(EmbeddingRefused, match="9 dimensions in place of 8"):
+            embed.embedder(space).embed_documents(["one"])
+
+    def test_a_space_that_is_retired_makes_room_for_one_of_the_same_name(
+        self, configured: Any, server: Any, later: Any
+    ):
+        old = embed.default_space()
+        embed.embedder(old).embed_documents(["one"])
+        server.model_turns = 1
+        later()
+        embed.retire(old)
+        new = embed.default_space()
+
+        assert new != old and new.model == "model-a"
+        assert len(embed.embedder(new).embed_documents(["one"])) == 1
+        with pytest.raises(EmbeddingUnavailable):
+            embed.embedder(old)

@@ -1,0 +1,186 @@
+"""Good files of every format, made here."""
+
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+
+import docx
+import openpyxl
+import pptx
+from docx.shared import Pt
+from odf import table, text
+from odf.opendocument import OpenDocumentText
+
+LOREM = "The quick brown fox jumps over the lazy dog near the bank of the river while nobody looks. "
+
+
+def pdf(pages: list[str], *, extra: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792") -> bytes:
+    """One page for each text, its lines below one another."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
+    kids = []
+    for page in pages:
+        lines = b" T* ".join(b"(" + escaped(line) + b") Tj" for line in page.split("\n"))
+        content = b"BT /F1 10 Tf 12 TL 40 750 Td " + lines + b" ET"
+        kids.append(b"%d 0 R" % (len(objects) + 1))
+        objects += [
+            b"<</Type/Page/Parent 2 0 R/MediaBox[" + media_box + b"]/Resources<</Font<</F1 3 0 R>>>>"
+            b"/Contents %d 0 R>>" % (len(objects) + 2),
+            stream(content),
+        ]
+    objects[1] = b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(kids), b" ".join(kids))
+    return pdf_of(objects, extra)
+
+
+def escaped(line: str) -> bytes:
+    return line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)").encode("latin-1")
+
+
+def stream(content: bytes, entries: bytes = b"") -> bytes:
+    return b"<</Length %d%b>>stream\n%b\nendstream" % (len(content), entries, content)
+
+
+def pdf_of(objects: list[bytes], extra: dict[bytes, bytes] | None = None) -> bytes:
+    """A file of these objects, numbered from 1; the first is the catalogue."""
+    out = bytearray(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+    offsets = []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    more = b"".join(b"/%b %b" % pair for pair in (extra or {}).items())
+    out += b"trailer<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, more, start)
+    return bytes(out)
+
+
+def saved(save: Callable[[BytesIO], object]) -> bytes:
+    file = BytesIO()
+    save(file)
+    return file.getvalue()
+
+
+def a_docx() -> bytes:
+    document = docx.Document()
+    document.sections[0].header.paragraphs[0].text = "A header on every page"
+    document.sections[0].footer.paragraphs[0].text = "A footer on every page"
+    document.add_heading("Printers", 1)
+    document.add_paragraph("Before anything else, plug it in.").runs[0].font.size = Pt(12)
+    document.add_heading("Paper", 2)
+    grid = document.add_table(rows=2, cols=2)
+    for place, word in enumerate(("Tray", "Size", "Two", "A4")):
+        grid.cell(place // 2, place % 2).text = word
+    document.add_paragraph("Пожалуйста, не забывайте бумагу.")
+    document.add_heading("Scanners", 1)
+    document.add_paragraph("They see.")
+    return saved(document.save)
+
+
+def a_pptx() -> bytes:
+    deck = pptx.Presentation()
+    for title, words, note in (("Goals", "Faster answers", "Say it slowly"), ("Plan", "Buy\nBuild", "")):
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = words
+        if note:
+            slide.notes_slide.notes_text_frame.text = note
+    grid = deck.slides[1].shapes.add_table(1, 2, 0, 0, 100, 100).table
+    grid.cell(0, 0).text, grid.cell(0, 1).text = "Cost", "12"
+    return saved(deck.save)
+
+
+def an_xlsx(rows: int = 2) -> bytes:
+    book = openpyxl.Workbook()
+    people = book.active
+    people.title = "People"
+    people.append(["Name", "City", "Age"])
+    for number in range(rows):
+        people.append([("Ann", "Bob")[number % 2], "Riga", 41.0 + number])
+    other = book.create_sheet("Stock & more")
+    other.append([7, "screws", True])
+    return saved(book.save)
+
+
+def an_odt() -> bytes:
+    document = OpenDocumentText()
+    document.text.addElement(text.H(outlinelevel=1, text="Leave"))
+    paragraph = text.P(text="Everybody has")
+    paragraph.addElement(text.S(c=2))
+    paragraph.addText("thirty days.")
+    document.text.addElement(paragraph)
+    document.text.addElement(text.H(outlinelevel=2, text="Sick leave"))
+    items = text.List()
+    for word in ("Call us", "Sleep"):
+        item = text.ListItem()
+        item.addElement(text.P(text=word))
+        items.addElement(item)
+    document.text.addElement(items)
+    grid = table.Table(name="t")
+    row = table.TableRow()
+    for word in ("Doctor", "Dr. Who"):
+        cell = table.TableCell()
+        cell.addElement(text.P(text=word))
+        row.addElement(cell)
+    grid.addElement(row)
+    document.text.addElement(grid)
+    return saved(document.write)
+
+
+def an_html() -> bytes:
+    menu = "".join(f'<li><a href="/{number}">Menu {number}</a></li>' for number in range(30))
+    return (
+        "<!DOCTYPE html><html><head><meta charset='utf-8'><title>Guide</title><script>var secret = 1</script></head>"
+        f"<body><nav><ul>{menu}</ul></nav><article><h1>Guide</h1><p>{LOREM * 4}</p><h2>Second part</h2>"
+        f"<p>{LOREM * 3} Größe.</p><table><tr><th>Kind</th><th>Price</th></tr><tr><td>Small</td><td>5</td></tr></table>"
+        "</article><footer>Imprint and cookies</footer></body></html>"
+    ).encode()
+
+
+MARKDOWN = (
+    "---\ntitle: x\n---\n# Guide\n\nText *as it is*.\n\n## Set up ##\n\n```\n# no heading\n```\nSecond\n---\nEnd.\n"
+)
+CSV = 'Name;City;Note\nAnn;Riga;"two\nlines; one cell"\nBob;Oslo;\n'
+EML = (
+    b"Subject: =?utf-8?q?Gr=C3=B6=C3=9Fe?=\r\nFrom: Ann <ann@example.com>\r\nTo: bob@example.com\r\n"
+    b"Date: Mon, 1 Jan 2024 10:00:00 +0000\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n--b\r\nContent-Type: text/plain; charset=koi8-r\r\n'
+    b"Content-Transfer-Encoding: 8bit\r\n\r\n" + "Привет, Боб.".encode("koi8_r") + b"\r\n--b\r\n"
+    b'Content-Type: application/pdf; name="plan.pdf"\r\nContent-Disposition: attachment; filename="plan.pdf"\r\n'
+    b"Content-Transfer-Encoding: base64\r\n\r\nJVBERi0=\r\n--b--\r\n"
+)
+RTF = (
+    rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0\fcharset204 Arial;}}\f0 Hello \b bold\b0\par \'cf\'f0\'e8\'e2\'e5\'f2\par}"
+)
+
+FILES = {
+    "pdf": pdf(["First page\nof the report", "Second page"]),
+    "docx": a_docx(),
+    "pptx": a_pptx(),
+    "xlsx": an_xlsx(),
+    "odt": an_odt(),
+    "html": an_html(),
+    "markdown": MARKDOWN.encode(),
+    "csv": CSV.encode(),
+    "eml": EML,
+    "rtf": RTF,
+    "text": "Just text. Größe.".encode(),
+}
+NAMES = {"markdown": "a.md", "text": "a.txt"} | {
+    name: f"a.{name}" for name in FILES if name not in ("markdown", "text")
+}
+
+
+def changed(archive: bytes, replaced: dict[str, bytes], *, added: dict[str, bytes] | None = None) -> bytes:
+    """The archive with the content of some entries replaced and others put behind."""
+    file = BytesIO()
+    with zipfile.ZipFile(BytesIO(archive)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry, replaced.get(entry.filename, old.read(entry)))
+        for name, content in (added or {}).items():
+            new.writestr(name, content)
+    return file.getvalue()
+
+
+def entries_of(archive: bytes) -> list[tuple[str, bytes]]:
+    with zipfile.ZipFile(BytesIO(archive)) as file:
+        return [(entry.filename, file.read(entry)) for entry in file.infolist()]

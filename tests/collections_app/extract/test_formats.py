@@ -1,0 +1,261 @@
+"""What is taken out of good files of each format."""
+
+import codecs
+import time
+import zipfile
+from functools import cache
+from io import BytesIO
+
+import docx
+import openpyxl
+import pytest
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
+
+from collections_app.extract import PARSERS, Extracted, Heading, Unreadable, child_process, extract
+from collections_app.extract.answers import read
+from tests.collections_app.extract.limits import limits
+from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, pdf, saved
+
+TEXTS = {
+    "pdf": "First page\nof the report\n\nSecond page",
+    "docx": "Printers\n\nBefore anything else, plug it in.\n\nPaper\n\nTray | Size\nTwo | A4\n\n"
+    "Пожалуйста, не забывайте бумагу.\n\nScanners\n\nThey see.",
+    "pptx": "Goals\n\nFaster answers\n\nSay it slowly\n\nPlan\n\nBuy\nBuild\n\nCost | 12",
+    "xlsx": "People\n\nName | City | Age\nName: Ann; City: Riga; Age: 41\nName: Bob; City: Riga; Age: 42\n\n"
+    "Stock & more\n\n7 | screws | TRUE",
+    "odt": "Leave\n\nEverybody has  thirty days.\n\nSick leave\n\nCall us\n\nSleep\n\nDoctor | Dr. Who",
+    "markdown": MARKDOWN,
+    "csv": "Name | City | Note\nName: Ann; City: Riga; Note: two lines; one cell\nName: Bob; City: Oslo",
+    "eml": "Subject: Größe\nFrom: Ann <ann@example.com>\nTo: bob@example.com\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\n"
+    "Привет, Боб.\n\nAttachments: plan.pdf",
+    "rtf": "Hello bold\nПривет",
+    "text": "Just text. Größe.",
+}
+HEADINGS = {
+    "docx": [("Printers",), ("Printers", "Paper"), ("Scanners",)],
+    "pptx": [("Goals",), ("Plan",)],
+    "xlsx": [("People",), ("Stock & more",)],
+    "odt": [("Leave",), ("Leave", "Sick leave")],
+    "html": [("Guide",), ("Guide", "Second part")],
+    "markdown": [("Guide",), ("Guide", "Set up"), ("Guide", "Second")],
+    "eml": [("Größe",)],
+}
+
+
+def found_in(data: bytes | str, format: str) -> Extracted:
+    return extract(data.encode() if isinstance(data, str) else data, format, limits())
+
+
+@cache
+def good(format: str) -> Extracted:
+    return found_in(FILES[format], format)
+
+
+@pytest.mark.parametrize("format", TEXTS)
+def test_a_good_file_gives_its_text(format: str):
+    found = good(format)
+
+    assert found.text == TEXTS[format]
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_headings_stand_where_they_are_said_to(format: str):
+    found = good(format)
+
+    assert [each.path for each in found.headings] == HEADINGS.get(format, [])
+    for each in found.headings:
+        shown = found.text[each.offset :].removeprefix("Subject: ").lstrip("# ")
+        assert shown.startswith(each.path[-1])
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_each_parser_reads_by_itself(format: str):
+    """A fallback must not hide that the first parser cannot work in its confinement."""
+    for parser in PARSERS[format]:
+        output = child_process.run(parser, FILES[format], limits(), deadline=time.monotonic() + 20)
+
+        assert read(output, 10**6).text.strip()
+
+
+def test_pages_begin_where_their_text_does():
+    found = found_in(pdf(["One", "", "Three", ""]), "pdf")
+
+    assert found.page_starts is not None
+    assert [found.text[start : start + 5] for start in found.page_starts] == ["One\n\n", "Three", "Three", ""]
+    assert good("pptx").page_starts == (0, 38)
+    assert good("docx").page_starts is None
+
+
+def test_a_file_without_words_is_empty_but_has_its_pages():  # C23
+    assert found_in(pdf(["", ""]), "pdf") == Extracted(text="", page_starts=(0, 0), headings=(), warnings=())
+    assert found_in(saved(docx.Document().save), "docx").text == ""
+    assert found_in("\n \u200b\u2060 \ufeff\t", "text").text == ""
+    assert found_in("<html><body><script>x()</script></body></html>", "html").text == ""
+    assert found_in(b"", "text").text == ""
+
+
+def test_a_page_of_html_is_its_article():
+    found = good("html").text
+
+    assert found.startswith("Guide\n\nThe quick") and "Größe." in found
+    assert found.endswith("Kind | Price\nSmall | 5")
+    assert not any(word in found for word in ("Menu", "Imprint", "secret"))
+
+
+def test_html_without_an_article_is_all_that_is_visible():
+    assert found_in("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
+    assert found_in("just words", "html").text == "just words"
+
+
+def test_a_page_says_its_own_encoding():
+    page = f"<html><head><meta charset='windows-1251'></head><body><p>{'Привет, мир. ' * 30}</p></body></html>"
+
+    assert "Привет, мир. Привет" in found_in(page.encode("cp1251"), "html").text
+
+
+def test_docx_keeps_inserted_text_links_boxes_and_controls_and_leaves_deleted_text_out():
+    document = docx.Document()
+    inside = (
+        "<w:r><w:t>plain </w:t></w:r><w:ins><w:r><w:t>inserted </w:t></w:r></w:ins>"
+        "<w:del><w:r><w:delText>deleted </w:delText><w:t>gone </w:t></w:r></w:del>"
+        "<w:hyperlink><w:r><w:t>link</w:t><w:tab/></w:r></w:hyperlink>"
+        "<w:r><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></w:r>"
+    )
+    body = document.element.body
+    body.insert(0, parse_xml(f"<w:p {nsdecls('w')}>{inside}</w:p>"))
+    controlled = "<w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent>"
+    body.insert(1, parse_xml(f"<w:sdt {nsdecls('w')}>{controlled}</w:sdt>"))
+
+    assert found_in(saved(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
+
+
+def test_rows_without_names_of_columns_are_shown_as_they_are():
+    book = openpyxl.Workbook()
+    for row in ([1, 2.5, "x"], [None, None, None], ["2024-05-01", None, 7]):
+        book.active.append(row)
+
+    assert found_in(saved(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
+
+
+def test_a_sheet_is_read_to_its_end_whatever_it_says_of_its_size():
+    sheet = "xl/worksheets/sheet1.xml"
+    with zipfile.ZipFile(BytesIO(FILES["xlsx"])) as file:
+        content = file.read(sheet)
+    lying = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
+    assert lying != content
+
+    assert found_in(changed(FILES["xlsx"], {sheet: lying}), "xlsx").text == TEXTS["xlsx"]
+
+
+@pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
+def test_a_csv_may_be_separated_by_what_it_likes(delimiter: str, end: str):
+    rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
+    file = end.join(delimiter.join(row) for row in rows)
+
+    assert found_in(file, "csv").text.split("\n")[1:] == [
+        "Name: Ann; City: Riga; Year: 1999", "Name: Bob; City: Oslo; Year: 2001",
+    ]  # fmt: skip
+
+
+def test_an_html_mail_gives_its_words():
+    mail = b"Subject: Hi\nContent-Type: text/html; charset=utf-8\n\n<p>Dear <b>Bob</b></p><p>Bye</p>"
+
+    assert found_in(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
+
+
+def test_a_mail_of_both_kinds_gives_its_plain_text():
+    mail = (
+        b'Subject: Hi\nContent-Type: multipart/alternative; boundary="b"\n\n'
+        b"--b\nContent-Type: text/html\n\n<p>html</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n"
+    )
+
+    assert found_in(mail, "eml").text == "Subject: Hi\n\nplain"
+
+
+def test_characters_of_rtf_that_come_in_halves_are_put_together():
+    found = found_in(rb"{\rtf1 \u-10179?\u-8704? and \u-10179? x}", "rtf")
+
+    assert found.text == "😀 and  x"
+    assert found.warnings == ("Halves of surrogate pairs were removed.",)
+
+
+def test_nul_is_taken_out_and_told():  # C23
+    found = found_in(f"{LOREM}NUL\0 is not text. " * 5, "text")
+
+    assert found.text == f"{LOREM}NUL is not text. " * 5
+    assert found.warnings == ("NUL characters were removed.",)
+
+
+RUSSIAN = "Привет, мир. Это обычный русский текст о работе службы поддержки. Заявка закрыта."
+WESTERN = "Le café est déjà fermé; où êtes-vous allés l'été dernier? El señor Muñoz llegó mañana. Größe der Straße."
+JAPANESE = "これは日本語の文章です。検索のためのテスト文書で、漢字とひらがなが含まれています。"
+CHINESE = "这是一个中文文档，用于测试检索功能。文件编码是国标。我们需要正确识别它。"
+WRITTEN = [
+    *[(RUSSIAN, name) for name in ("utf-8", "cp1251", "koi8_r", "cp866", "iso8859_5")],
+    *[(WESTERN, name) for name in ("utf-8", "latin-1", "cp1252")],
+    *[(JAPANESE, name) for name in ("shift_jis", "euc_jp")],
+    *[(CHINESE, name) for name in ("gb18030", "gb2312")],
+    *[
+        (text, name)
+        for text in (RUSSIAN, WESTERN, JAPANESE + "\n", CHINESE + " 1\n2 ")
+        for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig")
+    ],
+    ("Привет, как дела?", "cp1251"),
+    ("Dziękuję bardzo, proszę zamknąć zgłoszenie. Zażółć gęślą jaźń.", "cp1250"),
+    ("이것은 한국어 문서입니다. 검색 시험을 위한 것입니다.", "euc_kr"),
+]
+
+
+@pytest.mark.parametrize(("text", "encoding"), WRITTEN)
+def test_a_text_may_be_in_any_common_encoding(text: str, encoding: str):
+    assert found_in(text.encode(encoding), "text").text == text
+
+
+def test_a_long_text_is_recognised_by_its_beginning():
+    text = RUSSIAN * 8000
+
+    assert found_in(text.encode("cp1251"), "text").text == text
+    assert codecs.lookup("cp1251").name == "cp1251"
+
+
+def test_a_table_may_be_in_any_common_encoding_too():
+    assert "Город: Рига" in found_in("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
+
+
+def test_limits_are_said_in_their_own_numbers():
+    for format, changes, code in (
+        ("pdf", {"max_pages": 1}, "limit_pages"),
+        ("pptx", {"max_pages": 1}, "limit_pages"),
+        ("xlsx", {"max_cells": 8}, "limit_cells"),
+        ("csv", {"max_cells": 7}, "limit_cells"),
+        *[(format, {"max_characters": 10}, "limit_characters") for format in ("pdf", "docx", "html", "text")],
+    ):
+        with pytest.raises(Unreadable) as refused:
+            extract(FILES[format], format, limits(**changes))
+        assert refused.value.code == code, format
+        assert str(*changes.values()) in refused.value.message
+    assert extract(FILES["csv"], "csv", limits(max_cells=8)).text == TEXTS["csv"]
+    assert extract(CSV.encode(), "text", limits(max_characters=len(CSV))).text == CSV
+
+
+def test_what_comes_back_from_the_child_is_not_believed():
+    good = b'{"text": "abc", "page_starts": [0, 1], "headings": [[0, 1, "a"]], "warnings": []}'
+    assert read(good, 3).headings == (Heading(offset=0, path=("a",)),)
+
+    for wrong in (
+        b"", b"[]", b"{}", b"null", b'{"text": 5}',
+        good.replace(b"[0, 1]", b"[1, 0]"), good.replace(b"[0, 1]", b"[0, 9]"),
+        good.replace(b"[0, 1]", b'["0"]'), good.replace(b"[[0", b"[[-1"), good.replace(b'"abc"', b'"abcd"'), good[:-5],
+    ):  # fmt: skip
+        with pytest.raises(Unreadable) as refused:
+            read(wrong, 3)
+        assert refused.value.code == "damaged"
+
+
+def test_long_headings_are_cut_where_they_are_headings_only():
+    found = found_in(f"# {LOREM * 5}\n\ntext", "markdown")
+
+    assert len(found.headings[0].path[0]) == 200
+    assert LOREM * 5 in found.text

@@ -1,0 +1,102 @@
+"""Files made to hurt: each ends as text or as Unreadable, within its limits, and leaves nothing behind."""
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import psutil
+import pytest
+
+from collections_app.extract import Unreadable, configured_limits, extract
+from tests.collections_app.extract import hostile_archives, hostile_pdfs, hostile_texts  # noqa: F401  (they enter theirs)
+from tests.collections_app.extract.hostile import ARCHIVES, PDFS, TEXTS, Case
+from tests.collections_app.extract.limits import LEAKED, limits, outcome
+
+CASES = ARCHIVES | PDFS | TEXTS
+
+
+class Outcomes:
+    """Of all cases, found out at once on all processors when the first is asked for; how long each took."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.pool = ThreadPoolExecutor(os.cpu_count())
+        self.running = {name: self.pool.submit(self.find, CASES[name]) for name in names}
+
+    @staticmethod
+    def find(case: Case) -> tuple[str, float]:
+        data, began = case.make(), time.monotonic()
+        return outcome(data, case.format, limits(**case.limits)), time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
+    """Afterwards there is no process, no descriptor and no temporary file more than before."""
+    items: list[Any] = request.session.items
+    asked = [item.callspec.params["name"] for item in items if is_hostile(item)]
+    me = psutil.Process()
+    descriptors, children = me.num_fds(), {child.pid for child in me.children()}
+    folder = tmp_path_factory.mktemp("temporary")
+    with patch.object(tempfile, "tempdir", str(folder)):
+        found = Outcomes(asked)
+        yield found
+        found.pool.shutdown(cancel_futures=True)
+    assert {child.pid for child in me.children()} <= children
+    assert me.num_fds() <= descriptors
+    assert list(folder.iterdir()) == []
+
+
+def is_hostile(item: Any) -> bool:
+    return bool(getattr(item, "originalname", "") == test_a_hostile_file_ends_within_its_limits.__name__)
+
+
+def test_there_are_enough_of_them():
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # C17 C18 C19 C20 C21 C23
+    found, took_s = outcomes.running[name].result()
+
+    assert re.fullmatch(CASES[name].outcome, found), found
+    assert took_s < 30
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_file_ends_within_the_limits_that_the_product_has(name: str):  # C17 C20
+    case = CASES[name]
+    asked = {key: value for key, value in case.limits.items() if key.startswith("max_")}
+    found = outcome(case.make(), case.format, replace(configured_limits(), **asked))
+
+    assert found == "text" or found in {
+        "damaged", "encrypted", "limit_archive", "limit_cells", "limit_characters", "limit_memory", "limit_pages",
+        "limit_time",
+    }  # fmt: skip
+
+
+def test_none_of_them_lets_a_file_of_the_machine_into_the_text():  # C19
+    """The entities that name a file are there, and what stands beside them is read."""
+    for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
+        found = extract(CASES[name].make(), CASES[name].format, limits())
+
+        assert "kept" in found.text
+        assert not LEAKED.search(found.text)
+
+
+def test_the_bombs_are_real():  # C17
+    """Without their limit they are read: it is the limit that refuses them."""
+    bomb = CASES["docx: bomb by ratio"]
+    with pytest.raises(Unreadable) as refused:
+        extract(bomb.make(), "docx", limits())
+    assert refused.value.code == "limit_archive"
+
+    allowed = limits(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
+    with pytest.raises(Unreadable) as refused:
+        extract(bomb.make(), "docx", allowed)
+    assert refused.value.code == "damaged"  # libxml2 refuses such a long text by itself

@@ -1,0 +1,131 @@
+"""Which format a file has: content, name and declared type must agree."""
+
+import random
+
+import pytest
+
+from collections_app.extract import recognise
+from system.errors import UnsupportedMedia
+from tests.collections_app.extract.samples import FILES, NAMES, changed, entries_of
+
+OFFICE = "application/vnd.openxmlformats-officedocument."
+DECLARED = {
+    "pdf": "application/pdf",
+    "docx": OFFICE + "wordprocessingml.document",
+    "pptx": OFFICE + "presentationml.presentation",
+    "xlsx": OFFICE + "spreadsheetml.sheet",
+    "odt": "application/vnd.oasis.opendocument.text",
+    "html": "text/html; charset=utf-8",
+    "markdown": "text/markdown",
+    "csv": "application/vnd.ms-excel",  # as browsers on Windows call it
+    "eml": "message/rfc822",
+    "rtf": "application/rtf",
+    "text": "text/plain",
+}
+
+
+def message(head: bytes, name: str, declared: str = "") -> str:
+    with pytest.raises(UnsupportedMedia) as refused:
+        recognise(head, name, declared)
+    assert refused.value.status == 415
+    return refused.value.message
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_a_good_file_is_what_it_says(format: str):
+    data, name = FILES[format], NAMES[format]
+
+    for declared in (DECLARED[format], "", "application/octet-stream", "text/plain"):
+        assert recognise(data, name, declared) == format
+    assert recognise(data, name.upper()) == format
+    assert recognise(data[: 64 * 1024], name) == format
+    assert recognise(data, "", DECLARED[format]) == format
+
+
+@pytest.mark.parametrize("format", sorted(set(FILES) - {"markdown", "csv"}))
+def test_without_a_name_the_content_tells(format: str):
+    assert recognise(FILES[format], "") == format
+
+
+@pytest.mark.parametrize("format", FILES)
+@pytest.mark.parametrize("other", FILES)
+def test_a_file_by_the_name_of_another_format_is_refused(format: str, other: str):  # C16
+    is_text = {format, other} <= {"markdown", "csv", "text", "html"} and format != "html"
+    is_mail_as_text = format == "eml" and other in ("markdown", "csv", "text")
+    if format == other or is_text or is_mail_as_text:
+        assert recognise(FILES[format], NAMES[other]) == other
+    else:
+        assert f"named .{NAMES[other].partition('.')[2]}, but its content is" in message(FILES[format], NAMES[other])
+
+
+@pytest.mark.parametrize("format", FILES)
+def test_a_declared_type_that_disagrees_is_refused(format: str):  # C16
+    for declared in ("image/png", "application/x-msdownload", DECLARED["pdf" if format != "pdf" else "html"]):
+        assert "declared as" in message(FILES[format], NAMES[format], declared)
+
+
+def test_html_named_pdf_is_refused():  # C16
+    assert message(b"<!DOCTYPE html><p>Hi", "report.pdf") == "The file is named .pdf, but its content is HTML."
+
+
+POLYGLOTS = {
+    "a PDF behind an archive": (FILES["docx"] + FILES["pdf"], "a.docx", "docx"),
+    "an archive behind a PDF": (FILES["pdf"] + FILES["docx"], "a.pdf", "pdf"),
+    "HTML behind a PDF": (FILES["pdf"] + FILES["html"], "a.pdf", "pdf"),
+    "a PDF behind text": (b"Hello\n" + FILES["pdf"].split(b"%\xe2")[0], "a.txt", "text"),
+}
+
+
+@pytest.mark.parametrize("name", POLYGLOTS)
+def test_a_file_of_two_formats_is_the_one_it_begins_with(name: str):  # C16
+    data, filename, format = POLYGLOTS[name]
+
+    assert recognise(data, filename) == format
+    if format != "docx":
+        message(data, "a.docx")
+    if format != "pdf":
+        message(data, "a.pdf")
+
+
+def test_archives_are_told_apart_by_their_content():  # C16
+    plain = changed(FILES["docx"], {})
+    assert recognise(plain, "a.docx", "application/zip") == "docx"
+    renamed = dict(entries_of(FILES["docx"]))
+    both = changed(FILES["docx"], {}, added={"xl/workbook.xml": renamed["word/document.xml"]})
+    for name in ("a.docx", "a.xlsx"):
+        assert "an archive" in message(both, name) or "not one" in message(both, name)
+    assert "XLSX" in message(FILES["xlsx"], "a.docx")
+
+
+REFUSED = {
+    "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 8, "a.txt"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + random.Random(1).randbytes(3000), "a.txt"),
+    "rubbish": (random.Random(2).randbytes(5000), "a.md"),
+    "rubbish without NUL": (random.Random(3).randbytes(5000).replace(b"\0", b""), "a.csv"),
+    "an old Word file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 500, "a.docx"),
+    "an archive": (b"PK\x03\x04" + b"\0" * 100, "a.docx"),
+    "a name that is not accepted": (b"hello", "a.exe"),
+    "two extensions": (b"hello", "a.txt.exe"),
+    "rubbish without a name": (random.Random(4).randbytes(5000), ""),
+    "text that is no mail": (b"hello\nworld\n", "a.eml"),
+    "text that is no RTF": (b"hello", "a.rtf"),
+    "bytes before a PDF": (b"GIF89a\0\0" + FILES["pdf"], "a.pdf"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_none_of_the_formats_is_refused(name: str):  # C16
+    said = message(*REFUSED[name])
+
+    assert said.endswith(".") and "\0" not in said
+
+
+def test_text_is_recognised_in_other_encodings():
+    for encoding in ("cp1251", "koi8_r", "utf-16", "utf-16-le", "utf-32"):
+        assert recognise("Это обычный русский текст о работе.\n".encode(encoding) * 3, "a.txt") == "text"
+    assert recognise("日本語の文章です。\n".encode("shift_jis") * 9000, "a.txt") == "text"
+    assert recognise("漢字".encode() * 20_000, "a.md") == "markdown"
+
+
+def test_a_readme_may_begin_with_a_tag():
+    assert recognise(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"

@@ -1,0 +1,146 @@
+"""Every operator on odd metadata: it finds what plain Python finds, its negation the rest, and nothing ever fails."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from collections_app import metadata
+from collections_app.metadata_filter import read
+from collections_app.metadata_operators import RECORDS_ONLY
+from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, parse
+
+from .evaluator import MOMENT, holds
+
+pytestmark = pytest.mark.django_db
+# Not made smaller: a failure names its filter and the metadata it is about.
+PHASES = (Phase.explicit, Phase.generate)
+
+SCALARS: list[Any] = [
+    "", None, "3", 3, 3.0, 3.5, "3.50", "003", -1, 10, "10", 10**18, 1e22, 0, True, False, "TRUE", "false", "Open",
+    "open", "OPEN", "ÄB", "äb", "a%_\\b", "don't", "2024-05-19", "2024-05-19T15:30:00Z", "2024-05-19T15:30:00.9+03:00",
+    "2024-02-31", "2024-05-19 15:30", "1999-12-31T23:59:59Z", "infinity", "now", "NaN", "12:00", "東京", "2024-W01",
+]  # fmt: skip
+FURTHER = ["n", "docType", "Größe", "file name", "a.b", "x"]
+PATHS = [*FURTHER, "x.n", "x.x", "n.n"]
+WRITTEN = {"file name": "{file name}", "a.b": "{a.b}"}
+TIMES = ["2024-05-19T15:30:00Z", "2024-05-19T23:59:59.9-05:00", "2023-12-31T12:00:00Z", "2024-06-30T00:00:00+00:00"]
+
+scalars = st.sampled_from(SCALARS)
+items = st.one_of(
+    scalars, st.lists(scalars, max_size=2), st.dictionaries(st.sampled_from(["n", "x"]), scalars, max_size=2)
+)
+things = st.one_of(scalars, scalars, st.lists(items, max_size=3), st.dictionaries(st.sampled_from(["n", "x"]), items))
+typed = {
+    **{
+        name: st.sampled_from(["Open", "open", "", "3", "ÄB", "2024-05-19", None])
+        for name in ("sys_id", "status", "type")
+    },
+    "priority": st.sampled_from([3, -1, 10**18, 0, None]),
+    "flag": st.sampled_from([True, False, None]),
+    "created": st.sampled_from([*TIMES, None]),
+}
+objects = st.fixed_dictionaries({}, optional={**typed, **dict.fromkeys(FURTHER, things)})
+
+operands = st.one_of(
+    scalars.filter(lambda each: each not in ("", None)).map(
+        lambda each: each if isinstance(each, str) else json.dumps(each)
+    ),
+    st.sampled_from(["javascript:gs.daysAgo(0)", "javascript:gs.beginningOfToday()"]),
+)
+VALUES: dict[ValueKind, Any] = {
+    ValueKind.NONE: st.just(""),
+    ValueKind.TEXT: operands,
+    ValueKind.LIST: st.lists(operands, min_size=1, max_size=3).map(",".join),
+    ValueKind.RANGE: st.tuples(operands, operands).map("@".join),
+    ValueKind.PATH: st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]),
+    ValueKind.DAY: st.sampled_from(["2024-05-19", "x@2024-05-19 15:30:00@2024-06-30"]),
+    ValueKind.DATE_PART: st.sampled_from(["1", "2", "5", "7", "15", "19", "20", "2024"]),
+    ValueKind.RELATIVE: st.sampled_from(["@day@ago@0", "@month@ago@5", "@hour@ahead@2"]),
+    ValueKind.DISTANCE: st.tuples(
+        st.sampled_from(["created", "n", "docType"]),
+        st.sampled_from(["day@after@3", "month@before@1", "quarter@after@1"]),
+    ).map("@".join),
+}
+NAMES = [name for name in OPERATORS if name not in RECORDS_ONLY]
+
+
+@st.composite
+def conditions(draw: Any, name: str) -> str:
+    path = draw(st.sampled_from([*typed, *(WRITTEN.get(each, each) for each in PATHS)]))
+    value = draw(VALUES[OPERATORS[name].kind])
+    return f"{path}{name}{{{value}}}" if value else f"{path}{name}"
+
+
+def found(text: str, everything: list[Any]) -> list[int] | None:
+    """The numbers of those that the SQL finds; None where the filter is refused."""
+    try:
+        condition, values = read(text, MOMENT).sql("one.metadata")
+    except QueryError:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT one.number - 1 FROM unnest(%s::jsonb[]) WITH ORDINALITY AS one (metadata, number)"
+            f" WHERE {condition} ORDER BY one.number",
+            [[json.dumps(each) for each in everything], *values],
+        )
+        return [number for (number,) in cursor.fetchall()]
+
+
+def agree(text: str, everything: list[Any]) -> list[int] | None:
+    sql = found(text, everything)
+    if sql is not None:
+        query = parse(text, METADATA)
+        expected = [number for number, each in enumerate(everything) if holds(query.groups, each)]
+        assert sql == expected, (text, [everything[number] for number in {*sql} ^ {*expected}])
+    return sql
+
+
+def each_operator(draws: int, examples: int) -> None:
+    """`examples` rounds over some metadata, in each of which every operator is asked `draws` times."""
+    asked = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in NAMES))
+
+    @settings(
+        max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES
+    )
+    @given(st.lists(objects, min_size=8, max_size=16), asked)
+    def law(everything: list[Any], drawn: Any) -> None:
+        for each in everything:
+            metadata.checked(each)
+        for texts, name in zip(drawn, NAMES, strict=True):
+            for text in texts:
+                sql = agree(text, everything)
+                negation = OPERATORS[name].complement
+                if sql is not None and negation:
+                    rest = found(text.replace(name, negation, 1), everything)
+                    assert rest is not None and sorted(sql + rest) == list(range(len(everything))), text
+
+    law()
+
+
+def test_each_operator_finds_what_it_means_and_its_negation_the_rest() -> None:
+    each_operator(draws=2, examples=12)
+
+
+@pytest.mark.nightly
+def test_each_operator_finds_what_it_means_with_very_many_values() -> None:
+    each_operator(draws=3, examples=400)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES)
+@given(
+    st.lists(objects, min_size=6, max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from(["^", "^OR", "^NQ"]), st.sampled_from(NAMES).flatmap(conditions)),
+        min_size=2,
+        max_size=5,
+    ),
+)
+def test_conditions_join_as_the_language_says(everything: list[Any], parts: list[tuple[str, str]]) -> None:
+    text = "".join([joint + condition for joint, condition in parts])[len(parts[0][0]) :]
+    agree(text, everything)
+    joint, last = parts[-1]
+    agree(f"({text}){joint.replace('NQ', 'OR')}{last}", everything)

@@ -1,0 +1,212 @@
+"""Who may do what with a collection: the door itself."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Role, User
+from collections_app import access
+from collections_app.models import Collection
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError
+from tests.collections_app.conftest import make_collection
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+ALL = frozenset({"read", "write", "manage"})
+WRITES = frozenset({"read", "write"})
+READS = frozenset({"read"})
+NOTHING: frozenset[str] = frozenset()
+
+
+def ids(*names: str) -> list[str]:
+    return [Role.objects.get_or_create(name=name)[0].pk for name in names]
+
+
+def with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
+    return make_collection("manuals", reader_roles=ids(*readers), writer_roles=ids(*writers))
+
+
+@pytest.mark.parametrize(
+    ("roles", "readers", "writers", "expected"),
+    [
+        ((), (), (), NOTHING),
+        (("admin",), (), (), ALL),
+        (("admin",), ("crew",), ("crew",), ALL),
+        (("collection_admin",), (), (), ALL),
+        # "Until set, collection_admin writes and nobody else reads."
+        (("collection_admin",), ("crew",), (), ALL),
+        (("collection_admin",), (), ("crew",), NOTHING),
+        (("collection_admin",), ("collection_admin",), ("crew",), READS),
+        (("collection_admin", "crew"), (), ("crew",), ALL),
+        (("crew",), ("crew",), (), READS),
+        (("crew",), (), ("crew",), WRITES),
+        (("crew",), ("crew",), ("crew",), WRITES),
+        (("crew",), ("other",), ("others",), NOTHING),
+        (("itil",), ("crew", "itil"), ("crew",), READS),
+    ],
+)
+def test_rights_follow_from_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
+    collection = with_roles(readers, writers)
+    ids(*roles)
+    user = make_user("dora", *roles)
+
+    assert access.rights(user, collection) == expected
+    found = access.readable(user).filter(pk=collection.pk).first()
+    assert (found is not None) == ("read" in expected)
+    if found is not None:
+        assert access.rights(user, found) == expected
+
+
+def test_a_role_that_contains_a_reader_role_reads():
+    with_roles(("crew",), ())
+    chief = Role.objects.create(name="chief", contains=ids("crew"))
+
+    assert access.open_collection(make_user("dora", chief.name), "manuals", "read")
+
+
+def test_a_role_that_is_gone_gives_nothing(bob: User, carl: User):
+    """Also not back to collection_admin: the list is not empty."""
+    collection = with_roles(("crew",), ("crew",))
+    Role.objects.get(name="crew").delete()
+
+    assert access.rights(bob, collection) == access.rights(carl, collection) == NOTHING
+
+
+@pytest.mark.parametrize(("right", "error"), [("read", NotFound), ("write", NotFound), ("manage", NotFound)])
+def test_an_unreadable_collection_is_missing_whatever_is_wanted(bob: User, right: Any, error: type[ServiceError]):
+    make_collection("manuals")
+
+    with pytest.raises(error) as hidden:
+        access.open_collection(bob, "manuals", right)
+    Collection.objects.all().delete()
+    with pytest.raises(error) as missing:
+        access.open_collection(bob, "manuals", right)
+    assert hidden.value.as_items() == missing.value.as_items()  # C02
+
+
+def test_a_readable_collection_refuses_what_may_not_be_done_with_it():
+    collection = with_roles(("crew",), ())
+    dora = make_user("dora", "crew")
+
+    for right in ("write", "manage"):
+        with pytest.raises(AccessDenied):
+            access.open_collection(dora, "manuals", right)
+        with pytest.raises(AccessDenied):
+            access.open_by_id(dora, collection.pk, right)
+
+
+def test_a_deleted_collection_is_gone_for_everybody(alice: User):
+    make_collection("manuals").mark_deleted()
+
+    with pytest.raises(NotFound):
+        access.open_collection(alice, "manuals", "read")
+    assert not access.readable(alice).exists()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a" * 201, "a\x00b", "..", "a/b", "Manuals", "\ud800"])
+def test_no_name_finds_another_collection(alice: User, name: str):  # C11
+    make_collection("manuals")
+
+    with pytest.raises(NotFound):
+        access.open_collection(alice, name, "read")
+    with pytest.raises(NotFound):
+        access.open_all(alice, ["manuals", name])
+
+
+def test_a_name_is_the_same_however_it_is_composed(alice: User):  # C11
+    made = make_collection("Caf\u00e9")
+
+    assert access.open_collection(alice, "Cafe\u0301", "read") == made
+    assert access.open_all(alice, ["Cafe\u0301", "Caf\u00e9"]) == [made]
+
+
+def test_several_are_found_in_the_order_of_their_names(alice: User):
+    made = [make_collection(name) for name in ("a", "b", "c")]
+
+    assert access.open_all(alice, ["c", "a", "c", "b"]) == [made[2], made[0], made[1]]
+
+
+def test_one_that_is_missing_refuses_all_and_is_named(bob: User):  # C03
+    make_collection("open", reader_roles=ids("crew"))
+    make_collection("hidden")
+    dora = make_user("dora", "crew")
+
+    with pytest.raises(NotFound) as refused:
+        access.open_all(dora, ["open", "hidden", "missing"])
+    told = [(each["message"], each["field"]) for each in refused.value.as_items()]
+    assert told == [
+        ("There is no collection hidden.", "collection_names"),
+        ("There is no collection missing.", "collection_names"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["hidden", "missing", "\x00"])
+def test_a_hidden_and_a_missing_one_are_looked_for_alike(name: str):  # C02, C52
+    make_collection("hidden")
+    ids("crew")
+    dora = make_user("dora", "crew")
+    dora.role_names  # noqa: B018  (asked for once)
+
+    with CaptureQueriesContext(connection) as asked, pytest.raises(NotFound):
+        access.open_collection(dora, name, "write")
+    assert len(asked) == 1 and "is_writer" in asked[0]["sql"]
+
+
+def test_a_load_makes_what_is_missing_for_who_may(carl: User, bob: User):
+    with pytest.raises(NotFound) as refused:
+        access.open_or_make(bob, "new")
+    assert refused.value.field == "collection_name"
+    made = access.open_or_make(carl, "Cafe\u0301")
+
+    assert made.name == "Caf\u00e9" and made.space_id and access.rights(carl, made) == ALL
+    assert access.open_or_make(carl, "Caf\u00e9") == made
+
+
+def test_a_load_into_a_readable_one_is_denied_and_makes_none():
+    with_roles(("crew",), ())
+
+    with pytest.raises(AccessDenied):
+        access.open_or_make(make_user("dora", "crew"), "manuals")
+    assert Collection.objects.count() == 1
+
+
+def test_who_makes_collections_is_told_that_a_hidden_one_has_the_name(carl: User):
+    with_roles((), ("crew",))
+
+    with pytest.raises(Conflict) as refused:
+        access.open_or_make(carl, "manuals")
+    assert refused.value.code == "name_taken"
+
+
+def test_the_name_of_a_deleted_collection_is_free(carl: User):
+    make_collection("manuals").mark_deleted()
+
+    assert access.open_or_make(carl, "manuals").deleted_at is None
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
+def test_a_collection_cannot_be_called_anything(carl: User, name: str):  # C11
+    with pytest.raises(BadRequest) as refused:
+        access.open_or_make(carl, name)
+    assert refused.value.field == "collection_name"
+
+
+def test_nobody_without_the_role_makes_one(bob: User):
+    with pytest.raises(AccessDenied):
+        access.make(bob, Collection(name="new"))
+
+
+def test_what_one_may_is_not_what_the_next_may(carl: User, bob: User):
+    with_roles((), ())
+    opened = access.open_collection(carl, "manuals", "manage")
+
+    assert access.rights(bob, opened) == NOTHING
+
+
+def test_a_key_with_fewer_roles_counts_with_these(carl: User):
+    collection = with_roles((), ())
+    carl.narrow_to(ids("itil"))
+
+    assert access.rights(carl, collection) == NOTHING

@@ -1,0 +1,243 @@
+"""Loading a file or a text: what is answered, and that what is refused leaves nothing."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from django.test import Client, override_settings
+
+from accounts.models import Role, User
+from collections_app.models import Collection, Document, Version
+from tests.collections_app.http.calls import LOAD_TEXT, NAMES, RELEVANT, Caller, by_key, failed
+from tests.collections_app.library import make, pdf
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+TEXT = "Replace the toner when the lamp is red."
+SIX = {
+    "sys_id": "1", "status": "active", "priority": 2, "flag": True, "type": "manual", "created": "2024-05-19T13:45:00Z"
+}  # fmt: skip
+
+
+def test_a_text_can_be_found_when_the_load_is_answered(manager: Caller):
+    answer = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
+    found = answer.json()
+
+    assert answer.status_code == 201 and answer["Cache-Control"] == "no-store"
+    assert found == {
+        "status": "OK",
+        "doc_id": Document.objects.get().pk,
+        "collection_name": "manuals",
+        "document_status": "ready",
+        "duplicate": False,
+        "chunks_count": 1,
+        "pages": None,
+        "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
+        "metadata": SIX,
+        "status_url": f"http://testserver/api/collections/{Collection.objects.get().pk}/documents/{found['doc_id']}",
+        "warnings": [],
+    }
+    hits = manager.get(RELEVANT, collection_names="manuals", query="toner").json()
+    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(found["doc_id"], TEXT, SIX)]
+    assert manager.get(found["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
+
+
+def test_a_file_can_be_found_when_the_load_is_answered(manager: Caller):
+    form = {"metadata": json.dumps(SIX)}
+    answer = manager.upload(
+        pdf("The toner is red", "The mailbox is full"), "a.pdf", form=form, collection_name="manuals"
+    )
+
+    assert answer.status_code == 201, answer.content
+    assert (answer.json()["pages"], answer.json()["document_status"], answer.json()["metadata"]) == (2, "ready", SIX)
+    first = manager.get(RELEVANT, collection_names="manuals", query="mailbox", k=1).json()[0]
+    assert (first["page"], first["page_end"], first["filename"]) == (1, 2, "a.pdf")
+
+
+def test_everything_may_stand_in_either_place(manager: Caller):
+    everything = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
+    in_query = manager.post(LOAD_TEXT, text=TEXT, wait="true", **everything)
+    in_body = manager.post(LOAD_TEXT, {**everything, "text": TEXT, "wait": True, "doc_id": "two"})
+    in_form = manager.upload(TEXT.encode(), "a.txt", form={**everything, "doc_id": "three"})
+    beside = manager.upload(TEXT.encode(), "a.txt", **{**everything, "doc_id": "four"})
+
+    assert [each.status_code for each in (in_query, in_body, in_form, beside)] == [201] * 4
+    assert [each.json()["metadata"] for each in (in_query, in_body, in_form, beside)] == [{"type": "a"}] * 4
+    assert manager.get(NAMES, collection_name="manuals").json() == ["one", "two", "three", "four"]
+
+
+def test_the_same_again_is_the_same_document(manager: Caller):
+    first, again = (manager.post(LOAD_TEXT, {"text": TEXT}, collection_name="manuals") for _ in range(2))
+
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json() == {**first.json(), "duplicate": True}
+    other = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
+    assert other.status_code == 201 and Document.objects.count() == 2
+
+
+def test_a_document_is_replaced_only_when_asked(manager: Caller):
+    manager.load("The first text.", doc_id="one")
+    refused = manager.post(LOAD_TEXT, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
+    assert failed(refused) == (409, "duplicate", "doc_id")
+    asked = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
+    replaced = manager.post(LOAD_TEXT, asked, collection_name="manuals")
+
+    assert replaced.status_code == 201
+    hits = manager.get(RELEVANT, collection_names="manuals", query="text").json()
+    assert [hit["page_content"] for hit in hits] == ["The second text."]
+
+
+def test_whoever_does_not_wait_gets_202_and_a_worker_does_it(manager: Caller):
+    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals")
+
+    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
+    assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]
+
+
+def test_a_long_one_is_left_to_the_worker(manager: Caller, settings: Any):
+    settings.COLLECTIONS = {**settings.COLLECTIONS, "wait_limit": 100}
+
+    assert manager.post(LOAD_TEXT, {"text": "a " * 50}, collection_name="manuals").status_code == 201
+    assert manager.post(LOAD_TEXT, {"text": "b " * 51}, collection_name="manuals").status_code == 202
+
+
+def test_a_file_that_cannot_be_read_is_kept_and_says_why(manager: Caller):  # C16
+    answer = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
+    document = Document.objects.get()
+
+    assert failed(answer) == (422, "extraction_failed", "file")
+    (error,) = answer.json()["errors"]
+    assert error["doc_id"] == document.doc_id and error["reason"] and error["message"]
+    assert document.newest is not None and document.newest.state == "failed"
+    assert manager.get(NAMES, collection_name="manuals").json() == [document.doc_id]
+
+
+def test_a_document_without_text_is_empty(manager: Caller):  # C23
+    answer = manager.post(LOAD_TEXT, {"text": " \n\t "}, collection_name="manuals")
+
+    assert (answer.status_code, answer.json()["document_status"]) == (201, "empty")
+    assert answer.json()["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("content", "filename", "expected"),
+    [
+        (b"<!DOCTYPE html><p>Hi", "a.pdf", (415, "unsupported_media_type")),
+        (b"\x89PNG\r\n\x1a\n" + bytes(50), "a.png", (415, "unsupported_media_type")),
+        (b"MZ" + bytes(50), "setup.exe", (415, "unsupported_media_type")),
+        (b"", "a.txt", (400, "empty_file")),
+    ],
+)
+def test_what_cannot_be_a_document_leaves_nothing(manager: Caller, content: bytes, filename: str, expected: Any):  # C16
+    answer = manager.upload(content, filename, collection_name="manuals")
+
+    assert failed(answer)[:2] == expected
+    assert not Collection.objects.exists() and not Version.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "expected"),
+    [
+        ({"text": ""}, {}, (400, "invalid_parameter", "text")),
+        ({}, {}, (400, "mandatory", "text")),
+        ({"text": 5}, {}, (400, "invalid_parameter", "text")),
+        (b'{"text": "a\\u0000b"}', {}, (400, "invalid_json", None)),  # C23
+        (b'{"text": "\\ud800"}', {}, (400, "invalid_json", None)),  # C23
+        (b'{"text": "a", "text": "b"}', {}, (400, "invalid_json", None)),
+        (b"[]", {}, (400, "invalid_json", None)),
+        (b"nonsense", {}, (400, "invalid_json", None)),
+        ({"text": "a", "metadata": []}, {}, (400, "invalid_metadata", "metadata")),
+        ({"text": "a", "metadata": {"priority": "5"}}, {}, (400, "invalid_metadata", "priority")),
+        ({"text": "a", "metadata": {"n": 10**400}}, {}, (400, "invalid_json", None)),
+        ({"text": "a", "metadata": {"n": "x" * 17_000}}, {}, (400, "invalid_metadata", "metadata")),
+        ({"text": "a", "doc_id": ""}, {}, (400, "invalid_parameter", "doc_id")),
+        ({"text": "a", "doc_id": "x" * 201}, {}, (400, "invalid_parameter", "doc_id")),
+        ({"text": "a", "on_duplicate": "merge"}, {}, (400, "invalid_parameter", "on_duplicate")),
+        ({"text": "a", "wait": "yes"}, {}, (400, "invalid_parameter", "wait")),
+        ({"text": "a", "owner": "me"}, {}, (400, "unknown_field", "owner")),  # C08
+        ({"text": "a", "embedding_model": "x"}, {}, (400, "unknown_field", "embedding_model")),  # C28
+        ({"text": "a", "collection_name": "other"}, {}, (400, "contradiction", "collection_name")),
+        ({"text": "a"}, {"collection_name": ""}, (400, "invalid_parameter", "collection_name")),
+        ({"text": "a"}, {"collection_name": "a" * 201}, (400, "invalid_parameter", "collection_name")),  # C11
+        ({"text": "a"}, {"collection_name": "a\x00"}, (400, "invalid_parameter", "collection_name")),  # C11
+    ],
+)
+def test_a_wrong_text_is_refused_and_leaves_nothing(manager: Caller, body: Any, query: Any, expected: Any):
+    answer = manager.post(LOAD_TEXT, body, **{"collection_name": "manuals", **query})
+
+    assert failed(answer) == expected
+    assert not Collection.objects.exists() and not Version.objects.exists()
+
+
+def test_a_missing_name_is_asked_for(manager: Caller):
+    assert failed(manager.post(LOAD_TEXT, {"text": "a"})) == (400, "mandatory", "collection_name")
+    assert failed(manager.upload(b"a", "a.txt")) == (400, "mandatory", "collection_name")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "😀", "SELECT 1; --", "%2e%2e", "a b", "Ü"])
+def test_a_collection_may_be_called_what_people_call_it(manager: Caller, name: str):  # C11
+    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name=name)
+    assert (answer.status_code, answer.json()["collection_name"]) == (202, name)
+    assert manager.get(NAMES, collection_name=name).status_code == 200
+
+
+@override_settings(COLLECTIONS={"text_limit": 1000, "file_limit": 1000, "wait_limit": 1000, "metadata_limit": 1000})
+def test_what_is_too_large_is_413(manager: Caller):  # C14
+    assert failed(manager.post(LOAD_TEXT, {"text": "ю" * 501}, collection_name="a"))[:2] == (413, "too_large")
+    assert failed(manager.upload(b"x" * 1001, "a.txt", collection_name="a"))[:2] == (413, "too_large")
+    assert not Collection.objects.exists()
+
+
+@pytest.mark.parametrize("path", ["/load_document_to_collection", LOAD_TEXT])
+def test_a_length_over_the_limit_is_refused_unread(manager: Caller, path: str):  # C14
+    refused = Client().post(path, b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8))
+
+    assert failed(refused)[:2] == (413, "too_large")
+
+
+def test_who_may_only_read_is_denied_and_who_may_not_finds_nothing(manager: Caller, stranger: Caller):
+    make("manuals", readers=("crew",))
+    reader = by_key(make_user("dora", "crew"))
+
+    for caller, expected in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
+        answers = [
+            caller.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"),
+            caller.upload(b"a", "a.txt", collection_name="manuals"),
+        ]
+        assert [failed(answer)[:2] for answer in answers] == [expected] * 2
+    missing = stranger.post(LOAD_TEXT, {"text": "a"}, collection_name="nothing")
+    assert failed(missing) == (404, "not_found", "collection_name")
+    assert Collection.objects.count() == 1 and not Document.objects.exists()
+
+
+def test_a_key_with_fewer_roles_loads_as_who_has_these(carl: User):
+    key = by_key(carl, scope=[Role.objects.get(name="itil").pk])
+
+    assert failed(key.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
+    assert Document.objects.count() == 0
+
+
+def test_it_is_known_who_loaded(manager: Caller, carl: User):
+    manager.load(TEXT)
+
+    assert Version.objects.get().created_by == Document.objects.get().created_by == carl.pk
+    assert Collection.objects.get().sys_created_by == carl.pk
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "naïve café",
+        "Привет, мир",
+        "こんにちは世界",
+        "a\r\nb\rc\u2028d",
+        "a\u0301 \u200b e",
+        "<script>alert(1)</script>",
+    ],
+)
+def test_a_text_comes_back_as_it_was_sent(manager: Caller, text: str):  # C25, C26
+    manager.load(text)
+    (found,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
+
+    assert found["page_content"] == text

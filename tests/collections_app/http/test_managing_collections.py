@@ -1,0 +1,237 @@
+"""/api/collections: collections and their settings."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from collections_app import embed
+from collections_app.models import Collection, EmbeddingSpace
+from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, by_key, failed
+from tests.collections_app.library import make, role
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+SHOWN = {
+    "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "reader_roles", "writer_roles",
+    "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
+    "updated_at", "rights",
+}  # fmt: skip
+
+
+def one(collection: Collection, rest: str = "") -> str:
+    return f"{MANAGED}/{collection.pk}{rest}"
+
+
+def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
+    role("crew")
+    sent = {
+        "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
+        "reader_roles": ["crew", role("crew")], "writer_roles": ["collection_admin"],
+    }  # fmt: skip
+    answer = manager.post(MANAGED, sent)
+    made = answer.json()
+
+    assert answer.status_code == 201 and set(made) == SHOWN and answer["ETag"]
+    assert made.items() >= {
+        **sent, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
+    }.items()  # fmt: skip
+    stored = Collection.objects.get()
+    assert (stored.reader_roles, stored.text_configuration, stored.sys_created_by) == (
+        [role("crew")],
+        "german",
+        carl.pk,
+    )
+    assert manager.get(one(stored)).json() == made and manager.get(MANAGED).json() == [made]
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({}, (422, "mandatory", "collection_name")),
+        ({"collection_name": "a\n"}, (400, "invalid_parameter", "collection_name")),
+        ({"collection_name": 5, "chunk_size": "x"}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 100, "chunk_overlap": 100}, (422, "invalid_value", "chunk_overlap")),
+        ({"chunk_size": 150}, (422, "invalid_value", "chunk_overlap")),
+        ({"alpha": 2}, (400, "invalid_parameter", "alpha")),
+        ({"alpha": "nan"}, (400, "invalid_parameter", "alpha")),
+        ({"language": "klingon"}, (422, "invalid_value", "language")),
+        ({"reader_roles": ["nobody"]}, (422, "missing", "reader_roles")),
+        ({"reader_roles": "admin"}, (422, "wrong", "reader_roles")),
+        ({"embedding_model": "other"}, (400, "unknown_field", "embedding_model")),  # C28
+        ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
+    ],
+)
+def test_wrong_settings_make_nothing(manager: Caller, sent: Any, expected: Any):
+    status, _, field = failed(manager.post(MANAGED, {"collection_name": "a", **sent} if sent else {}))
+
+    assert (status, field) == (expected[0], expected[2])
+    assert not Collection.objects.exists()
+
+
+def test_a_name_is_taken_once(manager: Caller):
+    make("manuals", writers=("crew",))
+
+    assert failed(manager.post(MANAGED, {"collection_name": "manuals"})) == (409, "name_taken", "collection_name")
+    other = make("other")
+    renamed = manager.patch(one(other), {"collection_name": "manuals"})
+    assert failed(renamed) == (409, "name_taken", "collection_name") and other.refreshed().name == "other"
+
+
+def test_who_may_make_change_and_delete(stranger: Caller, manager: Caller):
+    place = make("manuals", readers=("crew",), writers=("chiefs",))
+    reader, writer = by_key(make_user("dora", "crew")), by_key(make_user("emil", "chiefs"))
+    calls: list[Any] = [
+        lambda caller: caller.patch(one(place), {"alpha": 0.1}),
+        lambda caller: caller.delete(one(place)),
+        lambda caller: caller.post(one(place, "/reembed")),
+    ]
+    for call in calls:
+        assert failed(call(stranger))[:2] == failed(call(manager))[:2] == (404, "not_found")
+        assert failed(call(reader))[:2] == failed(call(writer))[:2] == (403, "access_denied")
+    for caller in (stranger, reader, writer):
+        assert failed(caller.post(MANAGED, {"collection_name": "new"}))[:2] == (403, "access_denied")
+    assert (reader.get(one(place)).json()["rights"], writer.get(one(place)).json()["rights"]) == (
+        ["read"],
+        ["read", "write"],
+    )
+    assert stranger.get(one(place)).content == stranger.get(f"{MANAGED}/1").content  # C02
+    assert stranger.get(MANAGED).json() == []
+
+
+def test_settings_are_changed_one_by_one(manager: Caller):
+    place = make("manuals")
+    before = manager.get(one(place))
+    answer = manager.patch(one(place), {"alpha": 0.25, "reader_roles": ["itil"]})
+
+    assert answer.status_code == 200 and answer["ETag"] != before["ETag"]
+    stored = place.refreshed()
+    assert (stored.alpha, stored.reader_roles, stored.chunk_size) == (0.25, [role("itil")], 1000)
+    assert stored.history.count() == 2
+
+
+def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller):
+    place = make("manuals")
+    tag = manager.get(one(place))["ETag"]
+
+    assert manager.patch(one(place), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
+    late = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": tag})
+    assert failed(late)[:2] == (412, "stale") and place.refreshed().alpha == 0.25
+    assert manager.patch(one(place), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_whoever_gives_it_away_is_told_so(manager: Caller):
+    place = make("manuals")
+    role("crew")
+    answer = manager.patch(one(place), {"writer_roles": ["crew"]})
+
+    assert answer.json()["rights"] == [] and answer.json()["writer_roles"] == ["crew"]
+    assert manager.get(one(place)).status_code == 404
+
+
+def test_the_language_is_that_of_what_was_loaded(manager: Caller):
+    place = make("manuals")
+    assert manager.patch(one(place), {"language": "french"}).status_code == 200
+    manager.load("Le toner est rouge.")
+
+    assert failed(manager.patch(one(place), {"language": "english"})) == (409, "not_empty", "language")
+    assert manager.patch(one(place), {"language": "french", "alpha": 0.5}).status_code == 200
+
+
+def test_deleting_says_what_went(manager: Caller):
+    manager.load("A text.")
+    answer = manager.delete(one(Collection.objects.get()))
+
+    assert answer.json()["deleted_documents"] == 1 and manager.get(MANAGED).json() == []
+
+
+def test_the_list_is_narrowed_sorted_and_cut(manager: Caller):
+    for name in ("b", "a", "ab", "c"):
+        make(name)
+
+    def names(**query: Any) -> list[str]:
+        return [each["collection_name"] for each in manager.get(MANAGED, **query).json()]
+
+    assert names() == ["a", "ab", "b", "c"]
+    assert names(collection_name="A") == ["a", "ab"]
+    assert names(ordering="-collection_name", limit=2) == ["c", "b"]
+    page = manager.get(MANAGED, limit=3)
+    assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
+    assert names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(MANAGED, offset=3)
+    assert failed(manager.get(MANAGED, ordering="secret"))[0] == 422
+
+
+def test_the_list_takes_few_statements_however_long_it_is(manager: Caller):
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert manager.get(MANAGED).status_code == 200
+        return len([each for each in asked if '"document' in each["sql"] or '"sys_role"' in each["sql"]])
+
+    make("a", readers=("crew",))
+    few = statements()
+    for number in range(10):
+        make(f"more {number}", readers=(f"role {number}",))
+    assert statements() == few <= 5
+
+
+def test_embedding_anew_goes_to_the_operators_model(manager: Caller):
+    place = make("manuals")
+    other = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
+    Collection.objects.filter(pk=place.pk).update(space=other)
+    answer = manager.post(one(place, "/reembed"))
+
+    assert answer.status_code == 202
+    assert answer.json()["embedding_model"] == "other"
+    assert answer.json()["next_embedding_model"] == embed.default_space().model
+
+
+def test_searching_answers_as_the_endpoint_does(manager: Caller):
+    manager.load("The toner is red.", metadata={"type": "manual"})
+    place = Collection.objects.get()
+    asked = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
+    answer = manager.post(one(place, "/search"), asked)
+
+    expected = manager.post("/get_relevant_documents", {**asked, "collection_names": ["manuals"]})
+    assert answer.content == expected.content and len(answer.json()) == 1
+    assert failed(manager.post(one(place, "/search"), {"query": ""})) == (400, "invalid_parameter", "query")
+    assert failed(manager.post(one(place, "/search"), {**asked, "collection_names": ["x"]}))[1] == "unknown_field"
+
+
+def test_a_session_counts_with_its_csrf_token(carl: User):
+    place = make("manuals")
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(carl)
+    assert browser.get(MANAGED).status_code == 200
+    refused: Any = browser.patch(one(place), '{"alpha": 0.1}', content_type="application/json")
+    assert failed(refused)[:2] == (403, "access_denied") and place.refreshed().alpha == 0.7
+
+    browser.get("/account/")  # a page with forms sets the token
+    token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
+    done = browser.patch(one(place), '{"alpha": 0.1}', content_type="application/json", headers=token)
+    assert done.status_code == 200 and place.refreshed().sys_updated_by == carl.pk
+    form = {"file": b"x", "csrfmiddlewaretoken": token["X-CSRFToken"]}
+    unread: Any = browser.post(one(place, "/documents"), form)
+    assert failed(unread)[:2] == (403, "access_denied"), "the token is a header: a body is not read for it"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
+def test_without_credentials_nothing_is_told(method: str, db: Any):  # C01
+    for path in (MANAGED, f"{MANAGED}/1", f"{MANAGED}/1/documents", f"{MANAGED}/1/documents/1", f"{MANAGED}/1/search"):
+        assert Client().generic(method, path, b"{", content_type="application/json").status_code == 401
+
+
+def test_loading_and_listing_go_on_while_settings_change(manager: Caller):
+    """Settings count for what is loaded from then on."""
+    manager.load("A text of forty characters or so it is. " * 30)
+    place = Collection.objects.get()
+    before = manager.get(one(place)).json()["chunks_count"]
+    manager.patch(one(place), {"chunk_size": 200, "chunk_overlap": 0})
+
+    assert manager.get(one(place)).json()["chunks_count"] == before
+    answer = manager.post(LOAD_TEXT, {"text": "Another text. " * 100}, collection_name="manuals")
+    assert answer.json()["chunks_count"] > before

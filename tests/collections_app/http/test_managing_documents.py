@@ -1,0 +1,243 @@
+"""/api/collections/{id}/documents: what was loaded, one by one."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from collections_app.models import Collection, Document, Version
+from tests.collections_app.http.calls import BY_TAG, MANAGED, RELEVANT, Caller, by_key, failed
+from tests.collections_app.library import add, add_failing, make, pdf
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def documents(collection: Collection) -> str:
+    return f"{MANAGED}/{collection.pk}/documents"
+
+
+def one(document: Document, rest: str = "") -> str:
+    return f"{MANAGED}/{document.collection_id}/documents/{document.pk}{rest}"
+
+
+@pytest.fixture
+def place(manager: Caller) -> Collection:
+    return make("manuals", readers=("crew",))
+
+
+@pytest.fixture
+def reader(place: Collection) -> Caller:
+    return by_key(make_user("dora", "crew"))
+
+
+def test_a_document_tells_how_far_it_has_come(manager: Caller, place: Collection):
+    document = add(place, "The toner is red.", doc_id="one", metadata={"type": "manual"})
+    found = manager.get(one(document)).json()
+
+    assert found.items() >= {
+        "sys_id": document.pk, "doc_id": "one", "collection_name": "manuals", "document_status": "ready",
+        "is_searched": True, "error": None, "error_code": None, "filename": "handbook.md", "format": "markdown",
+        "size": 17, "metadata": {"type": "manual"}, "characters": 17,
+        "chunks_count": 1, "generation": 1, "progress": None,
+    }.items()  # fmt: skip
+    queued = manager.get(one(add(place, "Later.", is_loaded=False))).json()
+    assert (queued["document_status"], queued["is_searched"], queued["ready_at"]) == ("queued", False, None)
+    Version.objects.filter(document=document).update(state="embedding")
+    assert manager.get(one(document)).json()["progress"] == {"chunks": 1, "embedded": 1}
+
+
+def test_a_failed_one_says_why_and_may_be_tried_again(manager: Caller, place: Collection):
+    document = add_failing(place)
+    found = manager.get(one(document)).json()
+    assert (
+        (found["document_status"], found["is_searched"]) == ("failed", False) and found["error"] and found["error_code"]
+    )
+
+    answer = manager.post(one(document, "/retry"))
+    assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
+    assert failed(manager.post(one(document, "/retry"))) == (409, "not_failed", None)
+
+
+def test_the_list_is_narrowed_sorted_and_cut(manager: Caller, place: Collection):
+    add(place, "One.", filename="b.md", doc_id="one")
+    add(place, "Two.", filename="A.md", doc_id="two")
+    add_failing(place, doc_id="three")
+    add(place, "Four.", is_loaded=False, filename="c.md", doc_id="four")
+    add(make("other"), "Five.", doc_id="five")
+
+    def ids(**query: Any) -> list[str]:
+        answer = manager.get(documents(place), **query)
+        assert answer.status_code == 200, answer.content
+        return [each["doc_id"] for each in answer.json()]
+
+    assert ids() == ["one", "two", "three", "four"]
+    assert ids(document_status="failed") == ["three"]
+    assert ids(filename=".MD") == ["one", "two", "four"]
+    assert ids(doc_id="two") == ["two"]
+    assert ids(ordering="filename", limit=2) == ["two", "one"]
+    assert ids(ordering="-created_at") == ["four", "three", "two", "one"]
+    page = manager.get(documents(place), limit=3)
+    assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
+    assert failed(manager.get(documents(place), document_status="lost"))[0] == 422
+    assert manager.get(documents(place), filename="a\x00b").status_code == 422
+
+
+def test_the_list_takes_few_statements_however_long_it_is(manager: Caller, place: Collection):
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            assert manager.get(documents(place)).status_code == 200
+        return len([each for each in asked if '"document' in each["sql"]])
+
+    add(place, "One.", is_loaded=False)
+    few = statements()
+    for number in range(8):
+        add(place, f"Text {number}.", is_loaded=False)
+    assert statements() == few <= 5
+
+
+def test_uploading_is_as_at_the_endpoint(manager: Caller, place: Collection, reader: Caller):
+    answer = manager.upload(pdf("The toner is red"), "a.pdf", to=documents(place), form={"metadata": '{"type": "x"}'})
+
+    assert answer.status_code == 201 and answer.json()["collection_name"] == "manuals"
+    later = manager.upload(b"A text.", "b.txt", to=documents(place), wait="false")
+    assert later.status_code == 202
+    named = manager.upload(b"A text.", "b.txt", to=documents(place), collection_name="other")
+    assert failed(named) == (400, "unknown_field", "collection_name")
+    assert failed(manager.upload(b"", "b.txt", to=documents(place)))[:2] == (400, "empty_file")
+    assert failed(reader.upload(b"a", "b.txt", to=documents(place)))[:2] == (403, "access_denied")
+    large: Any = Client().post(
+        documents(place), b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8)
+    )
+    assert failed(large)[:2] == (413, "too_large")
+
+
+def test_a_browser_uploads_with_its_token_in_a_header(carl: User, place: Collection):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(carl)
+    browser.get("/account/")
+    token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
+    from django.core.files.uploadedfile import SimpleUploadedFile
+
+    answer = browser.post(documents(place), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token)
+    assert answer.status_code == 201 and Document.objects.get().created_by == carl.pk
+
+
+def test_metadata_are_replaced_as_a_whole_and_searches_follow(manager: Caller, place: Collection):
+    document = add(place, "The toner is red.", metadata={"type": "manual", "n": 1})
+    answer = manager.patch(one(document), {"metadata": {"type": "note"}})
+
+    assert answer.status_code == 200 and answer.json()["metadata"] == {"type": "note"}
+    assert manager.get(BY_TAG, collection_name="manuals", tag_info="type=manual").json() == []
+    (hit,) = manager.get(RELEVANT, collection_names="manuals", query="toner", metadata="type=note").json()
+    assert hit["metadata"] == {"type": "note"}
+
+
+def test_metadata_of_a_document_that_is_being_replaced_are_those_of_both(manager: Caller, place: Collection):
+    document = add(place, "Old.", doc_id="one")
+    add(place, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
+    manager.patch(one(document), {"metadata": {"type": "set"}})
+
+    assert [each.metadata for each in Version.objects.all()] == [{"type": "set"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({}, (422, "mandatory", "metadata")),
+        ({"metadata": []}, (422, "invalid_value", "metadata")),
+        ({"metadata": None}, (422, "mandatory", "metadata")),
+        ({"metadata": {"priority": "5"}}, (400, "invalid_metadata", "priority")),  # C10
+        ({"metadata": {}, "doc_id": "x"}, (400, "unknown_field", "doc_id")),  # C08
+        ({"metadata": {}, "state": "ready"}, (400, "unknown_field", "state")),  # C08
+    ],
+)
+def test_wrong_metadata_change_nothing(manager: Caller, place: Collection, body: Any, expected: Any):
+    document = add(place, metadata={"n": 1}, is_loaded=False)
+    status, _, field = failed(manager.patch(one(document), body))
+
+    assert (status, field) == (expected[0], expected[2])
+    assert Version.objects.get().metadata == {"n": 1}
+
+
+def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller, place: Collection):
+    document = add(place, metadata={"n": 1})
+    tag = {"If-Match": manager.get(one(document))["ETag"]}
+
+    assert manager.patch(one(document), {"metadata": {"n": 2}}, headers=tag).status_code == 200
+    assert failed(manager.patch(one(document), {"metadata": {"n": 3}}, headers=tag))[:2] == (412, "stale")
+    assert Version.objects.get().metadata == {"n": 2}
+
+
+def test_the_original_comes_as_a_download(manager: Caller, reader: Caller, place: Collection):  # C13, C25
+    content = b"<!DOCTYPE html><script>alert(1)</script><p>Hi"
+    manager.upload(content, 'naïve "x";.html', to=documents(place))
+    answer = reader.get(one(Document.objects.get(), "/content"))
+
+    assert answer.content == content
+    assert answer["Content-Type"] == "application/octet-stream" and answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Content-Disposition"] == "attachment; filename*=utf-8''na%C3%AFve%20%22x%22%3B.html"
+    assert answer["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    manager.load("A text.")
+    assert ".txt" in manager.get(one(Document.objects.get(newest__filename=""), "/content"))["Content-Disposition"]
+
+
+def test_a_document_is_loaded_anew_by_the_settings_of_now(manager: Caller, place: Collection):
+    first = add(place, "The toner is red. " * 50, doc_id="one")
+    second = add(place, "The toner is red. " * 50, doc_id="two")
+    manager.patch(f"{MANAGED}/{place.pk}", {"chunk_size": 100, "chunk_overlap": 0})
+    answer = manager.post(one(second, "/reload"))
+
+    assert (answer.status_code, answer.json()["document_status"], answer.json()["doc_id"]) == (202, "queued", "two")
+    assert answer.json()["sha256"] == Version.objects.get(document=first).sha256
+    assert manager.get(one(second)).json()["generation"] == 2 and manager.get(one(first)).json()["generation"] == 1
+
+
+def test_a_document_is_deleted_by_its_id(manager: Caller, place: Collection):
+    document = add(place, doc_id="one")
+
+    assert manager.delete(one(document)).json()["doc_id"] == "one"
+    assert failed(manager.get(one(document)))[:2] == failed(manager.delete(one(document)))[:2] == (404, "not_found")
+
+
+CALLS: list[Any] = [
+    lambda caller, path: caller.get(path),
+    lambda caller, path: caller.patch(path, {"metadata": {}}),
+    lambda caller, path: caller.delete(path),
+    lambda caller, path: caller.get(f"{path}/content"),
+    lambda caller, path: caller.post(f"{path}/reload"),
+    lambda caller, path: caller.post(f"{path}/retry"),
+]
+
+
+def test_a_document_is_found_only_in_its_own_collection(manager: Caller, place: Collection):  # C12
+    document = add(make("other"), is_loaded=False)
+
+    for call in CALLS:
+        of_other = call(manager, f"{documents(place)}/{document.pk}")
+        missing = call(manager, f"{documents(place)}/1")
+        assert of_other.status_code == 404 and of_other.content == missing.content
+
+
+def test_who_may_not_read_finds_nothing(stranger: Caller, place: Collection):  # C02
+    document = add(place, is_loaded=False)
+
+    for call in CALLS:
+        hidden, missing = call(stranger, one(document)), call(stranger, f"{MANAGED}/1/documents/1")
+        assert hidden.status_code == 404 and hidden.content == missing.content
+
+
+def test_readers_read_and_change_nothing(reader: Caller, place: Collection):
+    document = add(place, is_loaded=False)
+
+    assert [call(reader, one(document)).status_code for call in CALLS] == [200, 403, 403, 200, 403, 403]
+
+
+def test_nothing_is_found_in_a_deleted_one(manager: Caller, place: Collection):
+    document = add(place, is_loaded=False)
+    manager.delete(f"{MANAGED}/{place.pk}")
+
+    assert {call(manager, one(document)).status_code for call in CALLS} == {404}

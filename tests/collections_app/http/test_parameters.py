@@ -1,0 +1,204 @@
+"""What a request says: read alike from the query string, a JSON body and a form."""
+
+import json
+from typing import Any
+
+import pytest
+from django.http import QueryDict
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from collections_app import parameters
+from collections_app.parameters import Spoken, gather
+from system.errors import BadRequest, ServiceError, TooLarge
+
+Read = Any
+NO_METADATA: tuple[Any, ...] = (5, [], {"flag": "true"}, {"priority": True})
+
+
+def spoken(*texts: str) -> Spoken:
+    return Spoken(texts)
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (parameters.text, spoken("a"), "a"),
+        (parameters.text, "a", "a"),
+        (parameters.text, "", ""),
+        (parameters.name_of, "Cafe\u0301", "Caf\u00e9"),
+        (parameters.number(1, 200), spoken("200"), 200),
+        (parameters.number(1, 200), 1, 1),
+        (parameters.number(0, 200), spoken("0"), 0),
+        (parameters.share, spoken("0.25"), 0.25),
+        (parameters.share, 0, 0.0),
+        (parameters.share, 1.0, 1.0),
+        (parameters.switch, spoken("TRUE"), True),
+        (parameters.switch, spoken("0"), False),
+        (parameters.switch, False, False),
+        (parameters.choice(("a", "b")), spoken("b"), "b"),
+        (parameters.names, spoken("b", "a", "b"), ["b", "a"]),
+        (parameters.names, spoken("a,b"), ["a,b"]),
+        (parameters.names, spoken('["a", "b"]'), ["a", "b"]),
+        (parameters.names, "a", ["a"]),
+        (parameters.names, ["a", "a"], ["a"]),
+        (parameters.names, ["[a"], ["[a"]),
+        (parameters.query, "how?", "how?"),
+        (parameters.query, "ю" * 4096, "ю" * 4096),
+        (parameters.metadata, spoken('{"type": "x"}'), {"type": "x"}),
+        (parameters.metadata, spoken(""), {}),
+        (parameters.metadata, {"n": 1}, {"n": 1}),
+    ],
+)
+def test_what_is_understood(read: Read, value: Any, expected: Any):
+    assert read("field", value) == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        (parameters.text, 5),
+        (parameters.text, ["a"]),
+        (parameters.text, spoken("a", "b")),
+        (parameters.text, spoken("a\x00")),
+        (parameters.text, "\ud800"),
+        (parameters.name_of, ""),
+        (parameters.name_of, "a" * 201),
+        (parameters.name_of, "a\nb"),
+        *((parameters.number(1, 200), value) for value in (0, -1, 201, 10**9, True, 5.0, "5", [5], {"n": 5})),  # C32
+        *(
+            (parameters.number(1, 200), spoken(word))
+            for word in ("0", "-1", "10**9", "five", "", "1.0", " 5", "\u0663", "1" * 99)
+        ),
+        *((parameters.share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
+        *((parameters.share, spoken(word)) for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")),
+        *((parameters.switch, value) for value in (1, 0, "true", [True])),
+        *((parameters.switch, spoken(word)) for word in ("yes", "", "2")),
+        (parameters.choice(("a", "b")), "c"),
+        (parameters.choice(("a", "b")), True),
+        (parameters.names, []),
+        (parameters.names, {}),
+        (parameters.names, 5),
+        (parameters.names, ["a", 5]),
+        (parameters.names, ["a\x00"]),
+        (parameters.names, [str(number) for number in range(51)]),  # C03
+        (parameters.names, spoken(*(str(number) for number in range(10_000)))),  # C03
+        (parameters.names, spoken("[]")),
+        (parameters.names, spoken("[1]")),
+        (parameters.names, spoken("[a")),
+        (parameters.query, ""),  # C32
+        (parameters.query, " \n"),
+        (parameters.query, "a" * 8193),
+        (parameters.query, "ю" * 4097),
+        *((parameters.metadata, spoken(word)) for word in ("5", "[]", "{", '{"a": 1, "a": 2}', '{"a": NaN}', "null")),
+        *((parameters.metadata, value) for value in NO_METADATA),
+    ],
+)
+def test_what_is_refused_and_named(read: Read, value: Any):
+    with pytest.raises(BadRequest) as refused:
+        read("field", value)
+    assert refused.value.field in ("field", "metadata", "flag", "priority")
+
+
+def test_a_text_that_is_too_long_says_so():
+    read = parameters.long_text(10)
+
+    assert read("text", "ю" * 5) == "ю" * 5
+    with pytest.raises(TooLarge):
+        read("text", "ю" * 6)
+    with pytest.raises(BadRequest):
+        read("text", "")
+
+
+def test_the_same_in_two_places_is_once():
+    found = gather(
+        QueryDict("k=3&collection_names=a&flag=1"),
+        {"k": 3, "collection_names": ["a"]},
+        ("k", "collection_names", "flag"),
+    )
+
+    assert found.get("k", parameters.number(1, 9)) == 3
+    assert found.get("collection_names", parameters.names) == ["a"]
+    assert found.get("flag", parameters.switch) is True
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "query", "body"),
+    [
+        ("k", parameters.number(1, 9), "k=3", 4),
+        ("query", parameters.query, "query=a", "b"),
+        ("wait", parameters.switch, "wait=1", False),
+        ("metadata", parameters.metadata, "metadata={}", {"n": 1}),
+        # Equal to Python, not to JSON.
+        ("metadata", parameters.metadata, 'metadata={"n": 1}', {"n": True}),
+    ],
+)
+def test_two_different_values_are_refused_by_name(name: str, read: Read, query: str, body: Any):
+    with pytest.raises(BadRequest) as refused:
+        gather(QueryDict(query), {name: body}, (name,)).get(name, read)
+    assert (refused.value.code, refused.value.field) == ("contradiction", name)
+
+
+def test_what_is_wrong_in_one_place_is_wrong():
+    with pytest.raises(BadRequest) as refused:
+        gather(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number(1, 9))
+    assert refused.value.code == "invalid_parameter"
+
+
+def test_null_is_as_left_out():
+    assert gather(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) is None
+    assert gather(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) == 3
+
+
+def test_what_is_needed_is_asked_for():
+    with pytest.raises(BadRequest) as refused:
+        gather(QueryDict(""), {}, ("query",)).needed("query", parameters.query)
+    assert (refused.value.code, refused.value.field) == ("mandatory", "query")
+
+
+def test_every_unknown_name_is_told():
+    with pytest.raises(BadRequest) as refused:
+        gather(QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata"))  # C08, C28
+    assert [each["field"] for each in refused.value.as_items()] == ["metdata", "owner", "model"]
+
+
+def test_a_filter_that_cannot_be_read_says_where():
+    given = gather(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
+
+    with pytest.raises(BadRequest) as refused:
+        parameters.filter_in(given, "metadata")
+    assert (refused.value.code, refused.value.field, refused.value.position) == ("invalid_query", "metadata", 9)
+
+
+def test_no_filter_and_an_empty_one_are_none():
+    for query in ("", "metadata="):
+        assert parameters.filter_in(gather(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
+
+
+JSON: Any = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+READERS = [
+    parameters.text, parameters.name_of, parameters.number(1, 200), parameters.share, parameters.switch,
+    parameters.choice(("a", "b")), parameters.names, parameters.query, parameters.metadata, parameters.long_text(100),
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=JSON | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: Spoken(tuple(texts))))
+def test_anything_is_read_or_refused(value: Any):
+    """And what is read can be read again to the same."""
+    for read in READERS:
+        status, found = outcome(read, value)
+        assert status in (200, 400, 413)
+        if status == 200:
+            assert json.dumps(read("field", found)) == json.dumps(found)
+
+
+def outcome(read: Read, value: Any) -> tuple[int, Any]:
+    try:
+        return 200, read("field", value)
+    except ServiceError as error:
+        return error.status, None

@@ -1,0 +1,181 @@
+"""A file as multipart/form-data: every wrong form is refused, and nothing of it is left."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
+from django.core.handlers.wsgi import WSGIRequest
+from django.test import RequestFactory, override_settings
+
+from collections_app import uploads
+from system.errors import ServiceError
+from system.http import to_service_error
+
+LINE = "line"
+FORM = f"multipart/form-data; boundary={LINE}"
+
+
+def part(name: str, content: bytes, filename: str | None = None, more: str = "") -> bytes:
+    called = f'; filename="{filename}"' if filename is not None else ""
+    head = f'--{LINE}\r\nContent-Disposition: form-data; name="{name}"{called}\r\n{more}\r\n'
+    return head.encode() + content + b"\r\n"
+
+
+END = f"--{LINE}--\r\n".encode()
+FILE = part("file", b"Hello", "hello.txt")
+
+
+def request_of(body: bytes, content_type: str = FORM, length: int | None = None) -> WSGIRequest:
+    made = RequestFactory().generic("POST", "/", body, content_type=content_type)
+    if length is not None:
+        made.META["CONTENT_LENGTH"] = str(length)
+        made = WSGIRequest({**made.environ, "CONTENT_LENGTH": str(length), "wsgi.input": BytesIO(body)})
+    return made
+
+
+def received(body: bytes, **more: Any) -> tuple[bytes, uploads.Upload]:
+    with uploads.received(request_of(body, **more)) as upload:
+        assert upload.content() == b"".join(upload.parts())
+        return upload.content(), upload
+
+
+def refused(body: bytes, **more: Any) -> tuple[int, str]:
+    with pytest.raises(ServiceError) as error:
+        received(body, **more)
+    return error.value.status, error.value.code
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    with override_settings(COLLECTIONS={"file_limit": 3_000_000}):
+        yield
+
+
+def test_a_file_and_its_fields_arrive():
+    content, upload = received(part("metadata", '{"type": "ü"}'.encode()) + FILE + part("wait", b"false") + END)
+
+    assert (content, upload.size, upload.filename) == (b"Hello", 5, "hello.txt")
+    assert {name: field.texts for name, field in upload.fields.items()} == {
+        "metadata": ('{"type": "ü"}',), "wait": ("false",)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000])
+def test_a_file_of_any_size_is_whole(size: int, small_files: None):
+    content = os.urandom(size)
+
+    assert received(part("file", content, "a.bin") + END)[0] == content
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (END, (400, "mandatory")),
+        (b"--", (400, "invalid_form")),
+        (b"nonsense", (400, "invalid_form")),
+        (part("other", b"x") + END, (400, "mandatory")),
+        (part("file", b"no file but a field") + END, (400, "mandatory")),
+        (part("file", b"", "empty.txt") + END, (400, "empty_file")),  # C16
+        (part("file", b"x", "") + END, (400, "mandatory")),
+        (FILE + FILE + END, (400, "invalid_parameter")),
+        (part("upload", b"x", "a.txt") + END, (400, "unknown_field")),
+        (FILE + part("f", b"x") * 11 + END, (400, "invalid_form")),
+        (FILE + part("metadata", b"x" * (uploads.LONGEST_FIELD + 1)) + END, (413, "too_large")),
+        (FILE[:-2], (400, "invalid_form")),
+        (FILE, (400, "invalid_form")),
+        (FILE + part("metadata", b"{}")[:-3], (400, "invalid_form")),
+        (part("file", b"!", "a.txt", "Content-Transfer-Encoding: base64\r\n") + END, (400, "invalid_form")),
+        (part("file", b"x", "a" * 10_000) + END, (400, "invalid_form")),  # C13
+    ],
+)
+def test_a_wrong_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
+    assert refused(body) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        (part("metadata", b"x" * (11 * 1024 * 1024)), RequestDataTooBig),
+        (b"".join(part(str(number), b"x") for number in range(3000)), TooManyFieldsSent),
+    ],
+)
+def test_a_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
+    with pytest.raises(error) as raised:
+        received(FILE + fields + END)
+    found = to_service_error(raised.value)
+    assert found is not None and found.status == 413
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("application/json", (415, "unsupported_media_type")),
+        ("", (415, "unsupported_media_type")),
+        ("multipart/mixed; boundary=line", (415, "unsupported_media_type")),
+        ("application/x-www-form-urlencoded", (415, "unsupported_media_type")),
+        ("multipart/form-data", (400, "invalid_form")),
+        ("multipart/form-data; boundary=", (400, "invalid_form")),
+        ("multipart/form-data; boundary=other", (400, "invalid_form")),
+        (f"multipart/form-data; boundary={'x' * 300}", (400, "invalid_form")),
+    ],
+)
+def test_another_content_type_or_boundary_is_refused(content_type: str, expected: tuple[int, str]):  # C14
+    assert refused(FILE + END, content_type=content_type) == expected
+
+
+@pytest.mark.parametrize("length", [len(FILE + END) + 1, len(FILE + END) - 10, len(FILE) // 2, 10**9])
+def test_a_length_that_lies_is_refused(length: int):  # C15
+    assert refused(FILE + END, length=length) == (400, "invalid_form")
+
+
+def test_a_field_that_a_wrong_length_cuts_off_is_missed():  # C15
+    """The file came whole; the filter of who may see it did not."""
+    whole = FILE + part("metadata", b'{"type": "secret"}') + END
+
+    assert refused(whole, length=len(FILE)) == (400, "invalid_form")
+
+
+def test_a_file_over_the_limit_is_refused_while_it_comes(small_files: None, monkeypatch: Any):  # C14
+    read = []
+    request_read = WSGIRequest.read
+
+    def counted(request: WSGIRequest, *positional: Any) -> bytes:
+        data = request_read(request, *positional)
+        read.append(len(data))
+        return data
+
+    monkeypatch.setattr(WSGIRequest, "read", counted)
+    assert refused(part("file", b"x" * 9_000_000, "a.txt") + END) == (413, "too_large")
+    assert sum(read) < 3_300_000
+
+
+@pytest.mark.parametrize(
+    "filename", ["../../etc/x", "/etc/passwd", r"C:\docs\a.txt", "a.txt", "..", "con", "\u202egpj.exe"]
+)
+def test_a_file_name_is_a_label(filename: str):  # C13
+    """Never with the folders, and nothing is written by it. `..` alone is no name, so that there is no file."""
+    if filename == "..":
+        assert refused(part("file", b"x", filename) + END) == (400, "mandatory")
+        return
+    _, upload = received(part("file", b"x", filename) + END)
+
+    assert not set(upload.filename) & set("/\\\u202e")
+
+
+def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: Any):  # C14, C15
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    large = part("file", os.urandom(2 * uploads.IN_MEMORY_BYTES), "a.bin")
+    with uploads.received(request_of(large + END)) as upload:
+        assert upload.size > uploads.IN_MEMORY_BYTES
+        # It lies in a file without a name: also when the process is killed here, nothing stays.
+        assert list(tmp_path.iterdir()) == []
+    assert upload.file.closed
+
+    for broken in (large, large + FILE + END, large[:-100], large + part("f", b"x") * 11 + END):
+        refused(broken)
+    assert list(tmp_path.iterdir()) == []

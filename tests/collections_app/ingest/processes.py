@@ -1,0 +1,122 @@
+"""Real worker processes on the database of the test, which can be stopped at a step and killed there."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import IO, Any
+from urllib.parse import quote
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+
+from config.env import ROOT
+from tests.config.stack import eventually
+
+# What a worker's child does with one message.
+WORK = "import django; django.setup(); from collections_app import tasks; tasks.work()"
+# A worker as `manage.py up` starts it, but with one child, and a queue that no other test writes to.
+QUEUE = "of-test"
+CELERY = (
+    "-m", "celery", "--app", "config", "--quiet", "worker", "--loglevel", "INFO", "--concurrency", "1",
+    "--without-gossip", "--without-mingle", "--queues", QUEUE,
+)  # fmt: skip
+
+
+def database_url() -> str:
+    about = connection.settings_dict
+    return f"postgresql://{about['USER']}@/{about['NAME']}?host={quote(about['HOST'], safe='')}"
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
+    return {
+        **kept,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DATABASE_URL": database_url(),
+        "REDIS_URL": settings.REDIS_URL,
+        "SECRET_KEY": settings.SECRET_KEY,
+        "SVC_PROCESS": "worker",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+class Worker:
+    """One process."""
+
+    def __init__(self, words: tuple[str, ...], log: IO[bytes]) -> None:
+        self.log = log
+        self.process = subprocess.Popen(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env=environment(),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @property
+    def said(self) -> str:
+        return os.pread(self.log.fileno(), 1_000_000, 0).decode()
+
+    def send(self, number: int) -> None:
+        """To it and its children."""
+        os.killpg(self.process.pid, number)
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        self.process.wait(30)
+
+    def wait(self) -> None:
+        """Until it has ended by itself."""
+        self.process.wait(60)
+
+
+@contextmanager
+def worker(*words: str) -> Iterator[Worker]:
+    """It ends with the block."""
+    with tempfile.TemporaryFile() as log:
+        started = Worker(words or ("-c", WORK), log)
+        try:
+            yield started
+        except BaseException:
+            print(started.said)
+            raise
+        finally:
+            if started.process.poll() is None:
+                started.kill()
+
+
+@contextmanager
+def another_connection() -> Iterator[psycopg.Connection[Any]]:
+    with closing(psycopg.connect(database_url(), autocommit=True)) as link:
+        yield link
+
+
+@contextmanager
+def nobody_writes(table: str) -> Iterator[None]:
+    """Whoever writes to this table waits until the end of the block."""
+    with another_connection() as link, link.transaction():
+        link.execute(f"LOCK TABLE {table} IN SHARE MODE")
+        yield
+
+
+def wait_for_one_that_waits() -> int:
+    """The number of the worker's connection, when it waits for a lock."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'servicebase worker' AND wait_event_type = 'Lock'"
+    )
+    # Its own: within a transaction this view stays as it was first read.
+    with another_connection() as link:
+        (pid,) = eventually(lambda: link.execute(query).fetchone())
+    return int(pid)
+
+
+def wait_until_gone(pid: int) -> None:
+    with another_connection() as link:
+        query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        eventually(lambda: link.execute(query, [pid]).fetchone() is None)

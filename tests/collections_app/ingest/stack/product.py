@@ -1,0 +1,80 @@
+"""Loads documents into the running product as its clients do, and looks at what it stored."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+import psycopg
+
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, eventually
+
+GONE = (http.client.HTTPException, OSError)
+
+UNFINISHED = "SELECT count(*) FROM document_version WHERE state NOT IN ('ready', 'empty', 'failed')"
+# All that searches can find of a document, without ids.
+CHUNKS = """
+SELECT c.number, c.text, c.char_start, c.char_end, w.weights::text,
+    (SELECT array_agg(v.embedding::text) FROM chunk_vector v WHERE v.chunk_id = c.id)
+FROM document d JOIN document_version s ON s.document_id = d.id AND s.is_searched
+JOIN chunk c ON c.version_id = s.id LEFT JOIN chunk_words w ON w.chunk_id = c.id
+WHERE d.doc_id = %s ORDER BY c.number
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True)
+class Product:
+    servers: SharedServers
+    web: Stack
+    worker: Stack
+    key: str
+
+    def call(self, method: str, path: str, body: Any = None, **parameters: str) -> Answer:
+        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=60)
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        try:
+            link.request(method, f"/{path}?{urlencode(parameters)}", body and json.dumps(body), headers)
+            answer = link.getresponse()
+            return Answer(answer.status, json.loads(answer.read()))
+        finally:
+            link.close()
+
+    def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> Answer:
+        asked = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
+        return self.call("POST", "load_text_to_collection", asked, collection_name="manuals")
+
+    @contextmanager
+    def sql(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection past the product."""
+        with psycopg.connect(self.servers.postgres.url, autocommit=True) as connection:
+            yield connection
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        with self.sql() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def chunks(self, doc_id: str) -> list[Any]:
+        return self.rows(CHUNKS, doc_id)
+
+    def wait_until_done(self, within_s: float = 120.0) -> None:
+        eventually(lambda: self.rows(UNFINISHED) == [(0,)], within_s)
+
+    def let_leases_run_out(self) -> None:
+        self.rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")
+
+    def kill_workers(self) -> None:
+        """As when memory runs out: all its processes; what supervises them starts them again."""
+        celery = psutil.Process(self.worker.child(" worker ").pid)
+        for each in (*celery.children(recursive=True), celery):
+            each.kill()

@@ -1,0 +1,156 @@
+"""The product while broker, database, worker or web server come and go: what was acknowledged is there, once."""
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import redis
+from celery import Celery
+
+from tests.collections_app.ingest.stack.product import GONE, Product
+from tests.collections_app.ingest.world import text
+from tests.config.stack import eventually
+
+pytestmark = pytest.mark.stack
+
+QUEUE = "servicebase"
+WAITS = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'servicebase web' AND wait_event_type = 'Lock'"
+# Tasks that are none, and ours with what they do not take.
+FORGED: tuple[tuple[str, list[Any]], ...] = (
+    ("os.system", ["true"]),
+    ("collections_app.tasks.work", [999_999]),
+    ("collections_app.tasks.work", ["'; DROP TABLE document", {"a": None}]),
+    ("collections_app.tasks.purge", [[]]),
+    ("collections_app.ingest.work_on", [1, "x"]),
+    ("collections_app.tasks.sweep", []),
+)
+
+
+def broker(product: Product) -> redis.Redis:
+    return redis.Redis.from_url(product.servers.valkey.url)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(product: Product) -> list[Any]:
+    assert product.load("undisturbed", text(40), is_waited_for=True).status == 201
+    return product.chunks("undisturbed")
+
+
+def test_a_broker_that_lost_everything_delays_nothing_for_long(product: Product, undisturbed: list[Any]):  # C36
+    for number in range(10):
+        assert product.load(f"flushed {number}", text(40)).status == 202
+        broker(product).flushall()
+    product.wait_until_done()
+    assert all(product.chunks(f"flushed {number}") == undisturbed for number in range(10))
+
+
+def test_without_a_broker_loads_are_answered_and_the_worker_catches_up(product: Product, undisturbed: list[Any]):  # C36
+    product.servers.stop("valkey", signal.SIGKILL)
+    began = time.monotonic()
+    assert product.load("no broker, now", text(40), is_waited_for=True).status == 201
+    assert product.load("no broker, later", text(40)).status == 202
+    assert time.monotonic() - began < 20
+    product.servers.start_valkey()
+    product.wait_until_done()
+    assert product.chunks("no broker, later") == product.chunks("no broker, now") == undisturbed
+
+
+def test_forged_messages_are_harmless(product: Product, undisturbed: list[Any]):  # C37
+    url = product.servers.valkey.url.replace("unix://", "redis+socket://")
+    with Celery("forger", broker=url, set_as_current=False) as forger:
+        forger.conf.task_default_queue = QUEUE
+        for number, (task, given) in enumerate(FORGED):
+            forger.send_task(task, args=given, retry=False)
+            assert product.load(f"forged {number}", text(40)).status == 202
+        forger.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
+    # What is no message at all ends the worker; what supervises it starts it again.
+    broker(product).lpush(QUEUE, b"no json")
+    assert product.load("forged", text(40)).status == 202
+    product.wait_until_done()
+    for name in ("forged", *[f"forged {number}" for number in range(len(FORGED))]):
+        assert product.chunks(name) == undisturbed
+
+
+def test_workers_that_are_killed_again_and_again_lose_and_double_nothing(
+    product: Product, undisturbed: list[Any]
+):  # C33
+    for number in range(20):
+        assert product.load(f"killed {number}", text(40)).status == 202
+        if number % 5 == 4:
+            with suppress(AssertionError):  # it may be starting just now
+                product.kill_workers()
+            product.let_leases_run_out()
+    product.wait_until_done()
+    assert all(product.chunks(f"killed {number}") == undisturbed for number in range(20))
+
+
+def test_a_web_process_that_is_killed_while_it_loads_loses_nothing(product: Product, undisturbed: list[Any]):  # C35
+    answered = []
+
+    def load() -> None:
+        try:
+            answered.append(product.load("web killed", text(40), is_waited_for=True).status)
+        except GONE:
+            answered.append(0)
+
+    with product.sql() as link, link.transaction():
+        link.execute("LOCK TABLE chunk IN SHARE MODE")
+        waiting = threading.Thread(target=load)
+        waiting.start()
+        eventually(lambda: product.rows(WAITS))
+        for each in product.web.child("granian").children(recursive=True):
+            os.kill(each.pid, signal.SIGKILL)
+    waiting.join(60)
+    assert answered == [0]
+    eventually(lambda: product.rows("SELECT 1 FROM document WHERE doc_id = 'web killed'"))
+    product.let_leases_run_out()
+    product.wait_until_done()
+    assert product.chunks("web killed") == undisturbed
+    product.web.wait_until_up()
+
+
+def load_until(product: Product, is_over: threading.Event, name: str, acknowledged: list[str]) -> None:
+    number = 0
+    while not is_over.is_set():
+        number += 1
+        doc_id = f"{name} {number}"
+        try:
+            answer = product.load(doc_id, text(40), is_waited_for=number % 2 == 0)
+        except GONE:
+            continue
+        if answer.status in (201, 202):
+            acknowledged.append(doc_id)
+        else:
+            assert answer.status == 503
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
+def test_a_database_that_stops_at_once_loses_nothing_that_was_acknowledged(
+    product: Product, undisturbed: list[Any], times: int
+):  # C38
+    acknowledged: list[str] = []
+    is_over = threading.Event()
+    loading = [
+        threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {each}", acknowledged))
+        for each in range(2)
+    ]
+    for each in loading:
+        each.start()
+    for _ in range(times):
+        before = len(acknowledged)
+        eventually(lambda: len(acknowledged) >= before + 6)  # noqa: B023
+        product.servers.stop("postgres", signal.SIGQUIT)  # "immediate"
+        product.servers.start_postgres("-c", "synchronous_commit=on")
+    before = len(acknowledged)
+    eventually(lambda: len(acknowledged) >= before + 4)
+    is_over.set()
+    for each in loading:
+        each.join(60)
+    product.let_leases_run_out()
+    product.wait_until_done()
+    assert all(product.chunks(doc_id) == undisturbed for doc_id in acknowledged)
+    assert product.rows("SELECT doc_id, count(*) FROM document GROUP BY 1 HAVING count(*) > 1") == []

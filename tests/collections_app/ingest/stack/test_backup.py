@@ -1,0 +1,58 @@
+"""A backup that is taken while documents are loaded holds a consistent set: bytes, texts, chunks, and the queue."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.collections_app.ingest.stack.product import Product
+from tests.collections_app.ingest.stack.test_away import load_until
+from tests.config.shared import SharedServers
+from tests.config.stack import environment, eventually, free_port, manage
+
+pytestmark = pytest.mark.stack
+
+INCONSISTENT = """
+SELECT v.id, v.state FROM document_version v WHERE
+    (SELECT coalesce(sum(length(data)), 0) FROM document_piece p WHERE p.version_id = v.id) <> v.size
+    OR (SELECT encode(sha256(string_agg(data, ''::bytea ORDER BY number)), 'hex')
+        FROM document_piece p WHERE p.version_id = v.id) <> v.sha256
+    OR (v.state = 'ready' AND (SELECT count(*) FROM chunk c JOIN chunk_words ON chunk_words.chunk_id = c.id
+        JOIN chunk_vector ON chunk_vector.chunk_id = c.id WHERE c.version_id = v.id) <> v.chunks_count)
+    OR (v.state = 'ready') <> v.is_searched
+"""
+COUNTED = """
+SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
+    = (SELECT sum(chunks) FROM term_count WHERE term = 0)
+"""
+
+
+@pytest.mark.nightly
+def test_taken_while_documents_are_loaded_it_is_consistent(product: Product, tmp_path: Path):  # C53
+    acknowledged: list[str] = []
+    is_over = threading.Event()
+    loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged))
+    loading.start()
+    try:
+        eventually(lambda: len(acknowledged) >= 4)
+        before = list(acknowledged)
+        done = manage("backup", str(tmp_path / "saved"), env=product.web.env)
+    finally:
+        is_over.set()
+        loading.join(60)
+    assert done.returncode == 0, done.stderr
+    restored = manage("restore", str(tmp_path / "saved"), env=environment(tmp_path / "fresh", free_port()))
+    assert restored.returncode == 0, restored.stderr
+
+    fresh = SharedServers(tmp_path / "fresh").start_postgres()
+    try:
+        with psycopg.connect(fresh.postgres.url) as link:
+            found: list[Any] = link.execute(INCONSISTENT).fetchall()
+            there = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
+            is_counted = link.execute(COUNTED).fetchone()
+    finally:
+        fresh.end()
+    assert (found, is_counted) == ([], (True,))
+    assert set(before) <= there

@@ -1,0 +1,196 @@
+"""A load is kept before it is answered: once, whole, and only where it may be."""
+
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import Any, ClassVar
+
+import pytest
+from django.db import connections, transaction
+
+from collections_app import deletion, store
+from collections_app.models import Collection, Document, Version
+from collections_app.models.documents import State
+from system.errors import BadRequest, Conflict, NotFound
+from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.ingest.world import accept, counted, rows, work
+
+pytestmark = pytest.mark.django_db
+
+ASKED: dict[str, Any] = {"metadata": {"type": "guide"}}
+
+
+def test_it_waits_in_the_queue_with_its_bytes_size_and_hash(collection: Collection):
+    data = bytes(range(256)) * 10_000
+    made = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
+
+    kept = Version.objects.get(pk=made.version.pk)
+    assert store.content(kept) == data
+    assert (kept.size, kept.sha256) == (len(data), sha256(data).hexdigest())
+    assert (kept.state, kept.generation, kept.metadata, kept.created_by) == ("queued", 1, {"type": "guide"}, "owner")
+    assert (made.is_duplicate, made.lease_token, made.document.newest_id) == (False, None, kept.pk)
+    assert [len(each) for (each,) in rows("SELECT data FROM document_piece ORDER BY number")] == [
+        1048576, 1048576, 462848,
+    ]  # fmt: skip
+
+
+def test_its_id_is_made_unless_the_caller_gives_one(collection: Collection):
+    made = accept(collection, b"a").document
+    assert made.doc_id == made.id
+    assert accept(collection, b"b", doc_id="Cafe\u0301").document.doc_id == "Café"
+
+
+@pytest.mark.parametrize("doc_id", ["", "   ", "a\x00b", "a\nb", "\ud800", "x" * 201])
+def test_an_id_that_is_none_is_refused_and_nothing_kept(collection: Collection, doc_id: str):
+    with pytest.raises(BadRequest) as refused:
+        accept(collection, doc_id=doc_id)
+    assert refused.value.field == "doc_id"
+    assert set(counted().values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("/etc/x", "x"),
+        ("C:\\Users\\x\\a.docx", "a.docx"),
+        ("..", ""),
+        ("a\x00b\r\nc.txt", "abc.txt"),
+        ("photo\u202egpj.exe", "photogpj.exe"),
+        ("con", "con"),
+        ("отчёт 👩‍💻.txt", "отчёт 👩‍💻.txt"),
+        ("\ud800a", "a"),
+        ("n" * 10_000, "n" * 255),
+    ],
+)
+def test_a_file_name_is_a_label(collection: Collection, sent: str, kept: str):  # C13
+    assert accept(collection, filename=sent).version.filename == kept
+
+
+class TestDuplicates:
+    """What the same load comes to a second time. Rows: on_duplicate, what differs, what is asked for, the outcome."""
+
+    CASES: ClassVar[Any] = (
+        ("skip", {}, None, "duplicate"),
+        ("skip", {}, "same", "duplicate"),
+        ("skip", {}, "other", "document"),
+        ("skip", {"data": b"other"}, None, "document"),
+        ("skip", {"metadata": {"type": "note"}}, None, "document"),
+        ("skip", {"metadata": {"flag": 1}}, None, "document"),
+        ("skip", {"data": b"other"}, "same", "conflict"),
+        ("skip", {"metadata": {}}, "same", "conflict"),
+        ("error", {}, None, "conflict"),
+        ("error", {}, "same", "conflict"),
+        ("error", {"data": b"other"}, None, "document"),
+        ("error", {"data": b"other"}, "same", "conflict"),
+        ("error", {}, "other", "document"),
+        ("replace", {}, None, "generation"),
+        ("replace", {}, "same", "duplicate"),
+        ("replace", {"data": b"other"}, None, "document"),
+        ("replace", {"data": b"other"}, "same", "generation"),
+        ("replace", {"metadata": {}}, "same", "generation"),
+        ("replace", {"data": b"other"}, "other", "document"),
+    )
+
+    @pytest.mark.parametrize(("on_duplicate", "differs", "doc_id", "outcome"), CASES)
+    @pytest.mark.parametrize("is_worked_on", [False, True])
+    def test_it_comes_to(
+        self, collection: Collection, on_duplicate: str, differs: Any, doc_id: Any, outcome: str, is_worked_on: bool
+    ):
+        first = accept(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
+        if is_worked_on:
+            work()
+        asked = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **differs}
+        if outcome == "conflict":
+            with pytest.raises(Conflict, match="on_duplicate=replace") as refused:
+                accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
+            assert refused.value.code == "duplicate"
+            assert Version.objects.count() == 1
+            return
+        made = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
+        found = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
+        assert found[made.document == first.document, made.is_duplicate] == outcome
+        if outcome == "generation":
+            assert (made.version.generation, made.document.newest_id) == (2, made.version.pk)
+        assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
+
+    def test_another_collection_knows_nothing_of_it(self, collection: Collection):  # C51
+        accept(collection, b"same", doc_id="same")
+        elsewhere = make_collection("elsewhere")
+        for options in ({}, {"doc_id": "same"}, {"doc_id": "same", "on_duplicate": "error"}):
+            made = accept(elsewhere, b"same" if not options else repr(options).encode(), **options)
+            assert not made.is_duplicate
+            deletion.delete_document(elsewhere, made.document.doc_id)
+
+    def test_a_deleted_one_is_none(self, collection: Collection, loaded: Loaded):
+        first = loaded("The same.", doc_id="x")
+        deletion.delete_document(collection, "x")
+        again = loaded("The same.", doc_id="x")
+        assert (again.document_id != first.document_id, again.generation, again.state) == (True, 1, "ready")
+
+    def test_what_failed_is_tried_again(self, collection: Collection):
+        first = accept(collection, b"The same.")
+        Version.objects.update(state=State.FAILED, error_code="damaged", error="x", attempt=5)
+        again = accept(collection, b"The same.", is_held=True)
+        assert (again.version.pk, again.is_duplicate, again.lease_token is not None) == (first.version.pk, False, True)
+        assert (again.version.state, again.version.attempt, again.version.error) == ("queued", 1, "")
+
+
+def test_nothing_is_loaded_into_a_collection_that_was_deleted_meanwhile(collection: Collection):  # C43
+    deletion.delete_collection(Collection.objects.get())
+    with pytest.raises(NotFound) as refused:
+        accept(collection)
+    assert refused.value.field == "collection_name"
+    assert Document.objects.count() == 0
+
+
+def test_what_breaks_off_leaves_nothing(collection: Collection):  # C15
+    def breaks() -> Any:
+        yield b"x" * 3_000_000
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011  (the caller's own)
+        accept(collection, breaks())
+    assert set(counted().values()) == {0}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtOnce:
+    @pytest.mark.parametrize("doc_id", [None, "same"])
+    def test_twenty_equal_loads_make_one_document(self, doc_id: str | None):  # C40
+        collection = make_collection("manuals")
+
+        def load(_: int) -> tuple[str, bool]:
+            try:
+                made = accept(collection, b"same" * 500_000, doc_id=doc_id)
+                return made.document.id, made.is_duplicate
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(20) as pool:
+            found = list(pool.map(load, range(20)))
+        assert len({document for document, _ in found}) == 1
+        assert sorted(is_duplicate for _, is_duplicate in found) == [False] + [True] * 19
+        assert (counted()["document"], counted()["document_piece"]) == (1, 2)
+
+    def test_twenty_replacements_are_twenty_generations(self):
+        collection = make_collection("manuals")
+
+        def load(number: int) -> int:
+            try:
+                made = accept(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
+                return made.version.generation
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(20) as pool:
+            assert sorted(pool.map(load, range(20))) == list(range(1, 21))
+        document = Document.objects.get()
+        assert document.newest == Version.objects.get(generation=20)
+
+    def test_the_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
+        collection = make_collection("manuals")
+        with transaction.atomic():
+            kept = accept(collection, b"a")
+        settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
+        assert Version.objects.get(pk=kept.version.pk).state == "queued"

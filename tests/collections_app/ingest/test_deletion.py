@@ -1,0 +1,296 @@
+"""What is deleted is gone for everybody at once, and row by row afterwards; whatever else happens meanwhile."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+
+from accounts.models import User
+from collections_app import deletion, ingest, leases, tasks
+from collections_app.models import Collection, Document, Version
+from system import actor
+from system.errors import NotFound
+from system.models import DeletionLogEntry
+from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.ingest.world import accept, counted, rows, text, work, wrong_counts
+
+pytestmark = pytest.mark.django_db
+
+
+def purge() -> None:
+    while deletion.purge(time.monotonic() + 60):
+        pass
+
+
+def nothing() -> dict[str, int]:
+    return dict.fromkeys(counted(), 0)
+
+
+class TestDocument:
+    def test_it_is_gone_at_once_and_leaves_no_row(self, collection: Collection, loaded: Loaded):
+        kept = loaded("Another document.", doc_id="kept")
+        version = loaded(text(20), doc_id="x")
+        assert deletion.delete_document(collection, "x") == version.chunks_count > 1
+        assert list(Version.objects.filter(is_searched=True)) == [kept]
+        assert wrong_counts(collection) == []
+        assert deletion.is_due()
+        tasks.purge()
+        assert not deletion.is_due()
+        assert counted() == dict.fromkeys(counted(), 1)
+        assert wrong_counts(collection) == []
+
+    @pytest.mark.parametrize("state", ["queued", "extracting", "splitting", "embedding", "failed", "empty"])
+    def test_in_each_state(self, collection: Collection, state: str):
+        accept(collection, doc_id="x")
+        Version.objects.update(state=state, is_searched=state == "empty")
+        assert deletion.delete_document(collection, "x") == 0
+        purge()
+        assert counted() == nothing()
+
+    def test_only_once_and_only_of_its_collection(self, collection: Collection, loaded: Loaded):  # C12
+        loaded(doc_id="x")
+        elsewhere = make_collection("elsewhere")
+        for where, doc_id in ((elsewhere, "x"), (collection, "y"), (collection, Document.objects.get().id)):
+            with pytest.raises(NotFound) as refused:
+                deletion.delete_document(where, doc_id)
+            assert refused.value.code == "not_found"
+        deletion.delete_document(collection, "x")
+        with pytest.raises(NotFound):
+            deletion.delete_document(collection, "x")
+
+    def test_a_long_one_is_counted_out_by_the_worker(self, collection: Collection, loaded: Loaded):
+        Collection.objects.update(chunk_size=100, chunk_overlap=50)
+        collection.refresh_from_db()
+        loaded("Another document.", doc_id="kept")
+        assert loaded(text(2500), doc_id="x").chunks_count > deletion.CHUNKS_AT_ONCE
+        deletion.delete_document(collection, "x")
+        assert Version.objects.filter(is_searched=True).count() == 1
+        assert wrong_counts(collection)
+        purge()
+        assert wrong_counts(collection) == []
+        assert counted() == dict.fromkeys(counted(), 1)
+
+    def test_a_purge_that_is_broken_off_goes_on(self, collection: Collection, loaded: Loaded):
+        for number in range(5):
+            loaded(text(20, start=number * 20), doc_id=str(number))
+            deletion.delete_document(collection, str(number))
+        rounds = 1
+        while deletion.purge(time.monotonic() - 1):
+            rounds += 1
+        assert rounds > 5
+        assert counted() == nothing()
+
+
+class TestCollection:
+    def test_it_is_gone_at_once_and_leaves_no_row(self, collection: Collection, loaded: Loaded, carl: User):
+        chunks = loaded(text(20)).chunks_count + loaded("Another.").chunks_count
+        accept(collection, b"waiting")
+        kept = loaded("Elsewhere.", into=make_collection("elsewhere"))
+        with actor.acting_as(carl.pk):
+            assert deletion.delete_collection(collection) == (3, chunks)
+        entry = DeletionLogEntry.objects.get()
+        assert (entry.table, entry.record_id, entry.display_value, entry.deleted_by) == (
+            "document_collection", collection.pk, "manuals", carl.pk,
+        )  # fmt: skip
+        purge()
+        assert (counted()["document"], Version.objects.get()) == (1, kept)
+        assert rows("SELECT DISTINCT collection_id FROM term_count") == [(kept.collection_id,)]
+        assert Collection.objects.get().name == "elsewhere"
+        assert DeletionLogEntry.objects.count() == 1
+
+    def test_its_name_is_free_and_the_new_one_has_nothing_of_it(self, collection: Collection, loaded: Loaded):  # C43
+        loaded("The same.", doc_id="x")
+        deletion.delete_collection(collection)
+        again = make_collection(collection.name)
+        new = loaded("The same.", into=again, doc_id="x")
+        purge()
+        assert (Version.objects.get(), Collection.objects.get()) == (new, again)
+        assert wrong_counts(again) == []
+
+    def test_only_once(self, collection: Collection):
+        deletion.delete_collection(collection)
+        with pytest.raises(NotFound):
+            deletion.delete_collection(collection)
+        purge()
+        with pytest.raises(NotFound):
+            deletion.delete_collection(collection)
+
+    def test_whoever_deletes_its_row_deletes_it_like_this(self, collection: Collection, loaded: Loaded):
+        loaded()
+        other = make_collection("other")
+        Collection.objects.get(name="manuals").delete()
+        Collection.objects.filter(name="other").delete()
+        assert {each.deleted_at is None for each in Collection.objects.all()} == {False}
+        assert DeletionLogEntry.objects.filter(record_id__in=[collection.pk, other.pk]).count() == 2
+        purge()
+        assert (counted(), Collection.objects.count(), DeletionLogEntry.objects.count()) == (nothing(), 0, 2)
+
+    def test_what_is_worked_on_ends_quietly(self, collection: Collection):  # C42
+        accepted = accept(collection, text(20).encode(), is_held=True)
+        deletion.delete_collection(collection)
+        assert ingest.load_now(accepted).state in ("queued", "failed")
+        purge()
+        assert (counted(), Collection.objects.count()) == (nothing(), 0)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtOnce:
+    """Several connections; each thread closes its own."""
+
+    @staticmethod
+    def run(*calls: Callable[[], Any]) -> list[Any]:
+        def one(call: Callable[[], Any]) -> Any:
+            try:
+                return call()
+            except NotFound as error:
+                return error.status
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(len(calls)) as pool:
+            return list(pool.map(one, calls))
+
+    def test_two_deletions_of_a_document(self, loaded: Loaded, collection: Collection):
+        for _ in range(5):
+            chunks = loaded(doc_id="x").chunks_count
+            found = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
+            assert sorted(found) == [chunks, 404, 404, 404]
+
+    def test_two_deletions_of_a_collection_while_it_is_loaded_into(self, loaded: Loaded):  # C43
+        for turn in range(5):
+            collection = make_collection(f"turn {turn}")
+            for number in range(3):
+                loaded(f"{number} {text(5)}", into=collection, doc_id=str(number))
+
+            def load(number: int, into: Collection = collection) -> Any:
+                options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "is_held": True}
+                return ingest.load_now(accept(into, b"new %d" % number, **options)).state
+
+            found = self.run(
+                *[lambda number=each: load(number) for each in range(6)],
+                *[lambda into=collection: deletion.delete_collection(into)] * 2,
+                work,
+            )
+            assert sum(isinstance(each, tuple) for each in found[6:8]) == 1
+            assert found[6:8].count(404) == 1
+            assert set(found[:6]) <= {
+                "ready",
+                "queued",
+                "deleting",
+                "failed",
+                "extracting",
+                "splitting",
+                "embedding",
+                404,
+            }
+            work()
+            purge()
+            assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (nothing(), 0)
+            assert rows("SELECT * FROM term_count") == []
+
+    def test_replacements_deletions_and_workers_never_wait_in_a_circle(self, loaded: Loaded, collection: Collection):
+        def load(number: int) -> Any:
+            options: dict[str, Any] = {"doc_id": str(number % 3), "on_duplicate": "replace", "is_held": number % 2 == 0}
+            return ingest.load_now(accept(collection, text(8, start=number).encode(), **options)).state
+
+        def delete(number: int) -> Any:
+            return deletion.delete_document(collection, str(number % 3))
+
+        for turn in range(6):
+            self.run(
+                *[lambda number=each: load(number + turn) for each in range(5)],  # noqa: B023
+                *[lambda number=each: delete(number + turn) for each in range(2)],  # noqa: B023
+                work,
+                purge,
+            )
+        work()
+        purge()
+        assert wrong_counts(collection) == []
+        assert not Version.objects.exclude(state__in=("ready", "failed")).exists()
+        assert not Version.objects.filter(state="failed").exclude(document__newest__state="failed").exists()
+        assert not Version.objects.filter(error_code="internal").exists()
+
+
+@contextmanager
+def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
+    """A collection of documents, each a copy of one by SQL."""
+    collection = make_collection("large")
+    version = loaded(text(3), into=collection)
+    per = 5000
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO document (id, collection_id, doc_id, created_at, updated_at)
+            SELECT 'copy' || n, collection_id, 'copy' || n, now(), now()
+            FROM document, generate_series(1, %s) n WHERE id = %s
+            """,
+            [count // per, version.document_id],
+        )
+        cursor.execute(
+            """
+            INSERT INTO document_version (document_id, collection_id, generation, created_at, filename, format, size,
+                sha256, metadata, state, error_code, error, warnings, attempt, next_at, characters, chunks_count,
+                is_searched)
+            SELECT 'copy' || n, collection_id, 1, now(), '', format, size, sha256, metadata, state, '', '', warnings, 1,
+                now(), characters, %s, true FROM document_version, generate_series(1, %s) n WHERE id = %s
+            """,
+            [per, count // per, version.pk],
+        )
+        cursor.execute("UPDATE document SET newest_id = v.id FROM document_version v WHERE v.document_id = document.id")
+        cursor.execute(
+            """
+            INSERT INTO chunk (version_id, collection_id, number, text, heading_path, char_start, char_end)
+            SELECT v.id, v.collection_id, n, 'x', '{}', 0, 1
+            FROM document_version v, generate_series(1, %s) n WHERE v.document_id LIKE 'copy%%'
+            """,
+            [per],
+        )
+        cursor.execute(
+            """
+            INSERT INTO chunk_words (chunk_id, version_id, terms, weights)
+            SELECT chunk.id, chunk.version_id, terms, weights FROM chunk, chunk_words w
+            WHERE w.version_id = %s AND chunk.text = 'x'
+            """,
+            [version.pk],
+        )
+        cursor.execute(
+            """
+            INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
+            SELECT chunk.id, space_id, v.collection_id, chunk.version_id, dimensions, embedding
+            FROM chunk, chunk_vector v
+            WHERE v.version_id = %s AND chunk.text = 'x'
+            """,
+            [version.pk],
+        )
+    yield collection
+
+
+@pytest.mark.nightly
+@pytest.mark.django_db(transaction=True)
+def test_a_million_chunks_are_gone_at_once_and_purged_in_short_transactions(loaded: Loaded):  # C44
+    with many_chunks(loaded, 1_000_000) as collection:
+        began = time.monotonic()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = '5s'")  # as in a web process
+            documents, chunks = deletion.delete_collection(collection)
+        assert (documents, chunks > 1_000_000) == (201, True)
+        print(f"marked in {time.monotonic() - began:.2f} s")
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = '10s'")
+        purge()
+        with connection.cursor() as cursor:
+            cursor.execute("RESET statement_timeout")
+        print(f"purged in {time.monotonic() - began:.0f} s")
+        assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (nothing(), 0)
+
+
+def test_a_lease_on_a_purged_version_is_lost(collection: Collection):
+    accepted = accept(collection, doc_id="x", is_held=True)
+    deletion.delete_document(collection, "x")
+    purge()
+    with pytest.raises(leases.Lost):
+        leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]

@@ -1,0 +1,185 @@
+"""Whatever is loaded, replaced, deleted and worked on in whatever order: searches see what a simple model says."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.db.models import F
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from collections_app import deletion, ingest, leases, steps
+from collections_app.extract import Unreadable
+from collections_app.models import Collection, Version
+from system.errors import Conflict, NotFound
+from tests.collections_app.conftest import make_collection
+from tests.collections_app.ingest.world import accept, counted, let_leases_run_out, rows, text, work, wrong_counts
+
+pytestmark = pytest.mark.django_db
+
+NAMES = st.sampled_from(["a", "b", "c"])
+# What a file holds; 0 is nothing at all, -1 no file that can be read.
+CONTENTS = st.integers(-1, 3)
+BROKEN = b"%PDF-1.4 broken"
+
+
+def data_of(content: int) -> dict[str, Any]:
+    if content < 0:
+        return {"data": BROKEN, "format": "pdf"}
+    return {"data": text(content * 2).encode() or b" ", "format": "text"}
+
+
+@dataclass
+class Modelled:
+    """A document: what searches see of it, and what was sent last and is still to come."""
+
+    newest: int
+    searched: int | None = None
+    is_pending: bool = True
+    has_failed: bool = False
+
+    def done(self) -> None:
+        if self.is_pending:
+            self.is_pending = False
+            self.has_failed = self.newest < 0
+            if not self.has_failed:
+                self.searched = self.newest
+
+
+class Loading(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.transaction = transaction.atomic()
+        self.transaction.__enter__()
+        self.collection = make_collection("law", text_configuration="english")
+        self.documents: dict[str, Modelled] = {}
+
+    def teardown(self) -> None:
+        transaction.set_rollback(True)
+        self.transaction.__exit__(None, None, None)
+
+    @rule(
+        name=NAMES, content=CONTENTS, on_duplicate=st.sampled_from(["skip", "replace", "error"]), is_held=st.booleans()
+    )
+    def load(self, name: str, content: int, on_duplicate: str, is_held: bool) -> None:
+        known = self.documents.get(name)
+        is_same = known is not None and known.newest == content
+        try:
+            options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "is_held": is_held}
+            made = accept(self.collection, **options, **data_of(content))
+        except Conflict:
+            assert known is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
+            return
+        assert known is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
+        if known is None or not is_same or known.has_failed:
+            assert not made.is_duplicate
+            self.documents[name] = Modelled(content, known.searched if known else None)
+        else:
+            assert made.is_duplicate
+        if made.lease_token is not None:
+            ingest.load_now(made)
+            self.documents[name].done()
+
+    @rule(name=NAMES)
+    def delete(self, name: str) -> None:
+        known = self.documents.pop(name, None)
+        try:
+            deletion.delete_document(self.collection, name)
+        except NotFound:
+            assert known is None
+        else:
+            assert known is not None
+
+    @rule(steps_done=st.integers(0, 3))
+    def work_some_and_be_killed(self, steps_done: int) -> None:
+        """Without any step, so many times that it counts as poison, would be another law."""
+        lease = leases.take_next()
+        if lease is None:
+            return
+        for _ in range(steps_done):
+            try:
+                version = leases.held(lease.version_id, lease.token)
+                steps.STEPS[version.state](version, 60.0)
+            except (leases.Lost, Unreadable):
+                break
+        let_leases_run_out()
+        Version.objects.update(attempt=0)
+
+    @rule()
+    def work_all(self) -> None:
+        work()
+        for each in self.documents.values():
+            each.done()
+
+    @rule()
+    def purge(self) -> None:
+        deletion.purge(time.monotonic() + 60)
+
+    @precondition(lambda self: self.documents)
+    @rule(name=NAMES)
+    def retry(self, name: str) -> None:
+        known = self.documents.get(name)
+        if known is None:
+            return
+        newest = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
+        try:
+            ingest.retry(newest.document)
+        except Conflict:
+            assert not known.has_failed
+        else:
+            assert known.has_failed
+            known.is_pending, known.has_failed = True, False
+
+    @invariant()
+    def searches_see_what_the_model_says(self) -> None:
+        self.take_over_what_steps_finished()
+        found = dict(
+            Version.objects.filter(collection=self.collection, is_searched=True).values_list(
+                "document__doc_id", "characters"
+            )
+        )
+        expected = {
+            name: len(text(each.searched * 2)) for name, each in self.documents.items() if each.searched is not None
+        }
+        assert {name: characters for name, characters in found.items() if characters > 1} == {
+            name: characters for name, characters in expected.items() if characters
+        }
+        assert set(found) == set(expected)
+        assert wrong_counts(self.collection) == []
+
+    def take_over_what_steps_finished(self) -> None:
+        """A killed worker may have come to the end before."""
+        for name, each in self.documents.items():
+            if (
+                each.is_pending
+                and Version.objects.filter(
+                    document__doc_id=name,
+                    document__deleted_at=None,
+                    document__newest=F("pk"),
+                    state__in=("ready", "empty"),
+                ).exists()
+            ):
+                each.done()
+
+
+def run(examples: int, steps_each: int) -> None:
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        Loading,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps_each, deadline=None, suppress_health_check=checks
+        ),
+    )
+
+
+def test_searches_see_what_a_simple_model_says():
+    run(15, 20)
+    assert set(counted().values()) == {0} and rows("SELECT * FROM term_count") == [] and not Collection.objects.exists()
+
+
+@pytest.mark.nightly
+def test_searches_see_what_a_simple_model_says_however_long():
+    run(400, 50)

@@ -1,0 +1,184 @@
+"""The queue: whose turn it is, who may write, and what becomes of what cannot be done now."""
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+
+from collections_app import ingest, leases
+from collections_app.leases import Lost
+from collections_app.models import Collection, Version
+from collections_app.models.documents import State
+from tests.collections_app.conftest import make_collection
+from tests.collections_app.ingest.processes import another_connection
+from tests.collections_app.ingest.world import accept, let_leases_run_out, let_pauses_pass, rows, work
+
+pytestmark = pytest.mark.django_db
+
+
+def takes(most: int = 1000) -> list[int]:
+    """The versions in the order in which one worker takes them."""
+    owner = ""
+    found: list[int] = []
+    while len(found) < most and (lease := leases.take_next(owner)):
+        owner = lease.owner
+        found.append(lease.version_id)
+    return found
+
+
+class TestTurns:
+    def test_the_oldest_first(self, collection: Collection):
+        waiting = [accept(collection, b"%d" % number).version.pk for number in range(3)]
+        assert takes() == waiting
+
+    def test_many_files_of_one_owner_do_not_hold_up_another(self, collection: Collection):  # C46
+        for number in range(50):
+            accept(collection, b"%d" % number, user_id="flooder")
+        for owner in ("early", "late"):
+            only = accept(collection, owner.encode(), user_id=owner).version.pk
+            assert only in takes(3)
+
+    @pytest.mark.parametrize("after", ["", "a", "flooder", "flooders", "z"])
+    def test_whoever_was_served_before(self, collection: Collection, after: str):  # C46
+        for owner in ("flooder", "x", "", "flooder", "flooder"):
+            accept(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
+        served = [after]
+        for _ in range(3):
+            lease = leases.take_next(served[-1])
+            assert lease is not None
+            served.append(lease.owner)
+        assert sorted(served[1:]) == ["", "flooder", "x"]
+
+    def test_not_what_is_held_is_done_failed_or_due_later(self, collection: Collection):
+        accept(collection, b"held", is_held=True)
+        done = accept(collection, b"done", is_held=True)
+        ingest.load_now(done)
+        failed = accept(collection, b"broken", format="pdf", is_held=True)
+        ingest.load_now(failed)
+        later = accept(collection, b"later").version
+        Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z")
+        assert (takes(), leases.due().count()) == ([], 0)
+
+    def test_a_lease_that_has_run_out_is_another_s(self, collection: Collection):  # C33
+        held = accept(collection, is_held=True)
+        assert takes() == []
+        let_leases_run_out()
+        lease = leases.take_next()
+        assert lease is not None
+        assert (lease.version_id, lease.attempt, lease.token != held.lease_token) == (held.version.pk, 2, True)
+
+    def test_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
+        accept(collection, is_held=True)
+        ((left,),) = rows("SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM document_version")
+        assert 58 < left <= 60
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_never_take_the_same():
+    collection = make_collection("manuals")
+    waiting = [accept(collection, b"%d" % number, user_id=str(number % 3)).version.pk for number in range(40)]
+
+    def take(_: int) -> list[int]:
+        try:
+            return takes()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [each for taken in pool.map(take, range(4)) for each in taken]
+    assert sorted(found) == waiting
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_another_is_writing_to_is_nobody_s_turn_even_when_its_lease_ran_out():  # C34
+    version = accept(make_collection("manuals"), is_held=True).version
+    let_leases_run_out()
+    with another_connection() as link, link.transaction():
+        link.execute("SELECT 1 FROM document_version WHERE id = %s FOR NO KEY UPDATE", [version.pk])
+        assert takes() == []
+    assert takes() == [version.pk]
+
+
+class TestFence:
+    """Whoever lost the lease stores nothing; it ends without a sound. The zombie is what was paused past its lease."""
+
+    WRITES = (
+        lambda zombie: leases.advance(zombie, state=State.SPLITTING),
+        lambda zombie: leases.finish(zombie, State.READY),
+        lambda zombie: leases.fail(zombie, "x", "x"),
+        lambda zombie: leases.fail_attempt(zombie, "x", "x"),
+        lambda zombie: leases.postpone(zombie, 5, "x", "x"),
+        lambda zombie: leases.hand_back(zombie),
+        lambda zombie: leases.fenced(zombie).__enter__(),
+    )
+
+    @pytest.mark.parametrize("write", WRITES)
+    def test_a_zombie_writes_nothing(self, collection: Collection, write: object):  # C34
+        accepted = accept(collection, is_held=True)
+        zombie = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        let_leases_run_out()
+        assert takes() == [zombie.pk]
+        before = Version.objects.values().get()
+        with pytest.raises(Lost):
+            write(zombie)  # type: ignore[operator]
+        assert Version.objects.values().get() == before
+
+    def test_its_work_ends_quietly(self, collection: Collection):  # C34
+        accepted = accept(collection, is_held=True)
+        let_leases_run_out()
+        assert work() == 1
+        before = Version.objects.values().get()
+        assert ingest.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
+        assert Version.objects.values().get() == before
+
+    def test_an_id_or_token_of_nobody(self, collection: Collection):  # C37
+        assert ingest.work_on(999_999, uuid4(), until=1e12) == "deleting"
+        kept = accept(collection).version
+        assert ingest.work_on(kept.pk, uuid4(), until=1e12) == "queued"
+
+
+class TestAttempts:
+    def test_what_kills_each_worker_fails_after_five(self, collection: Collection):  # C47
+        poison = accept(collection, b"poison").version
+        other = accept(collection, b"other").version
+        for attempt in range(1, 6):
+            lease = leases.take_next()
+            assert lease is not None and (lease.version_id, lease.attempt) == (poison.pk, attempt)
+            let_leases_run_out()  # killed
+        assert work() == 2
+        poison.refresh_from_db()
+        assert (poison.state, poison.error_code, poison.is_searched) == ("failed", "attempts", False)
+        assert "ended the worker" in poison.error
+        assert Version.objects.get(pk=other.pk).state == "ready"
+
+    def test_what_was_stored_begins_them_anew(self, collection: Collection):
+        accepted = accept(collection, is_held=True)
+        Version.objects.update(attempt=5)
+        version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        leases.advance(version, state=State.SPLITTING)
+        assert Version.objects.get().attempt == 1
+
+    def test_handed_back_it_is_not_counted(self, collection: Collection):
+        accept(collection)
+        for _ in range(20):
+            lease = leases.take_next()
+            assert lease is not None
+            leases.hand_back(leases.held(lease.version_id, lease.token))
+        assert work() == 1
+        assert Version.objects.get().state == "ready"
+
+    def test_between_failed_ones_it_waits_longer_and_longer(self, collection: Collection):
+        accept(collection)
+        waits = []
+        for _ in range(5):
+            lease = leases.take_next()
+            assert lease is not None
+            leases.fail_attempt(leases.held(lease.version_id, lease.token), "internal", "x" * 2000)
+            waits += rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
+            let_pauses_pass()
+        bounds = [(4, 6), (8, 12), (16, 24), (32, 48)]
+        assert all(low * 0.95 <= wait <= high for (wait,), (low, high) in zip(waits, bounds, strict=False))
+        kept = Version.objects.get()
+        assert (kept.state, kept.error_code, len(kept.error), kept.attempt) == ("failed", "internal", 1000, 5)
+        assert takes() == []

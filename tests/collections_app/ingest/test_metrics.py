@@ -1,0 +1,33 @@
+"""What /metrics says of the queue."""
+
+import pytest
+from django.test import Client
+
+from collections_app import ingest
+from collections_app.models import Collection
+from tests.collections_app.ingest.world import accept, rows
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_how_many_wait_how_long_and_what_failed(collection: Collection, client: Client):
+    accept(collection, b"waiting")
+    ingest.load_now(accept(collection, b"done", is_held=True))
+    ingest.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+    rows("UPDATE document_version SET next_at = clock_timestamp() - interval '90 s' RETURNING 1")
+    make_user("scraper", "monitoring")
+    answer = client.get("/metrics", headers={"Authorization": basic("scraper")})
+    said = dict(line.rsplit(" ", 1) for line in answer.content.decode().splitlines() if not line.startswith("#"))
+    assert said['servicebase_documents_unfinished{state="queued"}'] == "1.0"
+    assert said['servicebase_documents_unfinished{state="embedding"}'] == "0.0"
+    assert said['servicebase_documents_failed{reason="damaged"}'] == "1.0"
+    assert 90 <= float(said["servicebase_documents_oldest_due_seconds"]) < 150
+
+
+def basic(login: str) -> str:
+    from base64 import b64encode
+
+    from tests.conftest import PASSWORD
+
+    return "Basic " + b64encode(f"{login}:{PASSWORD}".encode()).decode()

@@ -1,0 +1,250 @@
+"""A document's way from bytes to what searches see, and each way it can end."""
+
+import time
+from typing import Any
+
+import pytest
+
+from collections_app import deletion, embed, ingest, leases, provider_pauses, publishing, steps, vectors
+from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
+from collections_app.models.documents import State
+from system.errors import Conflict
+from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.ingest.world import (
+    accept,
+    chunks,
+    counted,
+    let_leases_run_out,
+    let_pauses_pass,
+    rows,
+    text,
+    work,
+    wrong_counts,
+)
+
+pytestmark = pytest.mark.django_db
+
+MANY = 1000  # sentences: over 300 chunks, more than one batch of vectors
+
+
+def provider_that_is_gone(**columns: Any) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.create(**{"provider": "retired", "model": "gone", "dimensions": 8, **columns})
+
+
+class TestTheWay:
+    def test_ends_where_searches_see_it(self, collection: Collection, loaded: Loaded):
+        version = loaded(text(20), metadata={"type": "guide"})
+        assert (version.state, version.is_searched, version.lease_token, version.error) == ("ready", True, None, "")
+        assert version.ready_at is not None
+        assert version.characters == len(text(20))
+        assert ExtractedText.objects.get(version=version).text == text(20)
+        stored = chunks(version)
+        assert [row[0] for row in stored] == list(range(version.chunks_count))
+        assert all(text(20)[row[5] : row[6]] == row[1] for row in stored)
+        assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored)
+        assert wrong_counts(collection) == []
+
+    def test_is_the_same_by_the_request_and_by_a_worker(self, collection: Collection, loaded: Loaded):
+        here = loaded(text(MANY))
+        elsewhere = make_collection("elsewhere")
+        accept(elsewhere, text(MANY).encode())
+        assert work() == 1
+        assert chunks(Version.objects.get(collection=elsewhere)) == chunks(here)
+
+    def test_is_the_same_when_each_step_is_another_s(self, collection: Collection, loaded: Loaded):  # C33
+        undisturbed = chunks(loaded(text(MANY), into=make_collection("undisturbed")))
+        version = accept(collection, text(MANY).encode()).version
+        states = []
+        while (lease := leases.take_next()) is not None:
+            held = leases.held(lease.version_id, lease.token)
+            states.append(held.state)
+            steps.STEPS[held.state](held, 60.0)
+            let_leases_run_out()  # killed after what it stored
+        assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // vectors.AT_ONCE + 2)]
+        assert chunks(version) == undisturbed
+        assert wrong_counts(collection) == []
+
+    def test_the_language_is_the_first_document_s(self, collection: Collection, loaded: Loaded):
+        german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
+        loaded(german * 5)
+        assert Collection.objects.get().text_configuration == "german"
+        loaded("The printer on the third floor is out of paper, and nobody knows where there is some more of it. " * 5)
+        assert Collection.objects.get().text_configuration == "german"
+
+    def test_the_request_stops_in_time_and_the_worker_goes_on(self, collection: Collection):
+        accepted = accept(collection, text(MANY).encode(), is_held=True)
+        version = ingest.load_now(accepted, within_s=-1)
+        assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
+        assert work() == 1
+        assert Version.objects.get().state == "ready"
+
+    def test_a_file_that_is_too_slow_for_who_waits_is_the_worker_s(self, collection: Collection):
+        slow = "".join(f"<p>{number}</p>" for number in range(20_000)).encode()
+        accepted = accept(collection, slow, format="html", filename="a.html", is_held=True)
+        version = ingest.load_now(accepted, within_s=0.01)
+        assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
+        assert work() == 1
+        assert Version.objects.get().state == "ready"
+
+
+class TestItsEnd:
+    @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
+    def test_without_text_it_is_empty(self, collection: Collection, data: bytes):
+        version = ingest.load_now(accept(collection, data, is_held=True))
+        assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
+        assert version.warnings == [publishing.NO_TEXT]
+
+    def test_what_no_parser_can_read_has_failed_for_ever(self, collection: Collection):
+        version = ingest.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+        assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
+        assert version.error and work() == 0
+
+    def test_it_is_tried_again_when_somebody_says_so(self, collection: Collection):
+        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True)
+        ingest.load_now(failed)
+        Version.objects.update(format="text")  # as if a parser had been mended
+        ingest.retry(failed.document)
+        assert work() == 1
+        assert Version.objects.get().state == "ready"
+        with pytest.raises(Conflict) as refused:
+            ingest.retry(Document.objects.get())
+        assert refused.value.code == "not_failed"
+
+    def test_a_fault_of_ours_is_tried_again_and_tells_nothing_of_the_document(
+        self, collection: Collection, loaded: Loaded
+    ):
+        Collection.objects.update(text_configuration="no_such_language")
+        version = loaded("A secret.")
+        assert (version.state, version.attempt, version.error_code) == ("splitting", 1, "internal")
+        assert "secret" not in version.error and "no_such" not in version.error
+        Collection.objects.update(text_configuration="english")
+        assert work() == 0
+        let_pauses_pass()
+        assert work() == 1
+        assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
+
+
+class TestReplacing:
+    def test_the_old_is_seen_until_the_new_is_ready(self, collection: Collection, loaded: Loaded):  # C41
+        old = loaded("The old words.", doc_id="x")
+        new = accept(collection, b"The new text.", doc_id="x", on_duplicate="replace").version
+        assert list(Version.objects.filter(is_searched=True)) == [old]
+        assert work() == 1
+        assert list(Version.objects.all()) == [new]
+        assert Version.objects.get().is_searched
+        assert counted() == dict.fromkeys(counted(), 1)
+        assert wrong_counts(collection) == []
+
+    def test_by_one_that_fails_the_old_stays(self, collection: Collection, loaded: Loaded):
+        old = loaded("The old words.", doc_id="x")
+        options: dict[str, Any] = {"doc_id": "x", "on_duplicate": "replace"}
+        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", **options).version
+        assert work() == 1
+        assert list(Version.objects.filter(is_searched=True)) == [old]
+        assert Document.objects.get().newest == Version.objects.get(pk=failed.pk, state="failed")
+
+        accept(collection, b"Better.", **options)
+        work()
+        deletion.purge(time.monotonic() + 10)
+        assert Version.objects.get().generation == 3
+
+    def test_by_nothing_it_is_empty(self, collection: Collection, loaded: Loaded):
+        loaded("The old words.", doc_id="x")
+        new = loaded(" ", doc_id="x", on_duplicate="replace")
+        assert (Version.objects.get(), new.state, new.is_searched) == (new, "empty", True)
+        assert (counted()["chunk"], rows("SELECT * FROM term_count")) == (0, [])
+
+    def test_a_newer_one_overtakes(self, collection: Collection):
+        for number in range(5):
+            accept(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
+        work()
+        deletion.purge(time.monotonic() + 10)
+        kept = Version.objects.get()
+        assert (kept.generation, kept.state, kept.is_searched) == (5, "ready", True)
+        assert wrong_counts(collection) == []
+
+    def test_a_long_old_one_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
+        Collection.objects.update(chunk_size=100, chunk_overlap=50)
+        collection.refresh_from_db()
+        old = loaded(text(2500), doc_id="x")
+        assert old.chunks_count > deletion.CHUNKS_AT_ONCE
+        new = loaded("Short.", doc_id="x", on_duplicate="replace")
+        assert Version.objects.filter(is_searched=True).get() == new
+        assert counted()["document_version"] == 2
+        assert not deletion.purge(time.monotonic() + 60)
+        assert Version.objects.get() == new
+        assert wrong_counts(collection) == []
+
+
+class TestProvider:
+    def test_away_for_long_it_fails_nothing(self, collection: Collection, loaded: Loaded):  # C29
+        Collection.objects.update(space=provider_that_is_gone())
+        collection.refresh_from_db()
+        version = loaded()
+        for _ in range(20):
+            assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
+            assert version.error
+            let_pauses_pass()
+            provider_pauses.forget()
+            assert work() == 1
+            version.refresh_from_db()
+        Collection.objects.update(space=embed.default_space())  # as a change of the model would
+        let_pauses_pass()
+        assert work() == 1
+        assert Version.objects.values_list("state", "error").get() == ("ready", "")
+
+    def test_others_of_its_space_do_not_ask_meanwhile(self, collection: Collection, loaded: Loaded):
+        gone = provider_that_is_gone()
+        Collection.objects.update(space=gone)
+        collection.refresh_from_db()
+        loaded("One.")
+        left = provider_pauses.left_s(gone.pk)
+        assert 4 < left <= 5
+        loaded("Two.")
+        assert provider_pauses.left_s(gone.pk) < left  # the pause of the first, no longer one of its own
+        waits = rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
+        assert all(3 < wait < 7 for (wait,) in waits)
+
+    def test_pauses_grow_to_minutes_and_end_with_the_first_success(self):
+        seconds = []
+        for _ in range(8):
+            seconds.append(provider_pauses.after_failure(1, None))
+            provider_pauses._pauses[1] = provider_pauses.Pause(provider_pauses._pauses[1].seconds, 0.0)
+        assert seconds == [5, 10, 20, 40, 80, 120, 120, 120]
+        provider_pauses.went_well(1)
+        assert provider_pauses.after_failure(1, 60) == 60
+        assert provider_pauses.left_s(2) == 0
+
+    def test_the_space_it_is_going_over_to_is_filled_beside_and_holds_up_nobody(
+        self, collection: Collection, loaded: Loaded
+    ):
+        Collection.objects.update(next_space=provider_that_is_gone())
+        collection.refresh_from_db()
+        version = loaded()
+        assert version.state == "ready"
+
+    def test_a_space_that_changed_meanwhile_is_embedded_for(self, collection: Collection, loaded: Loaded):
+        accepted = accept(collection, is_held=True)
+        version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        steps.STEPS[version.state](version, 60)
+        version.refresh_from_db()
+        steps.STEPS[version.state](version, 60)
+        version.refresh_from_db()
+        steps.STEPS[version.state](version, 60)
+        Collection.objects.update(space=provider_that_is_gone())
+        version = leases.held(version.pk, version.lease_token)  # type: ignore[arg-type]
+        assert not publishing.publish(version, State.READY)
+        assert not Version.objects.get().is_searched
+
+
+def test_a_document_that_goes_while_it_is_loaded_leaves_nothing(collection: Collection):  # C42
+    for done in range(4):
+        accepted = accept(collection, b"text", doc_id="x", is_held=True)
+        for _ in range(done):
+            version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+            steps.STEPS[version.state](version, 60)
+        deletion.delete_document(collection, "x")
+        version = ingest.load_now(accepted)
+        deletion.purge(time.monotonic() + 10)
+        assert set(counted().values()) == {0}
+        assert Chunk.objects.count() == 0 and rows("SELECT * FROM term_count") == []

@@ -1,0 +1,90 @@
+"""Loads documents, works on them, and says what is stored of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from collections_app import ingest, leases, store
+from collections_app.models import Collection, Version
+from collections_app.store import Accepted
+
+SENTENCE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
+
+
+def text(sentences: int, start: int = 0) -> str:
+    """Sentences that all differ, in paragraphs of five."""
+    made = [SENTENCE.format(number, number * 7 % 101, number * 13 % 997) for number in range(start, start + sentences)]
+    return "\n\n".join("".join(made[at : at + 5]) for at in range(0, sentences, 5))
+
+
+def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> Accepted:
+    given: dict[str, Any] = {
+        "filename": "a.txt", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip",
+        "user_id": "owner", "is_held": False, **options,
+    }  # fmt: skip
+    return store.accept(collection=collection, data=data, **given)
+
+
+def work(most: int = 1000) -> int:
+    """What a worker does until nothing is due; the number of documents it took."""
+    owner, taken = "", 0
+    while taken < most and (lease := leases.take_next(owner)):
+        owner, taken = lease.owner, taken + 1
+        ingest.work_on(lease.version_id, lease.token, until=float("inf"))
+    return taken
+
+
+def let_leases_run_out() -> None:
+    Version.objects.exclude(lease_until=None).update(lease_until=Now())
+
+
+def let_pauses_pass() -> None:
+    Version.objects.update(next_at=Now())
+
+
+def rows(query: str, *values: Any) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+        return cursor.fetchall()
+
+
+def chunks(version: Version) -> list[Any]:
+    """All that is stored of its chunks but their ids, so that two loads of the same can be compared."""
+    return rows(
+        """
+        SELECT number, text, heading_path, page, page_end, char_start, char_end, cardinality(terms), weights::text,
+            (SELECT array_agg(dimensions || ' ' || embedding::text) FROM chunk_vector WHERE chunk_id = chunk.id)
+        FROM chunk LEFT JOIN chunk_words ON chunk_id = chunk.id WHERE chunk.version_id = %s ORDER BY number
+        """,
+        version.pk,
+    )
+
+
+def wrong_counts(collection: Collection) -> list[Any]:
+    """Words whose count is not that of the searched chunks."""
+    return rows(
+        """
+        SELECT term, counted.chunks, found.chunks
+        FROM (SELECT term, chunks FROM term_count WHERE collection_id = %s) AS counted
+        FULL JOIN (
+            SELECT term, count(*) AS chunks
+            FROM document_version v JOIN chunk_words w ON w.version_id = v.id, unnest(terms) term
+            WHERE v.collection_id = %s AND v.is_searched GROUP BY term
+            UNION ALL
+            SELECT 0, count(*) FROM document_version v JOIN chunk c ON c.version_id = v.id
+            WHERE v.collection_id = %s AND v.is_searched HAVING count(*) > 0
+        ) AS found USING (term)
+        WHERE counted.chunks IS DISTINCT FROM found.chunks
+        """,
+        *[collection.pk] * 3,
+    )
+
+
+TABLES = ("document", "document_version", "document_piece", "document_text", "chunk", "chunk_words", "chunk_vector")
+
+
+def counted() -> dict[str, int]:
+    """How many rows there are of everything that belongs to documents."""
+    return {table: rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}

@@ -1,0 +1,65 @@
+"""Collections and documents for the tests of pages, admin, command and demo: made and loaded as the product does."""
+
+from typing import Any
+
+from accounts.models import Role
+from collections_app import embed, ingest, store
+from collections_app.models import Collection, Document, EmbeddingSpace
+
+HANDBOOK = "# Printers\n\nReplace the toner when the lamp is red.\n\n# Mail\n\nA full mailbox refuses mail."
+
+
+def role(name: str) -> str:
+    return str(Role.objects.get_or_create(name=name)[0].pk)
+
+
+def make(name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()) -> Collection:
+    found = Collection(name=name, space=embed.default_space())
+    found.reader_roles = [role(each) for each in readers]
+    found.writer_roles = [role(each) for each in writers]
+    found.save()
+    return found
+
+
+def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **more: Any) -> Document:
+    """A document, loaded to its end, or waiting for a worker."""
+    told: dict[str, Any] = {"filename": "handbook.md", "format": "markdown", "metadata": {}, "doc_id": None, **more}
+    accepted = store.accept(
+        collection=collection, data=text.encode(), on_duplicate="replace", user_id="", is_held=is_loaded, **told
+    )
+    if is_loaded:
+        ingest.load_now(accepted, within_s=30)
+    return Document.objects.select_related("newest").get(pk=accepted.document.pk)
+
+
+def add_failing(collection: Collection, **more: Any) -> Document:
+    """No PDF, whatever its name says."""
+    return add(collection, "%PDF-1.7 broken", filename="broken.pdf", format="pdf", **more)
+
+
+def with_a_model_that_is_gone(collection: Collection) -> Collection:
+    gone = EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
+    Collection.objects.filter(pk=collection.pk).update(space=gone)
+    return collection.refreshed()
+
+
+def pdf(*pages: str) -> bytes:
+    """A small file of one line a page, written by hand."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for text in pages:
+        stream = f"BT /F1 14 Tf 60 720 Td ({text}) Tj ET".encode("latin-1")
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
+        fonts = "/Resources << /Font << /F1 3 0 R >> >>"
+        page = f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {fonts} /Contents {len(objects)} 0 R >>"
+        objects.append(page.encode())
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>".encode()
+    written, places = b"%PDF-1.4\n", []
+    for number, each in enumerate(objects, 1):
+        places.append(len(written))
+        written += b"%d 0 obj\n%s\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    tail = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(written))
+    return written + head + table + tail

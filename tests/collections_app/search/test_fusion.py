@@ -1,0 +1,73 @@
+"""One score from two: its bounds, its order, and what each side can do to it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collections_app.fusion import Candidate, fused
+
+unit = st.floats(0, 1)
+known: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "space_id": st.sampled_from([1, 2]),
+        "alpha": unit,
+        "text": st.one_of(st.none(), st.floats(0, 50)),
+        "vector": st.one_of(st.none(), st.floats(-1, 1)),
+    }
+)
+candidates = st.lists(known, max_size=12).map(
+    lambda found: [Candidate(chunk_id=number, collection_id="c", **each) for number, each in enumerate(found)]
+)
+
+
+def made(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
+    return [
+        Candidate(chunk_id=number, collection_id="c", space_id=1, alpha=alpha, text=text, vector=vector)
+        for number, (text, vector) in enumerate(rows)
+    ]
+
+
+def scores(found: list[Candidate]) -> dict[int, float]:
+    return {each.candidate.chunk_id: round(each.score, 6) for each in fused(found)}
+
+
+@given(candidates)
+def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> None:
+    scored = fused(found)
+    assert all(0.0 <= each.score <= 1.0 for each in scored)
+    assert [each.score for each in scored] == sorted([each.score for each in scored], reverse=True)
+    assert sorted(each.candidate.chunk_id for each in scored) == sorted(each.chunk_id for each in found)
+
+
+@given(candidates)
+def test_the_order_of_the_candidates_plays_no_part(found: list[Candidate]) -> None:
+    assert fused(found) == fused(found[::-1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "alpha", "expected"),
+    [
+        ([(4.0, 0.8), (2.0, 0.2)], 0.7, {0: 1.0, 1: 0.35}),
+        ([(4.0, 0.2), (0.0, 0.8)], 0.7, {0: 0.7, 1: 0.3}),
+        ([(4.0, None), (2.0, None)], 0.3, {0: 1.0, 1: 0.5}),
+        ([(None, 0.8), (None, 0.2)], 0.7, {0: 1.0, 1: 0.0}),
+        ([(0.0, 0.8), (0.0, 0.2)], 0.7, {0: 1.0, 1: 0.0}),
+        ([(4.0, 0.5)], 0.7, {0: 1.0}),
+        ([(4.0, 0.5), (4.0, 0.5)], 0.7, {0: 1.0, 1: 1.0}),
+        ([], 0.7, {}),
+    ],
+)
+def test_what_both_sides_say_adds_up(rows: Any, alpha: float, expected: dict[int, float]) -> None:
+    assert scores(made(*rows, alpha=alpha)) == expected
+
+
+def test_cosines_count_within_their_space_and_words_over_all() -> None:
+    found = [
+        Candidate(chunk_id=1, collection_id="a", space_id=1, alpha=0.5, text=4.0, vector=0.9),
+        Candidate(chunk_id=2, collection_id="a", space_id=1, alpha=0.5, text=0.0, vector=0.7),
+        Candidate(chunk_id=3, collection_id="b", space_id=2, alpha=0.5, text=2.0, vector=0.2),
+        Candidate(chunk_id=4, collection_id="b", space_id=2, alpha=0.5, text=0.0, vector=0.1),
+    ]
+    assert scores(found) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}

@@ -1,0 +1,72 @@
+"""Highlights: the places of the words that were asked for, whatever the text is made of."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collections_app import lexical
+from collections_app.highlights import Passage, highlights
+
+from .conftest import make
+
+CASES = [
+    ("english", "Running foxes, a fox\u2019s run — “FOX”.", "fox", ["foxes", "fox", "FOX"]),
+    ("english", "The ZX-200 and the zx 200", "zx-200", ["ZX", "200", "zx", "200"]),
+    ("english", "a ﬁle is a file", "files", ["ﬁle", "file"]),
+    ("english", "exam\u00adple", "example", ["exam\u00adple"]),
+    ("german", "Die Häuser. Das Haus!", "Haus", ["Häuser", "Haus"]),
+    ("russian", "Дома стоят; дом упал", "дом", ["Дома", "дом"]),
+    ("simple", "东京大学在东京。", "东京大学", ["东京大学", "东京"]),
+    ("simple", "cafe\u0301 au lait", "CAFÉ", ["cafe\u0301"]),
+    ("english", "Bold <b>fox</b> http://fox.example/fox &amp; fox", "fox", ["fox"] * 4),
+    ("english", "\ue000fox\ue001", "fox", ["fox"]),
+    ("english", "nothing of it", "the of", []),
+    ("english", "", "fox", []),
+]
+
+
+def lexemes(configuration: str, text: str) -> list[str]:
+    collection = make(configuration, text_configuration=configuration)
+    found = lexical.asked_words(text, [collection])[collection.pk].words
+    collection.delete()
+    return [each.lexeme for each in found]
+
+
+def found(configuration: str, text: str, query: str) -> list[list[int]]:
+    asked = lexemes(configuration, query)
+    return highlights([Passage(text=text, configuration=configuration, lexemes=asked)])[0]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("configuration", "text", "query", "expected"), CASES)
+def test_highlights(configuration: str, text: str, query: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in found(configuration, text, query)] == expected
+
+
+@pytest.mark.django_db
+def test_many_passages_are_marked_at_once_each_in_its_language(db: Any) -> None:
+    given = [
+        Passage(text="the houses", configuration="english", lexemes=["hous"]),
+        Passage(text="no words asked", configuration="english", lexemes=[]),
+        Passage(text="die Häuser", configuration="german", lexemes=["haus"]),
+    ]
+    assert highlights(given) == [[[4, 10]], [], [[4, 10]]]
+
+
+TEXT = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)
+
+
+@pytest.mark.django_db
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@given(TEXT, TEXT)
+def test_each_place_lies_inside_and_holds_a_word_that_was_asked_for(text: str, query: str) -> None:
+    places = found("english", text, query)
+    assert all(0 <= start < end <= len(text) for start, end in places)
+    assert all(one[1] < two[0] for one, two in pairwise(places))
+    asked = set(lexemes("english", query))
+    for start, end in places:
+        # One place may join pairs of characters that overlap, of which each was asked for.
+        assert asked & set(lexemes("english", text[start:end]))

@@ -1,0 +1,175 @@
+"""The words of chunks: stored once, counted in and out, safe beside others who count."""
+
+import threading
+
+import pytest
+from django.db import connection, connections, transaction
+
+from collections_app import lexical
+from collections_app.models import Chunk, ChunkWords, Collection, Document, TermCount, Version
+
+from .conftest import make, put
+
+pytestmark = pytest.mark.django_db
+
+
+def counted(collection: Collection) -> dict[int, int]:
+    return dict(TermCount.objects.filter(collection=collection).values_list("term", "chunks"))
+
+
+def expected(collection: Collection) -> dict[int, int]:
+    """Counted anew from what is stored and searched."""
+    found: dict[int, int] = {}
+    searched = Version.objects.filter(collection=collection, is_searched=True).values("pk")
+    for terms in ChunkWords.objects.filter(version_id__in=searched).values_list("terms", flat=True):
+        for term in terms:
+            found[term] = found.get(term, 0) + 1
+    chunks = Chunk.objects.filter(version_id__in=searched).count()
+    return found | ({0: chunks} if chunks else {})
+
+
+def bare(collection: Collection, *texts: str) -> Version:
+    """A version with these chunks, and nothing done to them yet."""
+    document = Document.objects.create(collection=collection, doc_id=f"d{Document.objects.count()}")
+    version = Version.objects.create(document=document, collection=collection, format="text", size=1, sha256="0" * 64)
+    for number, text in enumerate(texts):
+        Chunk.objects.create(
+            version=version, collection=collection, number=number, text=text, char_start=0, char_end=len(text)
+        )
+    return version
+
+
+def store(version: Version) -> None:
+    lexical.store_words(version.pk, version.collection_id, version.collection.text_configuration)
+
+
+def test_what_is_counted_follows_loading_replacing_and_leaving() -> None:
+    collection = make()
+    for number in range(5):
+        put(collection, f"d{number}", f"Printer number {number} has paper and toner {number % 2}.")
+        assert counted(collection) == expected(collection)
+    put(collection, "d0", "Something else entirely.")
+    assert counted(collection) == expected(collection)
+    assert all(chunks > 0 for chunks in counted(collection).values())
+
+
+def test_counting_in_and_out_leaves_nothing() -> None:
+    version = bare(make(), "The quick fox", "and the slow fox")
+    store(version)
+    before = counted(version.collection)
+    lexical.count_in(version.pk, version.collection_id)
+    assert counted(version.collection)[0] == 2 and sorted(counted(version.collection).values()) == [1, 1, 2, 2]
+    lexical.count_out(version.pk, version.collection_id)
+    assert counted(version.collection) == before == {}
+
+
+def test_storing_twice_is_storing_once() -> None:
+    version = bare(make(), "The quick fox")
+    store(version)
+    kept = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
+    store(version)
+    assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(kept)
+
+
+def test_what_is_stored_of_a_chunk_depends_on_it_alone() -> None:
+    """Whatever is loaded beside it, before or after."""
+    alone, beside = make("alone"), make("beside")
+    version = bare(alone, "The quick fox jumps")
+    store(version)
+    for number in range(5):
+        put(beside, f"d{number}", "fox " * 50)
+    other = bare(beside, "The quick fox jumps")
+    store(other)
+    weights = [str(ChunkWords.objects.get(version=each).weights.to_text()) for each in (version, other)]
+    assert weights[0] == weights[1]
+    terms = [set(ChunkWords.objects.get(version=each).terms) for each in (version, other)]
+    assert not terms[0] & terms[1]
+
+
+def test_headings_are_words_of_their_chunk() -> None:
+    version = bare(make(), "Press the lid.")
+    Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
+    store(version)
+    lexical.count_in(version.pk, version.collection_id)
+    words = lexical.asked_words("toner replaced", [version.collection])[version.collection_id]
+    assert [each.chunks for each in words.words] == [1, 1]
+
+
+# C24
+def test_no_text_is_too_much_for_the_index() -> None:
+    chinese = "".join([chr(0x4E00 + number % 20_000) for number in range(8_000)])
+    texts = [
+        "x" * 8_000,
+        "a " * 4_000,
+        chinese,
+        "<" * 8_000,
+        "\u0301" * 8_000,
+        " ".join([f"w{n}" for n in range(1_300)]),
+        "…",
+    ]
+    version = bare(make(), *texts)
+    store(version)
+    assert ChunkWords.objects.filter(version=version).count() == len(texts) - 3
+    lexical.count_in(version.pk, version.collection_id)
+    assert counted(version.collection)[0] == len(texts)
+
+
+def test_two_words_at_one_place_share_it() -> None:
+    """Of sixty thousand words some have the same 28 bits."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
+            f" GROUP BY {lexical.PLACE.format(lexeme='word')} HAVING count(*) > 1 LIMIT 1"
+        )
+        one, two = cursor.fetchone()[0][:2]
+    version = bare(make(text_configuration="simple"), f"{one} {two} other")
+    store(version)
+    words = ChunkWords.objects.get(version=version)
+    assert len(words.terms) == 3 and len(words.weights.indices()) == 2
+
+
+def test_the_worth_of_words_is_that_of_the_collection() -> None:
+    rare, common = make("rare"), make("common")
+    for number in range(4):
+        put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
+        put(common, f"d{number}", "fox hound")
+    words = lexical.asked_words("fox hound", [rare, common])
+    assert [each.chunks for each in words[rare.pk].words] == [1, 4]
+    assert [each.chunks for each in words[common.pk].words] == [4, 4]
+    assert words[rare.pk].chunks == words[common.pk].chunks == 4
+    assert lexical.rarity(1, 4) > lexical.rarity(4, 4) > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_who_count_at_once_wait_for_one_another_and_never_in_a_circle() -> None:
+    collection = make()
+    texts = ["alpha beta gamma delta", "delta gamma beta alpha", "gamma alpha epsilon beta zeta"]
+    versions = [bare(collection, *texts[turn % 3 :], *texts[: turn % 3]) for turn in range(4)]
+    for version in versions:
+        store(version)
+    failed: list[BaseException] = []
+    at_once = threading.Barrier(len(versions))
+
+    def work(version: Version) -> None:
+        try:
+            at_once.wait(10)
+            for _ in range(15):
+                with transaction.atomic():
+                    lexical.count_in(version.pk, collection.pk)
+                with transaction.atomic():
+                    lexical.count_out(version.pk, collection.pk)
+            with transaction.atomic():
+                lexical.count_in(version.pk, collection.pk)
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=work, args=(version,)) for version in versions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    Version.objects.filter(collection=collection).update(is_searched=True)
+    assert counted(collection) == expected(collection)

@@ -1,0 +1,123 @@
+"""Nearest vectors by the index of a large collection: as many as were asked for and the right ones, filtered or not."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from collections_app import nearest, vector_indexes
+from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
+from collections_app.scope import Scope, snapshot
+
+from .conftest import make
+
+DIMENSIONS, CHUNKS, PER_VERSION, WANTED = 24, 1_200, 10, 50
+RANDOM = random.Random(7)
+
+
+def vector() -> list[float]:
+    return [RANDOM.gauss(0, 1) for _ in range(DIMENSIONS)]
+
+
+@pytest.fixture
+def large(transactional_db: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
+    """Large by a low threshold; beside it another with the same vectors, whose index must not be taken."""
+    monkeypatch.setattr(vector_indexes, "THRESHOLD", 1)
+    space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
+    for name in ("theirs", "large"):
+        found = make(name, space=space)
+        fill(found)
+    vector_indexes.tend()
+    vector_indexes.forget()
+    yield found
+    # Indexes have no rows that a test could take back.
+    monkeypatch.setattr(vector_indexes, "THRESHOLD", 10**15)
+    vector_indexes.tend()
+
+
+def fill(collection: Collection) -> None:
+    vectors = []
+    for start in range(0, CHUNKS, PER_VERSION):
+        document = Document.objects.create(collection=collection, doc_id=f"d{start}")
+        version = Version.objects.create(
+            document=document, collection=collection, format="text", size=1, sha256="0" * 64, is_searched=True,
+            state="ready", chunks_count=PER_VERSION,
+        )  # fmt: skip
+        rows = [
+            Chunk(version=version, collection=collection, number=each, text="x", char_start=0, char_end=1)
+            for each in range(PER_VERSION)
+        ]
+        vectors += [(chunk, version) for chunk in Chunk.objects.bulk_create(rows)]
+    ChunkVector.objects.bulk_create(
+        ChunkVector(
+            chunk=chunk, space=collection.space, collection=collection, version=version, dimensions=DIMENSIONS,
+            embedding=vector(),
+        )
+        for chunk, version in vectors
+    )  # fmt: skip
+
+
+def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
+    same = total = 0
+    available = CHUNKS if scope.kept is None else PER_VERSION * len(scope.kept)
+    for _ in range(20):
+        asked = nearest.written(vector())
+        with snapshot():
+            found = nearest.nearest(scope, CHUNKS, asked, WANTED)
+        with monkeypatch.context() as exact, snapshot():
+            exact.setattr(vector_indexes, "THRESHOLD", 10**15)
+            true = nearest.nearest(scope, CHUNKS, asked, 10)
+        assert len(found) == min(WANTED, available)
+        same += len(true.keys() & found.keys())
+        total += len(true)
+    return same / total
+
+
+# C05
+def test_the_index_finds_what_a_scan_finds_and_no_other_is_taken(
+    large: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = list(Version.objects.filter(collection=large).order_by("pk").values_list("pk", flat=True))
+    for kept in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
+        scope = Scope(collection=large, kept=kept, chunks=None if kept is None else PER_VERSION * len(kept))
+        assert recall(scope, monkeypatch) > 0.95
+    assert vector_indexes.index_name(large.pk, large.space_id) in plan_of_a_search(large)
+
+
+def plan_of_a_search(large: Collection) -> str:
+    statements: list[tuple[str, Any]] = []
+
+    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        statements.append((sql, params))
+        return execute(sql, params, many, context)
+
+    with snapshot(), connection.cursor() as cursor:
+        with connection.execute_wrapper(noting):
+            nearest.nearest(Scope(collection=large), CHUNKS, nearest.written(vector()), WANTED)
+        sql, params = statements[-2]
+        cursor.execute("SET LOCAL enable_sort = off")
+        cursor.execute("EXPLAIN " + sql, params)
+        return "\n".join([line for (line,) in cursor.fetchall()])
+
+
+@pytest.mark.django_db
+def test_a_vector_that_is_no_direction_is_left_out(db: Any) -> None:
+    """A zero vector has a cosine with nothing."""
+    space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=3)
+    collection = make(space=space)
+    document = Document.objects.create(collection=collection, doc_id="d")
+    version = Version.objects.create(
+        document=document, collection=collection, format="text", size=1, sha256="0" * 64, is_searched=True
+    )
+    for number, embedding in enumerate([[0, 0, 0], [1, 0, 0]]):
+        chunk = Chunk.objects.create(
+            version=version, collection=collection, number=number, text="x", char_start=0, char_end=1
+        )
+        ChunkVector.objects.create(
+            chunk=chunk, space=space, collection=collection, version=version, dimensions=3, embedding=embedding
+        )
+    found = nearest.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
+    assert list(found.values()) == [1.0]

@@ -1,0 +1,128 @@
+"""What other collections hold changes nothing: not the answer, not a byte of it, and not the way to it."""
+
+import itertools
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from collections_app import lexical, scope
+from collections_app.models import ChunkWords, Collection
+from collections_app.search import Found
+
+from .conftest import PRINTERS, ask, make, put
+
+pytestmark = pytest.mark.django_db
+QUERIES = ("printer paper", "red lamp", "xyzzy", "message space for more")
+WORDS = ["printer", "paper", "lamp", "red", "toner", "mail", "the", "xyzzy", "fox"]
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=30).map(" ".join)
+worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), texts), min_size=1, max_size=6)
+
+
+class Undone(Exception):
+    """Takes a world back."""
+
+
+def answers(foreign: list[tuple[str, str]], removed: int = 0) -> bytes:
+    """What the owner of the printers is told while others load this beside them, and take some of it away."""
+    told = b""
+    try:
+        with transaction.atomic():
+            told = _answers(foreign, removed)
+            raise Undone
+    except Undone:
+        return told
+
+
+def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
+    theirs: dict[str, Collection] = {}
+    own = make()
+    others = iter(foreign)
+    for number, (doc_id, text) in enumerate(PRINTERS.items()):
+        for name, other in itertools.islice(others, 2):
+            collection = theirs.get(name) or theirs.setdefault(name, make(name))
+            put(collection, f"{doc_id}{number}{len(other)}", other, status="open")
+        put(own, doc_id, text, status="open" if number % 2 else "closed")
+    for collection in list(theirs.values())[:removed]:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
+    found = [
+        told(ask(own, query, mode=mode, filter=wanted))
+        for query in QUERIES
+        for mode in ("hybrid", "text", "vector")
+        for wanted in ("", "status=open")
+    ]
+    return json.dumps(found).encode()
+
+
+def told(found: Found) -> list[dict[str, Any]]:
+    """All but the inner id of the document, which no answer shows."""
+    return [{name: value for name, value in asdict(hit).items() if name != "document_id"} for hit in found.hits]
+
+
+# C04 C51
+@settings(
+    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
+)
+@given(worlds, st.integers(0, 2))
+def test_answers_are_the_same_whatever_others_hold(foreign: list[tuple[str, str]], removed: int) -> None:
+    assert answers(foreign, removed) == answers([])
+
+
+# C04
+@pytest.mark.nightly
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
+)
+@given(worlds, st.integers(0, 2))
+def test_answers_are_the_same_in_many_worlds(foreign: list[tuple[str, str]], removed: int) -> None:
+    assert answers(foreign, removed) == answers([])
+
+
+def test_the_test_sees_what_it_is_to_see() -> None:
+    """The same text in the own collection changes scores, so an answer that depended on others' would differ."""
+    collection = make()
+    put(collection, "a", "printer paper")
+    before = told(ask(collection, "printer paper lamp", mode="text"))
+    put(collection, "b", "printer lamp")
+    assert told(ask(collection, "printer paper lamp", mode="text")) != before
+
+
+# C04
+def test_a_chunk_of_others_whose_words_have_the_same_hash_is_not_found(printers: Collection) -> None:
+    """Who knows the id of a collection could look for such words."""
+    other = make("theirs")
+    theirs = put(other, "secret", "printer paper lamp")
+    terms = [each.term for each in lexical.asked_words("printer paper", [printers])[printers.pk].words]
+    ChunkWords.objects.filter(version=theirs).update(terms=terms)
+    before = told(ask(printers, "printer paper", mode="text"))
+    assert "secret" not in [each["doc_id"] for each in before]
+    ChunkWords.objects.filter(version=theirs).delete()
+    assert told(ask(printers, "printer paper", mode="text")) == before
+
+
+# C52
+def test_no_statement_of_a_search_reads_through_what_others_hold(printers: Collection) -> None:
+    other = make("theirs")
+    for number in range(5):
+        put(other, f"d{number}", "printer paper lamp " * 20)
+    with CaptureQueriesContext(connection) as queries:
+        ask(printers, "printer paper lamp")
+        ask(printers, "printer paper lamp", filter="statusISEMPTY")
+    plans = []
+    with connection.cursor() as cursor:
+        cursor.execute(scope.SNAPSHOT.partition(";")[2])
+        for query in queries.captured_queries:
+            if "SELECT" in query["sql"]:
+                cursor.execute("EXPLAIN " + query["sql"])
+                plans.append("\n".join([line for (line,) in cursor.fetchall()]))
+    assert len(plans) > 10
+    for plan in plans:
+        for table in ("chunk", "chunk_words", "chunk_vector", "document_version", "term_count"):
+            assert f"Seq Scan on {table} " not in plan, plan

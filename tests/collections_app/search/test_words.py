@@ -1,0 +1,45 @@
+"""How text is made ready: what becomes a word, and where it stood."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collections_app.words import LONGEST_TEXT, LONGEST_WORD, prepared, prepared_with_places
+
+CASES = {
+    "The “ZX-200” — and/or don\u2019t": ["the", "zx", "200", "and", "or", "don", "t"],
+    "end.Start v1.2.3 3.14 U.S. x.": ["end", "start", "v1.2.3", "3.14", "u", "s", "x"],
+    "a_b@c.org -5 10:30": ["a", "b", "c", "org", "5", "10", "30"],
+    "ﬁle Ⅳ ＡＢＣ１２ e\u0301té": ["file", "iv", "abc12", "été"],  # noqa: RUF001
+    "exam\u00adple zero\u200bwidth": ["example", "zerowidth"],
+    "東京大学": ["東京", "京大", "大学"],
+    "水": ["水"],
+    "한국어 X": ["한국", "국어", "x"],
+    "Häuser ЁЖ İzmir": ["häuser", "ёж", "izmir"],
+    "नमस्ते दुनिया": ["नमस्ते", "दुनिया"],
+    "": [],
+    " \n\t…!": [],
+}
+# Letters of every kind that the steps treat differently, so that they meet.
+ODD = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京都ก็ำİßΣ\u00ad\u200bनमस्ते😀\ue000\x00\n"  # noqa: RUF001
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_words(text: str) -> None:
+    assert prepared(text).split() == CASES[text]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
+def test_the_places_belong_to_the_same_words(text: str) -> None:
+    found = prepared_with_places(text)
+    assert found.text == prepared(text)
+    assert len(found.text) == len(found.starts) == len(found.ends)
+    assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+
+
+# C24
+def test_long_words_and_texts_are_cut() -> None:
+    assert prepared("x" * 5_000) == "x" * LONGEST_WORD
+    assert prepared_with_places("x" * 5_000).text == "x" * LONGEST_WORD
+    assert len(prepared("ab " * 10_000)) <= LONGEST_TEXT

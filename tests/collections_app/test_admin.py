@@ -1,0 +1,244 @@
+"""Collections and documents in the admin: who sees which, what may be changed, and the dashboard's tile."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import Role, User
+from collections_app.models import Collection, Document, EmbeddingSpace, Version
+from system.models import DeletionLogEntry
+from tests.collections_app import library
+
+pytestmark = pytest.mark.django_db
+
+LIST, DOCUMENTS = "/admin/collections_app/collection/", "/admin/collections_app/document/"
+FORM = {"name": "Manuals", "text_configuration": "", "chunk_size": "500", "chunk_overlap": "50", "alpha": "0.5"}
+
+
+@pytest.fixture
+def as_carl(carl: User) -> Client:
+    client = Client()
+    client.force_login(carl)
+    return client
+
+
+def text_of(response: Any) -> str:
+    found: str = response.content.decode()
+    return found
+
+
+def page_of(record: Any, page: str = "change") -> str:
+    return f"/admin/collections_app/{record._meta.model_name}/{record.pk}/{page}/"
+
+
+class TestCollections:
+    def test_who_runs_collections_makes_and_changes_one(self, as_carl: Client):
+        itil = library.role("itil")
+        answer = as_carl.post(LIST + "add/", {**FORM, "reader_roles": [itil]}, follow=True)
+        made = Collection.objects.get()
+        assert answer.status_code == 200 and (made.name, made.chunk_size, made.reader_roles) == ("Manuals", 500, [itil])
+        assert made.space == library.make("Other").space
+        sent = {**FORM, "alpha": "0.9", "writer_roles": [library.role("collection_admin")]}
+        assert as_carl.post(page_of(made), sent).status_code == 302
+        made = made.refreshed()
+        assert (made.alpha, made.reader_roles, len(made.writer_roles)) == (0.9, [], 1)
+        assert made.history.count() == 2
+        assert "Share of words" in text_of(as_carl.get(page_of(made)))
+
+    def test_the_list_counts(self, as_carl: Client):
+        collection = library.make("<b>Handbooks</b>")
+        library.add(collection)
+        library.add_failing(collection)
+        seen = text_of(as_carl.get(LIST))
+        assert "&lt;b&gt;Handbooks&lt;/b&gt;" in seen and "<b>Handbooks" not in seen
+        page = text_of(as_carl.get(page_of(collection)))
+        assert "2 (1 ready, 1 failed), 1 passage" in page and str(collection.space) in page
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"name": "Taken"}, "There is a collection of this name already."),
+            ({"name": "a\x07b"}, "no control characters"),
+            ({"chunk_overlap": "500"}, "The overlap is smaller than a chunk."),
+            ({"chunk_size": "99"}, "100"),
+            ({"alpha": "1.1"}, "1.0"),
+            ({"text_configuration": "klingon"}, "no text search configuration"),
+            ({"reader_roles": ["nobody"]}, "nobody"),
+        ],
+        ids=str,
+    )
+    def test_what_cannot_be_is_told(self, as_carl: Client, changed: dict[str, Any], said: str):
+        library.make("Taken")
+        answer = as_carl.post(LIST + "add/", {**FORM, **changed})
+        assert answer.status_code == 200 and said in text_of(answer)
+        assert Collection.objects.count() == 1
+
+    def test_the_name_of_a_deleted_one_is_free(self, as_carl: Client):
+        old = library.make("Manuals")
+        as_carl.post(page_of(old, "delete"), {"post": "yes"})
+        assert as_carl.post(LIST + "add/", FORM).status_code == 302
+        assert Collection.objects.filter(name="Manuals", deleted_at=None).count() == 1
+
+    def test_the_language_stays_once_words_are_stored_in_it(self, as_carl: Client):
+        collection = library.make("Manuals")
+        library.add(collection, "A long enough text about the toner of the printers in this house.")
+        found = collection.refreshed().text_configuration
+        assert found
+        as_carl.post(page_of(collection), {**FORM, "text_configuration": "russian"})
+        assert collection.refreshed().text_configuration == found and collection.refreshed().chunk_size == 500
+
+    def test_deleting_one_deletes_its_documents(self, as_carl: Client, carl: User):
+        collection = library.make()
+        library.add(collection)
+        assert "with 1 document<" in text_of(as_carl.get(page_of(collection, "delete")))
+        assert as_carl.post(page_of(collection, "delete"), {"post": "yes"}).status_code == 302
+        assert collection.refreshed().deleted_at is not None
+        assert not Version.objects.filter(is_searched=True, collection__deleted_at=None).exists()
+        entry = DeletionLogEntry.objects.get(table="document_collection")
+        assert (entry.display_value, entry.deleted_by) == ("Handbooks", carl.pk)
+        assert "Handbooks" not in text_of(as_carl.get(LIST)).partition("result_list")[2]
+
+    def test_several_are_deleted_from_the_list(self, as_carl: Client):
+        keys = [library.make(name).pk for name in ("One", "Two")]
+        sent = {"action": "delete_selected", "_selected_action": keys, "post": "yes"}
+        assert as_carl.post(LIST, sent).status_code == 302
+        assert not Collection.objects.filter(deleted_at=None).exists()
+
+    def test_a_role_that_is_deleted_names_its_collections(self, as_alice: Client):
+        library.make("For the desk", readers=("desk",))
+        role = Role.objects.get(name="desk")
+        assert "For the desk" in text_of(as_alice.get(f"/admin/accounts/role/{role.pk}/delete/"))
+
+
+class TestOfOthers:
+    """Of a collection whose roles were given to others, who runs collections sees nothing."""
+
+    def test_it_is_not_there(self, as_carl: Client):  # C02 C06
+        secret = library.make("Secret plans", readers=("itil",), writers=("itil",))
+        document = library.add(secret, "The secret", filename="secret.txt", format="text")
+        for path in (LIST, DOCUMENTS, "/admin/"):
+            assert "ecret" not in text_of(as_carl.get(path)), path
+        for path in (page_of(secret), page_of(secret, "delete"), page_of(secret, "history"), page_of(document)):
+            assert as_carl.get(path).status_code != 200, path
+        old = secret.history.get()
+        assert as_carl.get(f"{page_of(secret, 'history')}{old.pk}/").status_code == 404
+        assert as_carl.post(page_of(secret, "reembed")).status_code == 404
+        sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
+        as_carl.post(DOCUMENTS, sent)
+        as_carl.post(DOCUMENTS, {**sent, "action": "try_again"})
+        assert Document.objects.filter(deleted_at=None).count() == 1
+
+    def test_one_that_can_only_be_read_is_shown_and_never_changed(self, as_carl: Client):
+        shared = library.make("Shared", readers=("collection_admin",), writers=("itil",))
+        document = library.add_failing(shared)
+        assert "Shared" in text_of(as_carl.get(page_of(shared)))
+        for path in (page_of(shared), page_of(shared, "delete"), page_of(shared, "reembed")):
+            assert as_carl.post(path, {**FORM, "post": "yes"}).status_code == 403, path
+        sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
+        assert "where you may not delete" in text_of(as_carl.post(DOCUMENTS, sent))
+        answer = as_carl.post(DOCUMENTS, {**sent, "action": "try_again"}, follow=True)
+        assert "you may not load into Shared" in text_of(answer)
+        document.refresh_from_db()
+        assert shared.refreshed().name == "Shared" and document.newest is not None
+        assert (document.newest.state, document.deleted_at) == ("failed", None)
+
+    @pytest.mark.parametrize("path", [LIST, DOCUMENTS, LIST + "add/"])
+    def test_others_open_no_page(self, as_bob: Client, path: str):
+        assert as_bob.get(path).status_code in (302, 403)
+
+
+class TestDocuments:
+    def test_they_are_listed_by_state_and_collection_and_found(self, as_carl: Client):
+        first, second = library.make("First"), library.make("Second")
+        library.add(first, filename="<b>good.md")
+        failed = library.add_failing(second)
+        assert failed.newest is not None
+        seen = text_of(as_carl.get(DOCUMENTS))
+        assert "&lt;b&gt;good.md" in seen and failed.newest.error in seen
+        for query, expected in (
+            ("state=failed", ["broken.pdf"]),
+            ("state=ready", ["&lt;b&gt;good.md"]),
+            (f"in={second.pk}", ["broken.pdf"]),
+            ("q=broken", ["broken.pdf"]),
+            (f"q={failed.newest.sha256}", ["broken.pdf"]),
+            ("state=nonsense", []),
+        ):
+            table = text_of(as_carl.get(f"{DOCUMENTS}?{query}")).partition("result_list")[2]
+            assert [name for name in ("&lt;b&gt;good.md", "broken.pdf") if name in table] == expected, query
+
+    def test_a_page_shows_facts_and_no_text(self, as_carl: Client):
+        document = library.add(library.make(), metadata={"type": "<i>manual</i>"})
+        seen = text_of(as_carl.get(page_of(document)))
+        assert "&lt;i&gt;manual&lt;/i&gt;" in seen and "<i>manual" not in seen and "the system" in seen
+        assert "toner" not in seen
+        assert as_carl.post(page_of(document), {"doc_id": "mine"}).status_code == 403
+        assert as_carl.get(DOCUMENTS + "add/").status_code == 403
+
+    def test_what_failed_is_tried_again(self, as_carl: Client):
+        collection = library.make()
+        good, failed = library.add(collection), library.add_failing(collection)
+        sent = {"action": "try_again", "_selected_action": [good.pk, failed.pk]}
+        seen = text_of(as_carl.post(DOCUMENTS, sent, follow=True))
+        assert "1 document is loaded again." in seen and "it has not failed" in seen
+        failed.refresh_from_db()
+        assert failed.newest is not None and failed.newest.state == "queued"
+
+    @pytest.mark.parametrize("way", ["page", "list"])
+    def test_one_is_deleted_and_found_no_more(self, as_carl: Client, way: str):
+        document = library.add(library.make())
+        sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
+        answer = as_carl.post(page_of(document, "delete") if way == "page" else DOCUMENTS, sent)
+        assert answer.status_code == 302
+        document.refresh_from_db()
+        assert document.deleted_at is not None
+        assert not Version.objects.filter(is_searched=True).exists()
+        assert as_carl.get(page_of(document)).status_code == 302
+
+
+class TestEmbeddingAgain:
+    def test_it_is_asked_first_and_then_done(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        before = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
+        Collection.objects.filter(pk=collection.pk).update(space=before)
+        asked = text_of(as_carl.get(page_of(collection, "reembed")))
+        assert "1 passage of" in asked and "retired/old (8)" in asked
+        assert collection.refreshed().next_space is None
+        assert as_carl.post(page_of(collection, "reembed")).status_code == 302
+        assert collection.refreshed().next_space == library.make("New").space
+        assert "being filled for" in text_of(as_carl.get(page_of(collection)))
+
+
+class TestTheTile:
+    def tile(self, browser: Client) -> Any:
+        (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Documents"]
+        return found
+
+    def test_it_counts_what_this_person_may_read(self, as_carl: Client, as_alice: Client):
+        collection = library.make()
+        library.add(collection)
+        library.add(collection, "Other", is_loaded=False)
+        library.add(library.make("Secret", writers=("itil",)))
+        carl, alice = self.tile(as_carl), self.tile(as_alice)
+        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.is_worrying
+        assert alice.figure == "2" and "in 2 collections" in alice.about
+
+    def test_it_worries_about_failures(self, as_carl: Client):
+        library.add_failing(library.make())
+        found = self.tile(as_carl)
+        assert found.is_worrying and "1 failed" in found.about and found.address.endswith("?state=failed")
+
+    def test_it_worries_about_an_old_queue(self, as_carl: Client):
+        document = library.add(library.make(), is_loaded=False)
+        assert not self.tile(as_carl).is_worrying
+        Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
+        found = self.tile(as_carl)
+        assert found.is_worrying and "The oldest has waited for 20\xa0minutes." in found.about
+
+    def test_others_do_not_see_it(self, sonja: User):
+        client = Client()
+        client.force_login(sonja)
+        assert "Documents" not in [each.title for each in client.get("/admin/").context["tiles"]]

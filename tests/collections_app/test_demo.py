@@ -1,0 +1,89 @@
+"""The demo collection: the product's own documentation, made once, read by the demo agent, found by a first search."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts import demo as demo_people
+from accounts.models import Role, User
+from collections_app import access, demo, ingest, leases, search
+from collections_app.metadata_filter import read
+from collections_app.models import Collection, Document, Version
+from collections_app.search import Asked
+from config.env import ROOT
+from tests.conftest import PASSWORD, make_user
+
+pytestmark = pytest.mark.django_db
+
+QUESTIONS = {
+    "How do I take a backup and restore it?": "docs/operations.md",
+    "set up a Keycloak connection": "docs/single-sign-on.md",
+    "who may read a column": "docs/access-rules.md",
+    "encoded query operators for dates": "docs/encoded-queries.md",
+    "create a record with POST": "docs/table-api.md",
+}
+
+
+def make() -> None:
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+
+
+def load() -> Collection:
+    """As the worker does."""
+    for version in Version.objects.order_by("pk"):
+        token = leases.take(version.pk)
+        assert token is not None
+        ingest.work_on(version.pk, token, until=float("inf"))
+    return Collection.objects.get()
+
+
+def test_it_holds_the_documentation_and_waits_for_the_worker():
+    make()
+
+    names = {"README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))}
+    assert set(Document.objects.values_list("doc_id", flat=True)) == names
+    assert set(Version.objects.values_list("state", flat=True)) == {"queued"}
+
+
+def test_a_first_search_finds_the_right_page():
+    make()
+    collection = load()
+
+    for query, page in QUESTIONS.items():
+        found = search.search([collection], Asked(query=query, k=3, filter=read("")))
+        assert page in [hit.doc_id for hit in found.hits], query
+
+
+def test_the_agent_reads_it_and_who_runs_collections_writes_it(carl: User):
+    make()
+    collection = Collection.objects.get()
+
+    agent, user = (User.objects.get(login=f"demo.{name}") for name in ("agent", "user"))
+    assert access.rights(agent, collection) == {"read"}
+    assert access.rights(carl, collection) == {"read", "write", "manage"}
+    assert access.rights(user, collection) == access.rights(make_user("eve"), collection) == frozenset()
+
+
+def test_it_is_made_once_and_stays_away_when_it_was_removed():
+    make()
+    documents = Document.objects.count()
+    make()
+    assert (Collection.objects.count(), Document.objects.count()) == (1, documents)
+    Collection.objects.update(deleted_at=Collection.objects.get().sys_created_at)
+    make()
+    assert not Collection.objects.filter(deleted_at=None).exists()
+
+
+def test_an_installation_without_its_documentation_has_none(tmp_path: Path, settings: Any):
+    settings.BASE_DIR = tmp_path
+    make()
+
+    assert not Collection.objects.exists()
+
+
+def test_without_the_demo_people_there_is_nothing():
+    demo.make()
+
+    assert not Collection.objects.exists() and Role.objects.filter(name="collection_admin").exists()

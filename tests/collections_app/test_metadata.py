@@ -1,0 +1,145 @@
+"""What metadata may be: six typed fields, any others, and the limits of all."""
+
+import json
+from typing import Any
+
+import pytest
+
+from collections_app import metadata
+from system.errors import BadRequest
+
+GIVEN = {
+    "sys_id": "161101105612345678",
+    "status": "active",
+    "priority": 3,
+    "flag": True,
+    "type": "manual",
+    "created": "2024-05-19T15:30:00Z",
+}
+
+
+def refused(given: Any) -> list[Any]:
+    """The fields that the refusal names."""
+    with pytest.raises(BadRequest) as caught:
+        metadata.checked(given)
+    return [item.get("field") for item in caught.value.as_items()]
+
+
+def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
+    given = GIVEN | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
+    assert metadata.checked(given) is given
+    assert metadata.read(json.dumps(given)) == given
+    assert metadata.checked({}) == {}
+
+
+@pytest.mark.parametrize("field", sorted(GIVEN))
+def test_each_of_the_six_may_be_left_out_or_null(field: str) -> None:
+    metadata.checked({name: value for name, value in GIVEN.items() if name != field})
+    metadata.checked(GIVEN | {field: None})
+
+
+WRONG: dict[str, list[Any]] = {
+    "priority": [True, "5", 5.0, 10**20, 2**63, -(2**63) - 1, [], {}, ""],
+    "flag": ["true", 1, 0, "", []],
+    **{field: [1, True, ["a"], {}] for field in ("sys_id", "status", "type")},
+    "created": [
+        "2024-05-19T15:30:00", "2024-05-19", "yesterday", 1716132600, "", "2024-02-30T00:00:00Z",
+        "2024-05-19T25:00:00Z", "0001-01-01T00:00:00+14:00", "2024-05-19T15:30:00 Z", "20240519T153000Z",
+    ],
+}  # fmt: skip
+
+
+# C10
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_a_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> None:
+    assert refused({field: value}) == [field]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2024-05-19T15:30:00Z", "2024-05-19T15:30:00.123Z", "2024-05-19T15:30:00.1234567+03:00",
+        "2024-05-19 15:30:00-0530", "2024-05-19T15:30Z", "2024-05-19T15:30:00+03",
+    ],
+)  # fmt: skip
+def test_a_time_has_a_zone_and_may_have_fractions(value: str) -> None:
+    assert metadata.checked({"created": value})
+
+
+def test_integers_go_to_64_bits() -> None:
+    for value in (0, -1, 2**63 - 1, -(2**63)):
+        assert metadata.checked({"priority": value}) == {"priority": value}
+
+
+def test_all_wrong_fields_are_told_at_once() -> None:
+    assert refused({"priority": "5", "flag": "true", "status": 1}) == ["status", "priority", "flag"]
+
+
+# C09
+@pytest.mark.parametrize("given", [[], "text", 1, None, True])
+def test_metadata_are_an_object(given: Any) -> None:
+    assert refused(given) == ["metadata"]
+
+
+# C09
+def test_five_levels_are_kept_and_six_refused() -> None:
+    five: Any = {"a": {"b": [{"c": ["d"]}]}}
+    assert metadata.checked(five) == five
+    assert refused({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
+    deep: Any = "x"
+    for _ in range(10_000):
+        deep = [deep]
+    assert refused({"a": deep}) == ["metadata"]
+
+
+# C09
+def test_sixteen_kilobytes_are_kept_and_more_refused(settings: Any) -> None:
+    limit = settings.COLLECTIONS["metadata_limit"]
+    text = "é" * ((limit - len('{"a":""}')) // 2)
+    assert metadata.checked({"a": text})
+    assert refused({"a": text + "é"}) == ["metadata"]
+    assert refused({"a": "x" * 1_000_000}) == ["metadata"]
+
+
+# C09
+@pytest.mark.parametrize(
+    "value",
+    ["a\x00b", "\ud800", float("nan"), float("inf"), float("-inf")],
+    ids=["NUL", "surrogate", "nan", "infinity", "minus infinity"],
+)
+def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None:
+    for given in ({"a": value}, {"a": [{"b": value}]}):
+        assert refused(given)
+    if isinstance(value, str):
+        assert refused({value: 1})
+
+
+# C09
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 2}}', '{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "{", "", "[]",
+        '{"a": "\\ud800"}', '{"a": "\\u0000"}', "{'a': 1}", '{"a": 1} x', '{"a":' + "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_the_text_of_a_form_follows_the_same_rules(text: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        metadata.read(text)
+    assert caught.value.as_items()[0]["field"] == "metadata"
+    assert caught.value.code == "invalid_metadata"
+
+
+def test_a_number_that_would_come_back_changed_is_refused() -> None:
+    with pytest.raises(BadRequest) as caught:
+        metadata.read('{"amount": 99999999999999.99}')
+    assert caught.value.field == "amount"
+    assert metadata.read('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
+        "amount": 99.9,
+        "big": 123456789012345678901234567890,
+    }
+
+
+def test_names_of_fields_have_one_to_two_hundred_characters() -> None:
+    assert refused({"": 1}) == [""]
+    assert refused({"x" * 201: 1}) == ["x" * 80]
+    assert metadata.checked({"x" * 200: 1})

@@ -1,0 +1,189 @@
+"""The filter on metadata: what each kind of condition finds, and what is refused and why."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from collections_app.metadata_filter import Filter, read
+from system.encoded_query import QueryError
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "one": {
+        "sys_id": "A1", "status": "Active", "priority": 1, "flag": True, "type": "manual",
+        "created": "2024-05-19T15:30:00+03:00", "n": 3, "docID": "x", "tags": ["red", "Blue", 7],
+    },
+    "two": {
+        "status": "draft", "priority": 20, "flag": False, "created": "2023-01-31T00:00:00Z", "n": "3", "tags": "red",
+    },
+    "three": {"n": 30, "file name": "Draft.pdf", "owner": {"name": "Ann", "roles": [{"id": 1}, {"id": 2}]}},
+    "none": {},
+}  # fmt: skip
+
+CASES = {
+    # The specified form, and the six with their types.
+    "status=active": ["one"],
+    "status=active^priority=1": ["one"],
+    "type=MANUAL": ["one"],
+    "flag=true": ["one"],
+    "flag=false": ["two"],
+    "flag!=true": ["two", "three", "none"],
+    "priority>2": ["two"],
+    "priority>=1^priority<20": ["one"],
+    "priorityIN1,20": ["one", "two"],
+    "priorityNOT IN1": ["two", "three", "none"],
+    "priorityBETWEEN2@20": ["two"],
+    "created=2024-05-19 12:30:00": ["one"],
+    "created>2024-01-01": ["one"],
+    "createdON2023-01-31": ["two"],
+    "createdYEAR_IS2024": ["one"],
+    "createdRELATIVELT@year@ago@1": ["one", "two"],
+    "created<javascript:gs.daysAgo(1)": ["one", "two"],
+    # Text whatever its case; what is missing is empty, never an error.
+    "statusLIKECTI": ["one"],
+    "statusNOTLIKEcti": ["two", "three", "none"],
+    "statusSTARTSWITHDR": ["two"],
+    "statusENDSWITHive": ["one"],
+    "status=": ["three", "none"],
+    "status!=": ["one", "two"],
+    "statusISEMPTY": ["three", "none"],
+    "missing=1": [],
+    "missing!=1": ["one", "two", "three", "none"],
+    "missingISEMPTY": ["one", "two", "three", "none"],
+    # Further fields: 3 is the number and the text.
+    "n=3": ["one", "two"],
+    "n=3.0": ["one"],
+    "n>3": ["three"],
+    "n>=3": ["one", "two", "three"],
+    "nIN3,30": ["one", "two", "three"],
+    "nLIKE0": ["three"],
+    "{docID}=X": ["one"],
+    "{file name}ENDSWITH.pdf": ["three"],
+    # An array holds what it holds, one value as much as several.
+    "tags=red": ["one", "two"],
+    "tags=blue": ["one"],
+    "tags=7": ["one"],
+    "tags!=red": ["three", "none"],
+    "tagsHASblue,7": ["one"],
+    "tagsHASNOTred": ["three", "none"],
+    "tagsLIKElu": ["one"],
+    # Paths go into objects, and into the objects of arrays.
+    "owner.name=ann": ["three"],
+    "owner.roles.id=2": ["three"],
+    "owner.roles.id=3": [],
+    "ownerISNOTEMPTY": ["three"],
+    "owner=ann": [],
+    # Joints, parentheses, field against field.
+    "status=active^ORstatus=draft^flag=true": ["one"],
+    "status=active^NQn=30": ["one", "three"],
+    "(status=active^flag=false)^ORn=30": ["three"],
+    "nSAMEASpriority": ["none"],
+    "n>1^nGT_FIELDpriority": ["one"],
+    "statusANYTHING": ["one", "two", "three", "none"],
+    "statusNOTHING": [],
+    "": ["one", "two", "three", "none"],
+    # Quotation and signs that mean something elsewhere.
+    "status={a^b}": [],
+    "status=%": [],
+    "status=' OR 1=1 --": [],
+    "{x'; DROP TABLE document; --}=1": [],
+    '{a"]."b}=1': [],
+    "sys_id=a1": ["one"],
+}
+
+
+def found(text: str) -> list[str]:
+    condition, values = read(text).sql("one.metadata")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT one.name FROM unnest(%s::text[], %s::jsonb[]) WITH ORDINALITY AS one (name, metadata, number)"
+            f" WHERE {condition} ORDER BY one.number",
+            [list(DOCUMENTS), [json.dumps(each) for each in DOCUMENTS.values()], *values],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+# C07
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", CASES)
+def test_a_filter_finds(text: str) -> None:
+    assert found(text) == CASES[text]
+
+
+# C07
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("priority=abc", "priority: a whole number"),
+        ("priority=1.5", "priority: a whole number"),
+        ("priority=99999999999999999999", "priority: a whole number"),
+        ("priorityIN1,x", "priority: a whole number"),
+        ("priorityBETWEEN1@x", "priority: a whole number"),
+        ("flag=yes", "flag: true or false"),
+        ("created=soon", "created: a date"),
+        ("created>2024-02-30", "created: a date"),
+        ("status=javascript:gs.now()", "status: a time"),
+        ("x=javascript:alert(1)", "not one of the value functions"),
+        ("x=javascript:gs.getUserID()", "depends on the caller"),
+        ("priorityLIKE1", "priority is a field of integer"),
+        ("createdLIKE2024", "created is a field of date and time"),
+        ("flagIN1", "flag is a field of boolean"),
+        ("flag>true", "flag is a field of boolean"),
+        ("statusON2024-01-01", "status is a field of text"),
+        ("statusHASa", "status is a field of text"),
+        ("statusGT_FIELDpriority", "status is a field of text"),
+        ("nGT_FIELDstatus", "status is a field of text"),
+        ("createdMORETHANpriority@day@after@1", "priority is a field of integer"),
+        ("xDYNAMICme", "asks for what metadata do not have"),
+        ("sys_idAREprinter", "asks for what metadata do not have"),
+        ("sys_idINSTANCEOFtask", "asks for what metadata do not have"),
+        ("xARE1", "sys_id only"),
+        ("a=1^ORDERBYb", "does not sort"),
+        ("ORDERBYb", "does not sort"),
+        ("xVALCHANGES", "not supported"),
+        ("no such field=1", "operator"),
+        ("a=1^^b=2", "field name"),
+        ("a", "operator"),
+        ("(a=1", "unclosed"),
+        ("a=1\x00", "character"),
+        ("a=" + "x" * 20_000, "longer"),
+        ("^OR".join(["a=1"] * 201), "conditions"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_says_so(text: str, says: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read(text)
+    assert says in caught.value.message
+    assert 0 <= caught.value.position <= len(text)
+
+
+# C08
+@pytest.mark.django_db
+@pytest.mark.parametrize("field", ["doc_id", "collection_id", "collection_name", "created_by", "state", "is_searched"])
+def test_what_the_server_knows_of_a_document_is_no_metadata(field: str) -> None:
+    assert found(f"{field}ISNOTEMPTY") == []
+    assert found(f"{field}=1") == []
+
+
+def test_names_and_values_are_parameters() -> None:
+    sql, values = read("{evil'name}={evil'value}^status=evil").sql("version.metadata")
+    assert "evil" not in sql
+    assert any("evil'name" in str(each) for each in values)
+    assert sql.count("%s") == len(values)
+
+
+def test_no_filter_is_no_condition() -> None:
+    assert Filter().is_empty and read("").is_empty
+    assert read("").sql("version.metadata") == ("TRUE", [])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["priority=3", "number=2024-17", "number=7"])
+def test_equality_where_case_plays_no_part_can_use_the_index(text: str) -> None:
+    condition, values = read(text).sql("version.metadata")
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN SELECT id FROM document_version version WHERE {condition}", values)
+        plan = "\n".join([line for (line,) in cursor.fetchall()])
+    assert "document_version_metadata" in plan

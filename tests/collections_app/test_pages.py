@@ -1,0 +1,327 @@
+"""The pages of collections: what each person sees, searching, deleting, trying again; text stays text."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import User
+from collections_app.models import Collection, Document
+from tests.collections_app import library
+from tests.conftest import make_user
+
+pytestmark = pytest.mark.django_db
+
+HTMX = {"HX-Request": "true"}
+
+
+def browser_of(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def as_carl(carl: User) -> Client:
+    return browser_of(carl)
+
+
+@pytest.fixture
+def as_rita(db: Any) -> Client:
+    """Reads what is for `itil`."""
+    return browser_of(make_user("rita", "itil"))
+
+
+def page_of(collection: Collection, part: str = "") -> str:
+    return reverse("collection", args=[collection.pk]) + part
+
+
+def place_of(document: Document, what: str) -> str:
+    return reverse(f"document-{what}", args=[document.collection_id, document.pk])
+
+
+def text_of(response: Any) -> str:
+    found: str = response.content.decode()
+    return found
+
+
+class TestTheList:
+    @pytest.mark.parametrize("path", ["/collections/", "/collections/0000000001/"])
+    def test_it_asks_to_sign_in(self, path: str):
+        answer = Client().get(path)
+        assert answer.status_code == 302 and answer["Location"] == f"/login/?next={path}"
+
+    def test_it_names_what_this_person_may_read_and_nothing_else(self, as_rita: Client, as_bob: Client):  # C06
+        library.add(library.make("For all of itil", readers=("itil",)))
+        library.make("Secret plans")
+        seen = text_of(as_rita.get("/collections/"))
+        assert "For all of itil" in seen and "1 document, 1 passage<" in seen and "1 ready" in seen
+        assert "Secret plans" not in seen
+        assert "There is no collection that you may read." in text_of(as_bob.get("/collections/"))
+
+    def test_it_looks_again_by_itself_while_something_is_loaded(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection, is_loaded=False)
+        answer = as_carl.get("/collections/", headers={**HTMX, "HX-Target": "collections"})
+        assert "every 3s" in text_of(answer) and "1 queued" in text_of(answer) and "<html" not in text_of(answer)
+        library.add(collection, doc_id=Document.objects.get().doc_id, metadata={"type": "done"})
+        assert "every" not in text_of(as_carl.get("/collections/"))
+
+    def test_many_collections_have_pages(self, as_carl: Client):
+        for number in range(21):
+            library.make(f"Collection {number:02}")
+        first, second = (text_of(as_carl.get(f"/collections/?page={page}")) for page in (1, 2))
+        assert "Collection 19" in first and "Collection 20" not in first and "Page 1 of 2" in first
+        assert "Collection 20" in second and "Collection 19" not in second
+
+
+class TestMakingOne:
+    def test_who_runs_collections_makes_one(self, as_carl: Client):
+        answer = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
+        made = Collection.objects.get()
+        assert made.name == "Café" and answer.redirect_chain == [(page_of(made), 302)]
+        assert "The collection “Café” is made." in text_of(answer)
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [("", "required"), ("a\x07b", "control characters"), ("x" * 201, "200"), ("Handbooks", "already")],
+        ids=["empty", "control", "long", "taken"],
+    )
+    def test_an_unfit_name_is_told(self, as_carl: Client, name: str, said: str):  # C11
+        library.make()
+        answer = as_carl.post("/collections/", {"name": name})
+        assert answer.status_code in (400, 409) and said in text_of(answer)
+        assert Collection.objects.count() == 1
+
+    def test_others_make_none(self, as_bob: Client):
+        assert "New collection" not in text_of(as_bob.get("/collections/"))
+        assert as_bob.post("/collections/", {"name": "Mine"}).status_code == 403
+        assert not Collection.objects.exists()
+
+
+class TestWhoSeesACollection:
+    def test_one_that_cannot_be_read_is_as_one_that_is_not_there(self, as_bob: Client):  # C02
+        secret = library.make("Secret plans")
+        answers = [as_bob.get(path) for path in (page_of(secret), "/collections/0000000001/")]
+        assert [each.status_code for each in answers] == [404, 404]
+        assert answers[0].content == answers[1].content
+
+    def test_readers_search_and_change_nothing(self, as_rita: Client):
+        collection = library.make(readers=("itil",))
+        document = library.add(collection)
+        seen = text_of(as_rita.get(page_of(collection)))
+        assert "handbook.md" in seen and "What are you looking for?" in seen
+        assert not any(word in seen for word in ("Add documents", "Delete handbook.md", "Delete collection"))
+        for path in (place_of(document, "delete"), place_of(document, "retry")):
+            assert as_rita.post(path, {"confirmed": "yes"}).status_code == 403
+        delete = reverse("collection-delete", args=[collection.pk])
+        assert as_rita.post(delete, {"confirmed": "yes"}).status_code == 403
+        assert Document.objects.filter(deleted_at=None).count() == 1
+
+    def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
+        collection = library.make(writers=("itil",))
+        writer = text_of(browser_of(make_user("wim", "itil")).get(page_of(collection)))
+        assert "Add documents" in writer and "Delete collection" not in writer
+        assert as_carl.get(page_of(collection)).status_code == 404
+        own = text_of(as_carl.get(page_of(library.make("Own"))))
+        assert "Add documents" in own and "Delete collection" in own and ">Settings</a>" in own
+
+
+class TestSearching:
+    def ask(self, browser: Client, collection: Collection, **asked: str) -> Any:
+        return browser.get(page_of(collection), asked, headers={**HTMX, "HX-Target": "results"})
+
+    def test_passages_show_where_they_stand_and_which_words_were_found(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        answer = self.ask(as_carl, collection, query="red toner")
+        seen = text_of(answer)
+        assert answer.status_code == 200 and "<html" not in seen
+        assert "<mark>toner</mark>" in seen and "<mark>red</mark>" in seen
+        assert "handbook.md" in seen and "Printers" in seen and "score 1.00" in seen
+
+    def test_without_scripts_the_whole_page_answers(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        seen = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
+        assert "<mark>toner</mark>" in seen and "<html" in seen and 'value="toner"' in seen
+
+    def test_text_of_documents_is_never_markup(self, as_carl: Client):  # C25 C26 C27
+        collection = library.make("<b>Odd</b>")
+        evil = "toner <script>alert(1)</script> ![x](http://evil.example/?q=1) <img src=x onerror=alert(2)>"
+        library.add(collection, evil, filename="<i>evil.md", doc_id='"><svg onload=alert(3)>')
+        for path in (page_of(collection), page_of(collection, "?query=toner"), "/collections/"):
+            seen = text_of(as_carl.get(path))
+            assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", seen), path
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(self.ask(as_carl, collection, query="toner"))
+
+    def test_filter_and_mode_count(self, as_carl: Client):
+        collection = library.make()
+        library.add(
+            collection, "Toner for the old printer", metadata={"type": "old"}, filename="old.txt", format="text"
+        )
+        library.add(
+            collection, "Toner for the new printer", metadata={"type": "new"}, filename="new.txt", format="text"
+        )
+        for mode in ("hybrid", "text", "vector"):
+            seen = text_of(self.ask(as_carl, collection, query="toner", filter="type=new", mode=mode))
+            assert "new.txt" in seen and "old.txt" not in seen, mode
+
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            ({"query": " "}, "Type what you are looking for."),
+            ({"query": "toner", "filter": "type=new^"}, "position 9"),
+            ({"query": "x" * 8193}, "8,192 bytes"),
+            ({"query": "a\x00b"}, "cannot be stored"),
+        ],
+        ids=["empty", "filter", "long", "nul"],
+    )
+    def test_what_cannot_be_asked_is_told(self, as_carl: Client, asked: dict[str, str], said: str):  # C07 C32
+        answer = self.ask(as_carl, library.make(), **asked)
+        assert answer.status_code == 400 and said in text_of(answer)
+
+    @pytest.mark.parametrize("k", ["0", "-1", "9999", "many", "2"])
+    def test_any_number_of_passages_is_brought_within_its_bounds(self, as_carl: Client, k: str):
+        collection = library.make()
+        library.add(collection)
+        assert "<mark>" in text_of(self.ask(as_carl, collection, query="toner mailbox", k=k))
+
+    def test_there_is_more_as_long_as_there_may_be(self, as_carl: Client):
+        collection = library.make()
+        for number in range(12):
+            library.add(collection, f"Toner number {number}", filename=f"{number}.txt", format="text")
+        five, all_of_them = (text_of(self.ask(as_carl, collection, query="toner", k=k)) for k in ("", "20"))
+        assert five.count("<mark>") == 5 and "Show more" in five and "k=10" in five
+        assert all_of_them.count("<mark>") == 12 and "Show more" not in all_of_them
+
+    def test_it_says_when_meaning_was_not_compared(self, as_carl: Client):  # C29
+        collection = library.make()
+        library.add(collection)
+        library.with_a_model_that_is_gone(collection)
+        seen = text_of(self.ask(as_carl, collection, query="toner"))
+        assert "Found by their words alone" in seen and "<mark>toner</mark>" in seen
+
+    def test_nothing_found_says_what_is_still_being_loaded(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection, is_loaded=False)
+        seen = text_of(self.ask(as_carl, collection, query="toner"))
+        assert "Nothing was found. 1 document is still being loaded." in seen
+
+
+class TestDocuments:
+    def part(self, browser: Client, collection: Collection, **asked: str) -> str:
+        return text_of(browser.get(page_of(collection), asked, headers={**HTMX, "HX-Target": "documents"}))
+
+    def test_each_says_how_far_it_has_come(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection, filename="good.md")
+        library.add(collection, filename="waiting.md", metadata={"type": "other"}, is_loaded=False)
+        failed = library.add_failing(collection)
+        seen = self.part(as_carl, collection)
+        assert "3 documents, 1 passage " in seen and "1 ready" in seen and "1 failed" in seen and "1 queued" in seen
+        assert failed.newest is not None and failed.newest.error and failed.newest.error in seen
+        assert seen.index("broken.pdf") < seen.index("waiting.md") < seen.index("good.md")
+        assert "every 2s" in seen
+
+    def test_it_is_quiet_when_nothing_is_loaded(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        assert "every" not in self.part(as_carl, collection)
+
+    def test_a_failed_replacement_says_what_searches_see(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection, doc_id="handbook")
+        library.add_failing(collection, doc_id="handbook")
+        assert "Searches see what was loaded before." in self.part(as_carl, collection)
+
+    def test_they_have_pages_and_are_found_by_name_and_state(self, as_carl: Client):
+        collection = library.make()
+        for number in range(21):
+            library.add(collection, f"Text {number}", filename=f"file {number:02}.md", is_loaded=False)
+        first, second = self.part(as_carl, collection), self.part(as_carl, collection, page="2")
+        assert "file 20.md" in first and "file 00.md" not in first and "file 00.md" in second
+        named = self.part(as_carl, collection, name="e 07", state="queued")
+        assert "file 07.md" in named and "file 08.md" not in named and "name=e+07&amp;state=queued&amp;page=1" in named
+        assert "No document is like that." in self.part(as_carl, collection, name="a\x00b", state="ready")
+        assert "file 20.md" in self.part(as_carl, collection, state="nonsense", page="nonsense")
+
+    def test_after_the_session_has_ended_the_page_is_loaded_anew(self, carl: User):
+        answer = Client().get(page_of(library.make()), headers={**HTMX, "HX-Target": "documents"})
+        assert answer["HX-Refresh"] == "true" and not answer.content
+
+
+class TestDeleting:
+    def test_without_scripts_it_is_asked_first(self, as_carl: Client):
+        document = library.add(library.make())
+        path = place_of(document, "delete")
+        asked = as_carl.post(path)
+        assert asked.status_code == 200 and "cannot be brought back" in text_of(asked)
+        assert not Document.objects.filter(deleted_at__isnull=False).exists()
+        answer = as_carl.post(path, {"confirmed": "yes"}, follow=True)
+        assert "is deleted." in text_of(answer) and "No documents yet." in text_of(answer)
+        assert not Document.objects.filter(deleted_at=None).exists()
+
+    def test_with_scripts_the_list_comes_back(self, as_carl: Client):
+        collection = library.make()
+        kept, gone = library.add(collection, filename="kept.md"), library.add(collection, "Other", filename="gone.md")
+        headers = {**HTMX, "HX-Target": "documents"}
+        answer = as_carl.post(place_of(gone, "delete") + "?name=.md&page=1", {"confirmed": "yes"}, headers=headers)
+        assert "kept.md" in text_of(answer) and "gone.md" not in text_of(answer) and "<html" not in text_of(answer)
+        assert kept.pk in text_of(answer)
+        assert as_carl.post(place_of(gone, "delete"), {"confirmed": "yes"}, headers=headers).status_code == 404
+
+    def test_a_document_is_deleted_through_its_own_collection_only(self, as_carl: Client):  # C12
+        document, other = library.add(library.make()), library.make("Other")
+        path = reverse("document-delete", args=[other.pk, document.pk])
+        assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
+        assert Document.objects.filter(deleted_at=None).count() == 1
+
+    def test_a_collection_goes_with_its_documents(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        path = reverse("collection-delete", args=[collection.pk])
+        assert "goes with all its documents" in text_of(as_carl.post(path))
+        answer = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX, "HX-Target": ""})
+        assert answer["HX-Redirect"] == "/collections/"
+        assert "is deleted." in text_of(as_carl.get("/collections/"))
+        assert as_carl.get(page_of(collection)).status_code == 404
+        assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
+
+    @pytest.mark.parametrize("name", ["document-delete", "document-retry", "collection-delete", "collections"])
+    def test_another_site_does_nothing_here(self, carl: User, name: str):
+        document = library.add(library.make())
+        words = [document.collection_id, document.pk] if name.startswith("document") else [document.collection_id]
+        path = reverse(name, args=[] if name == "collections" else words)
+        answer = browser_of(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
+        assert answer.status_code == 403
+        assert (
+            Document.objects.filter(deleted_at=None).count() == Collection.objects.filter(deleted_at=None).count() == 1
+        )
+
+    def test_looking_at_such_an_address_changes_nothing(self, as_carl: Client):
+        document = library.add(library.make())
+        assert as_carl.get(place_of(document, "delete") + "?confirmed=yes").status_code == 405
+
+
+class TestTryingAgain:
+    def test_what_failed_is_queued(self, as_carl: Client):
+        document = library.add_failing(library.make())
+        assert "Try again" in text_of(as_carl.get(page_of(document.collection)))
+        assert "is being loaded again." in text_of(as_carl.post(place_of(document, "retry"), follow=True))
+        document.refresh_from_db()
+        assert document.newest is not None and document.newest.state == "queued"
+
+
+def test_the_page_holds_no_script_or_style_of_its_own(as_carl: Client):
+    collection = library.make()
+    library.add_failing(collection)
+    seen = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
+    assert "style=" not in seen and not re.search(r"\son[a-z]+=", seen) and "hx-on" not in seen
+    assert all("src=" in script for script in re.findall(r"<script[^>]*>", seen))
+
+
+def test_the_start_page_leads_here(as_bob: Client):
+    assert 'href="/collections/"' in text_of(as_bob.get("/"))

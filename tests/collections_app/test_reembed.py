@@ -1,0 +1,374 @@
+"""A collection moves to another model while it is searched and loaded."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from collections_app import reembed, vector_indexes
+from collections_app.embed import EmbeddingUnavailable, local
+from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
+from collections_app.models.documents import State
+from system.errors import NotFound
+from tests.collections_app import vector_rows as rows
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Model:
+    """What the new space is filled by; `then` happens while it thinks, or it fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.then: Callable[[], Any] = lambda: None
+
+    def load(self) -> Callable[[list[str]], Any]:
+        encode = rows.local_model("letters-b", self.asked).load()
+
+        def embed(texts: list[str]) -> Any:
+            self.then()
+            return encode(texts)
+
+        return embed
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    found = Model()
+    new = local.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=found.load)
+    for each in (new, rows.local_model("letters-a")):
+        monkeypatch.setitem(local.LOCAL_MODELS, each.name, each)
+    monkeypatch.setattr(local, "_loaded", {})
+    vector_indexes.forget()
+    return found
+
+
+@pytest.fixture
+def old(model: Model) -> EmbeddingSpace:
+    return rows.make_space("letters-a")
+
+
+@pytest.fixture
+def new(model: Model) -> EmbeddingSpace:
+    return rows.make_space("letters-b")
+
+
+@pytest.fixture
+def collection(old: EmbeddingSpace) -> Collection:
+    found = rows.make_collection(old)
+    rows.make_version(found, "doc-1", 3)
+    rows.make_version(found, "doc-2", 300)
+    return found
+
+
+def work(collection: Collection, seconds: float = 60) -> Collection:
+    reembed.work(collection, time.monotonic() + seconds)
+    collection.refresh_from_db()
+    return collection
+
+
+def right(collection: Collection, space: EmbeddingSpace) -> bool:
+    """Each chunk that searches see has its own vector in the space, and no other."""
+    seen = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
+    wanted = {text: rows.vector(space.model, f"Printers\n{text}") for text in seen.values_list("text", flat=True)}
+    found = rows.vectors_in(collection, space)
+    return all(found.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in wanted.items())
+
+
+def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Collection, old: Any, new: Any):
+    reembed.start(collection, new)
+    assert (collection.space, collection.next_space) == (old, new)
+    assert list(reembed.due()) == [collection]
+
+    work(collection)
+
+    assert (collection.space, collection.next_space) == (new, None)
+    assert right(collection, new)
+    assert rows.vectors_in(collection, old) == {}
+    assert list(reembed.due()) == []
+    assert collection.history.first().space_id == new.pk, "it is configuration"
+
+
+def test_without_time_nothing_is_done_and_it_stays_due(collection: Collection, old: Any, new: Any):
+    reembed.start(collection, new)
+    work(collection, -1)
+
+    assert collection.space == old and rows.vectors_in(collection, new) == {}
+    assert list(reembed.due()) == [collection]
+
+
+def test_it_goes_on_where_it_was_left(collection: Collection, model: Model, new: Any):
+    reembed.start(collection, new)
+
+    def enough() -> None:
+        if len(model.asked) > 256:
+            raise KeyboardInterrupt
+
+    model.then = enough
+    with pytest.raises(KeyboardInterrupt):
+        work(collection)
+    assert len(rows.vectors_in(collection, new)) == 256
+    model.then = lambda: None
+    model.asked.clear()
+
+    assert work(collection).space == new
+    assert len([text for text in model.asked if text.startswith("Printers")]) == 303 - 256
+
+
+def test_searches_see_the_old_vectors_until_the_new_are_complete(
+    collection: Collection, model: Model, old: Any, new: Any
+):
+    seen: list[bool] = []
+
+    def look() -> None:
+        seen.append(Collection.objects.get().space == old and right(collection, old))
+
+    model.then = look
+    reembed.start(collection, new)
+    work(collection)
+
+    assert len(seen) >= 3 and all(seen)
+
+
+class TestAwayProvider:
+    @pytest.fixture
+    def away(self, collection: Collection, model: Model, new: Any) -> Collection:
+        def fail() -> None:
+            raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
+
+        model.then = fail
+        reembed.start(collection, new)
+        return work(collection)
+
+    def test_its_reason_is_kept_and_it_is_tried_later(self, away: Collection, old: Any, new: Any):
+        assert (away.space, away.next_space) == (old, new)
+        assert away.reembed_error == "The embedding provider is on holiday."
+        assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
+        assert list(reembed.due()) == []
+
+    def test_it_waits_longer_each_time(self, away: Collection):
+        for _ in range(8):
+            work(away)
+
+        assert away.reembed_attempt == 9
+        assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=1000)
+
+    def test_it_goes_over_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
+        model.then = lambda: None
+        Collection.objects.update(reembed_at=timezone.now())
+        assert list(reembed.due()) == [away]
+
+        assert work(away).space == new
+        assert (away.reembed_error, away.reembed_attempt, away.reembed_at) == ("", 0, None)
+
+    def test_a_space_whose_provider_is_not_configured_waits_too(self, collection: Collection, old: Any):
+        reembed.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
+
+        assert work(collection).space == old
+        assert "No provider is configured" in collection.reembed_error
+
+
+class TestMeanwhile:
+    """What others do while the provider thinks, once."""
+
+    @pytest.fixture
+    def meanwhile(self, collection: Collection, model: Model, new: Any) -> Callable[[Callable[[], Any]], None]:
+        reembed.start(collection, new)
+
+        def once(happens: Callable[[], Any]) -> None:
+            def then() -> None:
+                model.then = lambda: None
+                happens()
+
+            model.then = then
+
+        return once
+
+    def test_a_document_that_becomes_ready_is_not_left_behind(
+        self, collection: Any, meanwhile: Any, old: Any, new: Any
+    ):
+        meanwhile(lambda: rows.make_version(collection, "doc-3", 4, space=old))
+
+        assert work(collection).space == new
+        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 307
+
+    def test_one_that_becomes_ready_at_the_last_moment_holds_the_change_up(
+        self, collection: Any, old: Any, new: Any, monkeypatch: Any
+    ):
+        reembed.start(collection, new)
+        last_look = reembed._is_index_there
+
+        def late(*given: Any) -> bool:
+            monkeypatch.setattr(reembed, "_is_index_there", last_look)
+            rows.make_version(collection, "doc-3", 4, space=old)
+            return last_look(*given)
+
+        monkeypatch.setattr(reembed, "_is_index_there", late)
+
+        assert work(collection).space == old
+        assert work(collection).space == new
+        assert right(collection, new)
+
+    def test_a_document_that_is_deleted_is_no_trouble(self, collection: Collection, meanwhile: Any, new: Any):
+        meanwhile(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
+
+        assert work(collection).space == new
+        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 300
+
+    def test_a_document_that_is_replaced_is_seen_in_its_new_content(
+        self, collection: Any, meanwhile: Any, old: Any, new: Any
+    ):
+        def replace() -> None:
+            Version.objects.filter(document__doc_id="doc-2").delete()
+            rows.make_version(collection, "doc-2", 5, space=old)
+
+        meanwhile(replace)
+
+        assert work(collection).space == new
+        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 8
+
+    def test_a_document_that_is_still_being_embedded_has_its_vectors_too(self, collection: Any, new: Any):
+        pending = rows.make_version(collection, "doc-3", 4, searched=False)
+        reembed.start(collection, new)
+
+        assert work(collection).space == new
+        assert not reembed._lacking([pending.pk], new)
+
+    def test_a_collection_that_is_deleted_is_left_alone(
+        self, collection: Collection, meanwhile: Any, old: Any, model: Any
+    ):
+        meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
+
+        assert work(collection).space == old
+        assert list(reembed.due()) == []
+        with pytest.raises(NotFound):
+            reembed.start(collection, old)
+
+    def test_a_change_of_mind_counts_from_the_next_batch(
+        self, collection: Collection, meanwhile: Any, old: Any, new: Any
+    ):
+        meanwhile(lambda: reembed.start(Collection.objects.get(), old))
+        work(collection)
+        assert (collection.space, collection.next_space) == (old, None)
+        assert list(reembed.due()) == [collection], "what was begun is to be taken away"
+
+        work(collection)
+        assert rows.vectors_in(collection, new) == {} and right(collection, old)
+        assert list(reembed.due()) == []
+
+
+def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+    monkeypatch.setattr(reembed, "_remove_old", lambda *_: None)
+    reembed.start(collection, new)
+    work(collection)
+    reembed.start(collection, old)
+    monkeypatch.undo()
+
+    assert len(rows.vectors_in(collection, old)) == 303
+    assert collection.has_old_vectors
+
+
+def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, model: Model, new: Any):
+    working, go, asked = threading.Event(), threading.Event(), len(model.asked)
+
+    def wait() -> None:
+        working.set()
+        go.wait(10)
+
+    def first() -> None:
+        reembed.work(collection, time.monotonic() + 60)
+        connection.close()
+
+    model.then = wait
+    reembed.start(collection, new)
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert working.wait(10)
+    reembed.work(collection, time.monotonic() + 60)
+    assert len(model.asked) == asked
+    go.set()
+    thread.join()
+    collection.refresh_from_db()
+
+    assert collection.space == new
+
+
+def test_a_large_one_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+    monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
+    reembed.start(collection, new)
+
+    assert work(collection).space == old
+    assert "index is being built" in collection.reembed_error and list(reembed.due()) == []
+    assert vector_indexes.index_name(collection.pk, new.pk) in vector_indexes.tend()
+    assert work(collection).space == new
+    assert vector_indexes.is_usable(collection.pk, new.pk)
+
+
+def test_other_collections_keep_their_vectors(collection: Collection, old: Any, new: Any):
+    other = rows.make_collection(old, "other")
+    rows.make_version(other, "doc-1", 5)
+    reembed.start(collection, new)
+    work(collection)
+
+    assert right(other, old) and len(rows.vectors_in(other, old)) == 5
+
+
+def test_an_empty_collection_goes_over_at_once(old: Any, new: Any):
+    empty = rows.make_collection(old)
+    reembed.start(empty, new)
+
+    assert work(empty).space == new
+
+
+STEPS = some.lists(
+    some.tuples(
+        some.sampled_from(("load", "delete", "replace", "work", "short", "start", "stop")), some.integers(1, 3)
+    ),
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("examples", [8, pytest.param(150, marks=pytest.mark.nightly)])
+def test_whatever_happens_all_that_is_searched_has_its_vector(examples: int, model: Model, old: Any, new: Any):  # C54
+    @settings(
+        max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    )
+    @given(STEPS)
+    def law(steps: list[tuple[str, int]]) -> None:
+        ChunkVector.objects.all().delete()
+        collection = rows.make_collection(old, f"law-{Collection.objects.count()}")
+        for step, number in steps:
+            happen(collection, step, number, {"start": new, "stop": old})
+            collection.refresh_from_db()
+            assert right(collection, collection.space)
+        reembed.start(collection, new)
+        assert work(collection).space == new and right(collection, new)
+        assert rows.vectors_in(collection, old) == {}
+
+    law()
+
+
+def happen(collection: Collection, step: str, number: int, spaces: dict[str, EmbeddingSpace]) -> None:
+    if step in ("load", "replace", "delete"):
+        Version.objects.filter(collection=collection, document__doc_id=f"doc-{number}").delete()
+    if step in ("load", "replace"):
+        rows.make_version(collection, f"doc-{number}", number, space=Collection.objects.get(pk=collection.pk).space)
+    if step in ("work", "short"):
+        work(collection, 60 if step == "work" else -1)
+    if step in spaces:
+        reembed.start(collection, spaces[step])
+
+
+def test_a_version_that_failed_is_not_waited_for(collection: Collection, new: Any):
+    failed = rows.make_version(collection, "doc-3", 2, searched=False)
+    Version.objects.filter(pk=failed.pk).update(state=State.FAILED)
+    reembed.start(collection, new)
+
+    assert work(collection).space == new

@@ -1,0 +1,164 @@
+"""Passages of a text: laws that hold for any text, and examples."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from collections_app.split import LONGEST_WORD, SEPARATORS, indexed_text, split
+from config.env import ROOT
+
+
+@dataclass(frozen=True)
+class At:
+    offset: int
+    path: tuple[str, ...]
+
+
+# Few pieces, so that texts repeat themselves, and every kind of place to cut at.
+PIECES = [
+    "a",
+    "bb ",
+    "word ",
+    "漢字",
+    "。",
+    "\n",
+    "\n\n",
+    " ",
+    "\t",
+    "\u3000",
+    "x" * 45,
+    "😀",
+    "a a a a a ",
+    "!",
+    "\r\n",
+]
+WHOLE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=12)), max_size=60).map("".join)
+SIZES = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
+
+
+@given(WHOLE, SIZES)
+def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
+    size, overlap = sizes
+    passages = split(whole, size=size, overlap=overlap, page_starts=None, headings=())
+
+    assert passages == split(whole, size=size, overlap=overlap, page_starts=None, headings=())
+    assert [each.number for each in passages] == list(range(len(passages)))
+    covered: set[int] = set()
+    for each in passages:
+        assert each.text == whole[each.char_start : each.char_end]
+        assert 0 < len(each.text) <= size
+        assert each.text == each.text.strip()
+        covered.update(range(each.char_start, each.char_end))
+    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
+    for one, next_one in pairwise(passages):
+        assert one.char_start < next_one.char_start
+        assert one.char_end < next_one.char_end
+        assert one.char_end - next_one.char_start <= overlap
+
+
+@given(WHOLE, SIZES)
+def test_the_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
+    """Only where they are in the text is found in another way."""
+    size, overlap = sizes
+    last = f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"
+    library = RecursiveCharacterTextSplitter(
+        separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
+    )
+
+    assert [each.text for each in split(whole, size=size, overlap=overlap)] == library.split_text(whole)
+
+
+OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
+
+
+@given(WHOLE, OFFSETS, OFFSETS)
+def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
+    page_starts = [0, *[min(each, len(whole)) for each in starts]]
+    headings = [At(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+
+    for each in split(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
+        page, page_end = each.page, each.page_end
+        assert page is not None and page_end is not None
+        assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
+        assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
+        before = [heading for heading in headings if heading.offset <= each.char_start]
+        assert each.heading_path == (before[-1].path if before else ())
+
+
+def test_text_that_repeats_itself_is_covered_to_its_end():
+    """The library, looking its passages up in the text, leaves the last 150 characters of this one out."""
+    whole = "-" * 5000
+    passages = split(whole, size=1000, overlap=190)
+
+    assert passages[-1].char_end == len(whole)
+    assert all(next_one.char_start <= one.char_end + 1 for one, next_one in pairwise(passages))
+
+
+def test_text_without_spaces_is_cut_at_its_sentences():
+    sentence = "これは日本語の文章です。"
+    passages = split(sentence * 20, size=50, overlap=0)
+
+    assert {each.text for each in passages} == {sentence * 4}
+
+
+@pytest.mark.parametrize("whole", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
+def test_text_without_any_place_to_cut_is_cut_by_length(whole: str):
+    passages = split(whole, size=1000, overlap=200)
+
+    assert all(950 < len(each.text) <= 1000 for each in passages[:-1])
+    assert all(one.char_end - next_one.char_start == 200 for one, next_one in pairwise(passages))
+
+
+def test_a_passage_knows_its_pages_and_headings():
+    whole = "One.\n\nTwo.\n\nThree."
+    headings = [At(0, ("A",)), At(12, ("A", "B"))]
+    passages = split(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
+
+    assert [(each.text, each.page, each.page_end, each.heading_path) for each in passages] == [
+        ("One.\n\nTwo.", 1, 2, ("A",)),
+        ("Three.", 3, 3, ("A", "B")),
+    ]
+
+
+@pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
+def test_a_text_of_white_space_has_no_passages(whole: str):
+    assert split(whole, size=100, overlap=20) == []
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (1, 0), (10, 10), (10, 11), (10, -1)])
+def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int):
+    with pytest.raises(ValueError, match="passage"):
+        split("text", size=size, overlap=overlap)
+
+
+def test_what_is_indexed_begins_with_the_headings():
+    assert indexed_text((), "text") == "text"
+    assert indexed_text(("A", "B"), "text") == "A\nB\ntext"
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.sampled_from(["a ", "\n", "a", "漢", "ab\n\n"]), st.sampled_from([(8000, 7999), (8000, 4000), (2, 1)]))
+def test_no_text_takes_much_longer_than_others(piece: str, sizes: tuple[int, int]):
+    """Counted, not timed: the work for a passage does not grow with its overlap more than its length does."""
+    passages = split(piece * 20_000, size=sizes[0], overlap=sizes[1])
+
+    assert sum(len(each.text) for each in passages[:5]) <= 5 * sizes[0]
+
+
+def test_it_imports_nothing_of_the_frame_and_the_library_only_when_it_splits():
+    command = (
+        "import sys; import collections_app.split as room\n"
+        "def loaded(*names): return [name for name in names if name in sys.modules]\n"
+        "assert not loaded('django', 'langchain_text_splitters', 'psycopg', 'celery')\n"
+        "room.split('text', size=10, overlap=0)\n"
+        "assert not loaded('django', 'psycopg', 'celery', 'torch', 'transformers', 'nltk', 'spacy')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stderr

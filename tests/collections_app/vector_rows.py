@@ -1,0 +1,96 @@
+"""Collections, documents and vectors as rows, for tests of what is done with vectors."""
+
+import hashlib
+from typing import Any
+
+import numpy
+from django.db import connection
+
+from collections_app.embed.local import LocalModel
+from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
+from collections_app.models.documents import State
+
+DIMENSIONS = 8
+
+
+def vector(model: str, text: str) -> list[float]:
+    """Any direction, always the same for a text."""
+    seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
+    numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
+    found: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
+    return found
+
+
+def local_model(name: str, asked: list[str] | None = None) -> LocalModel:
+    """A model of the kind that comes with the product; what it is asked goes into `asked`."""
+
+    def encode(texts: list[str]) -> Any:
+        if asked is not None:
+            asked.extend(texts)
+        return numpy.array([vector(name, text) for text in texts])
+
+    return LocalModel(name=name, dimensions=DIMENSIONS, load=lambda: encode)
+
+
+def make_space(name: str, dimensions: int = DIMENSIONS) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.create(provider="local", model=name, dimensions=dimensions)
+
+
+def make_collection(space: EmbeddingSpace, name: str = "manuals") -> Collection:
+    found = Collection(name=name, space=space)
+    found.save()
+    found.refresh_from_db()
+    return found
+
+
+def make_version(
+    collection: Collection, doc_id: str, chunks: int = 3, *, searched: bool = True, space: EmbeddingSpace | None = None
+) -> Version:
+    """With its chunks, and their vectors in the space of the collection or another."""
+    document, _ = Document.objects.get_or_create(collection=collection, doc_id=doc_id, deleted_at=None)
+    document.refresh_from_db()
+    version = Version.objects.create(
+        document=document,
+        collection=collection,
+        generation=Version.objects.filter(document=document).count() + 1,
+        format="text",
+        size=1,
+        sha256="0" * 64,
+        state=State.READY if searched else State.EMBEDDING,
+        is_searched=searched,
+        chunks_count=chunks,
+    )
+    made = [
+        Chunk(version=version, collection=collection, number=number, text=f"{doc_id} {number}",
+              heading_path=["Printers"], char_start=0, char_end=1)
+        for number in range(chunks)
+    ]  # fmt: skip
+    Chunk.objects.bulk_create(made)
+    give_vectors(version, space or collection.space)
+    return version
+
+
+def give_vectors(version: Version, space: EmbeddingSpace) -> None:
+    ChunkVector.objects.bulk_create(
+        ChunkVector(
+            chunk=chunk,
+            space=space,
+            collection_id=version.collection_id,
+            version=version,
+            dimensions=space.dimensions,
+            embedding=vector(space.model, f"Printers\n{chunk.text}"),
+        )
+        for chunk in Chunk.objects.filter(version=version)
+    )
+
+
+def vectors_in(collection: Collection, space: EmbeddingSpace) -> dict[str, list[float]]:
+    """By the text of the chunk."""
+    rows = ChunkVector.objects.filter(collection=collection, space=space).select_related("chunk")
+    return {row.chunk.text: list(row.embedding) for row in rows}
+
+
+def run(statement: str) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []

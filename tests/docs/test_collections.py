@@ -1,0 +1,177 @@
+"""Every request in docs/collections.md is made, in its order; the answer must be the printed one. So is the README's.
+
+As in docs/table-api.md; besides, `"…"` stands for any value, and lines of curl are read as a shell would.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from accounts import demo as demo_people
+from collections_app import contents, ingest, leases, parameters, uploads
+from collections_app.models import Version
+from collections_app.models.documents import UNFINISHED
+from collections_app.urls import ENDPOINTS
+from config.env import ROOT, Environment
+from tests.conftest import PASSWORD, make_user
+from tests.docs.test_table_api import HOST, Reader
+
+PAGE = (ROOT / "docs/collections.md").read_text()
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.compile(
+    r"```http\n(?P<asked>[A-Z]+ /.*?)```\n+```http\n(?P<answered>\d{3} .*?)```"
+    r'|```\nme="admin:\$\(cat var/secrets/admin-password\)"\n(?P<curl>curl .*?)```\n+```json\n(?P<printed>.*?)```'
+    r"|(?P<worker><!-- the worker -->)",
+    re.S,
+)
+
+
+class Typist(Reader):
+    def is_same(self, shown: Any, got: Any) -> bool:
+        return shown == "…" or super().is_same(shown, got)
+
+
+def work() -> None:
+    """What the worker does a moment later."""
+    for version in Version.objects.filter(state__in=UNFINISHED):
+        token = leases.take(version.pk)
+        assert token is not None
+        ingest.work_on(version.pk, token, until=time.monotonic() + 30)
+
+
+@pytest.fixture
+def people(db: Any) -> None:
+    make_user("admin", "admin")
+    demo_people.make(lambda: PASSWORD)
+
+
+def curl(command: str) -> Any:
+    """What curl would send."""
+    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
+    method, url, data, form, content_type = "", "", [], {}, ""
+    for word in words:
+        match word:
+            case "-G":
+                method = "GET"
+            case "-u":
+                assert next(words) == "$me"
+            case "-d" | "--data-urlencode":
+                data.append(next(words))
+            case "-F":
+                name, _, value = next(words).partition("=")
+                form[name] = of_file(value[1:]) if value.startswith("@") else value
+            case "-H":
+                content_type = next(words).removeprefix("Content-Type: ")
+            case _:
+                assert word.startswith(f"http://{HOST}/"), word
+                url = word.removeprefix(f"http://{HOST}")
+    headers = {"Authorization": "Basic " + b64encode(f"admin:{PASSWORD}".encode()).decode()}
+    if method == "GET":
+        return Client().get(url, dict(each.split("=", 1) for each in data), headers=headers)
+    if form:
+        return Client().post(url, form, headers=headers)
+    return Client().post(url, data[0], content_type=content_type, headers=headers)
+
+
+def of_file(path: str) -> SimpleUploadedFile:
+    """As curl sends it: it takes the type from the name where it knows it."""
+    return SimpleUploadedFile(path.rpartition("/")[2], (ROOT / path).read_bytes(), "application/octet-stream")
+
+
+def check_curl(command: str, printed: str) -> None:
+    for one, shown in zip(commands(command), [*json_values(printed)], strict=True):
+        answer = curl(one)
+        assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
+
+
+def commands(text: str) -> list[str]:
+    return [each for each in re.split(r"\n(?=curl )", text.strip()) if each]
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """One value after the other."""
+    decoder, text = json.JSONDecoder(), text.strip()
+    while text:
+        value, end = decoder.raw_decode(text)
+        yield value
+        text = text[end:].strip()
+
+
+def test_every_request_of_the_page_is_answered_as_printed(people: None):
+    reader = Typist()
+    for step in BLOCKS.finditer(PAGE):
+        if step["worker"]:
+            work()
+        elif step["curl"]:
+            check_curl(step["curl"], step["printed"])
+        else:
+            try:
+                reader.check(step["answered"], reader.ask(step["asked"]))
+            except (AssertionError, KeyError) as wrong:
+                raise AssertionError(f"{step['asked']}\n\nprinted:\n{step['answered']}\nwrong: {wrong}") from None
+
+
+def test_every_request_has_its_answer():
+    steps = list(BLOCKS.finditer(PAGE))
+
+    assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["asked"]]) > 12
+    assert len(re.findall(r"^curl ", PAGE, re.M)) == len([step for step in steps if step["curl"]]) >= 2
+
+
+def test_the_readmes_lines_work_as_printed(people: None):
+    (step,) = [each for each in BLOCKS.finditer(README) if each["curl"]]
+
+    assert step["curl"].count("curl ") >= 2
+    check_curl(step["curl"], step["printed"])
+
+
+def test_every_filter_of_the_table_can_be_read():
+    table = PAGE.partition("| Filter | Finds |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([^`]+)` \|", table, re.M)
+
+    assert len(rows) >= 5
+    for each in rows:
+        assert parameters.filter_in(parameters.Given({"metadata": [each]}), "metadata")
+
+
+def test_the_table_of_endpoints_names_every_parameter():
+    rows = dict(re.findall(r"^\| `/(\w+)` \| [^|]+ \| ([^|]+) \|", PAGE, re.M))
+
+    assert set(rows) == set(ENDPOINTS)
+    for name, view in ENDPOINTS.items():
+        known = set(view.known) or ({"file", *parameters_of_loads()} if name.startswith("load") else set())
+        assert set(re.findall(r"`(\w+)`", rows[name])) == known, name
+
+
+def parameters_of_loads() -> tuple[str, ...]:
+    from collections_app import loading
+
+    return loading.KNOWN
+
+
+def test_every_code_is_in_the_table_of_errors():
+    rows = {code for _, code in re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)}
+    own = ("access", "answers", "parameters", "uploads", "metadata", "store", "ingest", "search", "api/collections")
+    sources = "".join((ROOT / f"collections_app/{name}.py").read_text() for name in own)
+
+    codes = {one or other for one, other in re.findall(r'\bcode = "(\w+)"|\bcode="(\w+)"', sources)}
+    assert codes - rows == set()
+
+
+def test_the_limits_are_those_in_force():
+    standing = Environment()
+    for number in (parameters.MOST_COLLECTIONS, parameters.MOST_K, contents.MOST_DOCUMENTS, contents.MOST_CHARACTERS):
+        assert f"{number:,}" in PAGE
+    assert f"up to {standing.file_limit_mb} MB" in PAGE and f"up to {standing.text_limit_mb} MB" in PAGE
+    assert f"larger than {standing.wait_limit_mb} MB" in PAGE and f"at most {standing.metadata_limit_kb} KB" in PAGE
+    assert uploads.LONGEST_FIELD == 128 * 1024 and parameters.LONGEST_QUERY_BYTES == 8 * 1024

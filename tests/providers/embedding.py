@@ -1,0 +1,159 @@
+"""A provider of vectors that speaks `/v1/embeddings` on loopback, well or in any of the ways that must be survived.
+
+    with EmbeddingServer() as server:
+        server.serve(fails(500), times=2)                   # how it answers, for ever or so many times
+        server.serve(server.but(lambda answer: ...))        # the right answer, changed
+        server.model_turns = 1                              # the same name, another model
+
+The behaviours are those of `behaviours`; a vector is made from its text, so that a test knows the right one.
+"""
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Lock, Thread
+from typing import Any, Self
+
+from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
+
+Answer = dict[str, Any]
+
+
+class EmbeddingServer:
+    """As it is made, it is right."""
+
+    def __init__(self, dimensions: int = 8, keeps_open: bool = False) -> None:
+        self.dimensions = dimensions
+        self.keeps_open = keeps_open
+        self.model_turns = 0
+        self.longest_text = 8000
+        self.requests: list[Answer] = []
+        self.keys: list[str] = []
+        self.peers: set[int] = set()
+        self.at_once = self.most_at_once = 0
+        self._turn = Lock()
+        self._next: list[Behaviour] = []
+        self._always: Behaviour = self.answer_well
+        self._stop = Event()
+        self._server = _Server(self)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        for fault in self._server.faults:
+            raise fault
+
+    def serve(self, behaviour: Behaviour, times: int = 0) -> None:
+        """From now on, or for so many requests."""
+        if times:
+            self._next += [behaviour] * times
+        else:
+            self._always = behaviour
+
+    def behave(self) -> None:
+        """Well again."""
+        self._next.clear()
+        self._always = self.answer_well
+
+    def vector(self, text: str, dimensions: int | None = None) -> list[float]:
+        """Of length 1; another model gives one that is far from it."""
+        seed = hashlib.sha256(f"{self.model_turns}:{text}".encode()).digest()
+        numbers = [
+            math.sin(1 + seed[place % 32] * (place + 1)) + 0.01 for place in range(dimensions or self.dimensions)
+        ]
+        length = math.sqrt(sum(number * number for number in numbers))
+        return [number / length for number in numbers]
+
+    def right_answer(self, asked: Answer) -> Answer:
+        vectors = [self.vector(text, asked.get("dimensions")) for text in asked["input"]]
+        data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(vectors)]
+        return {"object": "list", "model": asked["model"], "data": data, "usage": {"total_tokens": 1}}
+
+    def answer_well(self, visit: Visit) -> None:
+        asked: Any = visit.form["asked"]
+        if any(not text or len(text) > self.longest_text for text in asked["input"]):
+            visit.answer(400, {"error": {"message": f"too long: {asked} {visit.headers}"}})
+        else:
+            visit.answer(200, self.right_answer(asked))
+
+    def but(self, change: Callable[[Answer], Any]) -> Behaviour:
+        """The right answer, changed: to bytes, or to what becomes JSON."""
+
+        def behave(visit: Visit) -> None:
+            asked: Any = visit.form["asked"]
+            visit.answer(200, change(self.right_answer(asked)))
+
+        return behave
+
+    def hold(self) -> Event:
+        """Requests wait until the event is set, then are answered well."""
+        go = Event()
+
+        def behave(visit: Visit) -> None:
+            go.wait(GIVE_UP_S)
+            self.answer_well(visit)
+
+        self.serve(behave)
+        return go
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        visit = self._read(handler)
+        with self._turn:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            behaviour = self._next.pop(0) if self._next else self._always
+        try:
+            behaviour(visit)
+        finally:
+            with self._turn:
+                self.at_once -= 1
+
+    def _read(self, handler: BaseHTTPRequestHandler) -> Visit:
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        asked = json.loads(handler.rfile.read(int(headers.get("content-length", "0"))) or b"{}")
+        with self._turn:
+            self.requests.append(asked)
+            self.keys.append(headers.get("authorization", ""))
+            self.peers.add(handler.client_address[1])
+        form: Any = {"asked": asked}
+        return Visit("embeddings", handler.command, handler.path, {}, headers, form, handler, self._stop)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False  # `server_close` waits for every thread: nothing outlives the test
+
+    def __init__(self, server: EmbeddingServer) -> None:
+        self.faults: list[BaseException] = []
+        super().__init__(("127.0.0.1", 0), _handler(server))
+
+    def handle_error(self, *_: Any) -> None:
+        """That the caller hung up is what most tests are about; anything else is a fault of the test."""
+        error = sys.exc_info()[1]
+        if error and not isinstance(error, OSError):
+            self.faults.append(error)
+
+
+def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = GIVE_UP_S
+
+        def do_POST(self) -> None:
+            self.close_connection = not server.keeps_open
+            server.answer(self)
+
+        def log_message(self, *_: Any) -> None:
+            """Silence: what came is in `requests`."""
+
+    return Handler
