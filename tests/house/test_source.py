@@ -1,6 +1,9 @@
 """What the source must not hold, read from its syntax trees."""
 
 import ast
+import runpy
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +25,7 @@ MAY_RUN_SQL = {
     "accounts/roles.py": "a recursive query follows contained roles",
     "collections_app/api/serializers.py": "languages of text search are those of the database",
     "collections_app/contents.py": "documents that match are counted and cut to a page in one statement",
-    "collections_app/deletion.py": "documents and collections are locked in one order, their rows taken away in batches",
+    "collections_app/deletion.py": "documents and collections are locked in one order, rows go in batches",
     "collections_app/highlights.py": "PostgreSQL marks the words that it takes for those of the query",
     "collections_app/hits.py": "passages are read with their document in one statement",
     "collections_app/leases.py": "one statement takes the next document in turn, by the database's clock",
@@ -117,3 +120,11 @@ def test_only_the_table_of_variables_reads_the_environment():
     found = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
 
     assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()
+
+
+def test_the_import_contracts_are_really_looked_at():
+    """A command that finds nothing to do succeeds as well."""
+    words = dict(runpy.run_path(str(ROOT / "run"), run_name="run")["CHECKS"])["import contracts"]
+    told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert "Contracts: " in told and " 0 broken" in told
