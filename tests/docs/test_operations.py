@@ -22,8 +22,27 @@ UNITS = {
 }  # fmt: skip
 
 ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
-# Numbers that limit nothing: versions, lock and signal numbers, formats.
+# Numbers that limit nothing: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
 NO_LIMITS = {
+    "collections_app.extract.child_process.LENGTH",
+    "collections_app.extract.child_process.OUT_OF_MEMORY",
+    "collections_app.extract.parsers.archive.IS_ENCRYPTED",
+    "collections_app.extract.parsers.confinement.CLONE_NEWNET",
+    "collections_app.extract.parsers.confinement.CLONE_NEWUSER",
+    "collections_app.extract.parsers.confinement.NOBODY",
+    "collections_app.extract.parsers.confinement.OUT_OF_MEMORY",
+    "collections_app.extract.parsers.decoding.LONGEST_CHARACTER",
+    "collections_app.extract.parsers.docx.TITLE_LEVEL",
+    "collections_app.extract.values.MEGABYTE",
+    "collections_app.lexical.B",
+    "collections_app.lexical.K1",
+    "collections_app.management.commands.collections.BAR",
+    "collections_app.metadata.BIGGEST",
+    "collections_app.metadata_operands.BIGGEST",
+    "collections_app.metadata_operators.SECOND",
+    "collections_app.models.chunks.LEXICAL_DIMENSIONS",
+    "collections_app.reembed.LOCK",
+    "collections_app.vector_indexes.LOCK",
     "config.beat.LOCK",
     "config.formats.en.formats.FIRST_DAY_OF_WEEK",
     "config.management.commands.prepare.LOCK",

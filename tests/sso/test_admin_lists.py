@@ -145,7 +145,6 @@ class TestTheTile:
             ({}, {"warning": "changed"}),
             ({}, {"fetched_at": timezone.now() - timedelta(days=3)}),
         ],
-        ids=str,
     )
     def test_it_worries(self, as_sonja: Client, of_setting: Any, of_pair: Any):
         setting = make(active=True)

@@ -68,7 +68,6 @@ def test_an_rsa_key_may_say_its_algorithm(algorithm: str):
         ("rsa-2", "an entry that is no key"),
         (None, "an entry that is no key"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_others_are_left_out_and_counted(key: Any, why: str):
     found = read(key, jwk("rsa-1"))
@@ -80,7 +79,6 @@ def test_others_are_left_out_and_counted(key: Any, why: str):
 @pytest.mark.parametrize(
     "document",
     [None, [], "keys", 7, {}, {"keys": None}, {"keys": {}}, {"keys": "x"}, {"keys": []}, {"keys": [{}]}],
-    ids=str,
 )
 def test_what_is_no_key_set_is_refused(document: Any):  # A29 A30
     assert refused(document)
