@@ -8,13 +8,13 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from collections_app import counts
+from collections_app import counts, deletion
 from collections_app.counts import Counts
 from collections_app.loading import Loaded
 from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from collections_app.search import Found, Hit
-from system.errors import Invalid
+from system.errors import Conflict, Invalid
 from system.http import own_url
 
 SEARCH_MODE = "X-Search-Mode"
@@ -34,13 +34,23 @@ class ExtractionFailed(Invalid):
         return super().as_item() | self.about
 
 
+class Superseded(Conflict):
+    """Nothing was wrong with what was sent, and nothing of it is left to look at."""
+
+    code = deletion.SUPERSEDED
+    message = "The document was replaced or deleted meanwhile."
+
+
 def status_url(request: Request, collection_id: str, document_id: str) -> str:
     return own_url(request._request, DOCUMENTS.format(collection=collection_id, document=document_id))
 
 
 def loaded(request: Request, found: Loaded) -> Response:
-    """201 when it can be found (or has no text), 202 while it is worked on, 200 when it was there already."""
+    """201 when it can be found (or has no text), 202 while it is worked on, 200 when it was there already; 409 when a
+    newer content or a deletion was faster."""
     version = found.version
+    if version.error_code == deletion.SUPERSEDED:
+        raise Superseded
     if version.state == State.FAILED and not found.is_duplicate:
         raise ExtractionFailed(version, found.document.doc_id)
     is_done = version.state in (State.READY, State.EMPTY)

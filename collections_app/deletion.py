@@ -9,24 +9,34 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, Q, Sum
+import structlog
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
 from collections_app import lexical, wakeups
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import LONGEST_NAME
+from collections_app.models.collections import LONGEST_NAME, well_named
 from collections_app.models.documents import State
 from system import deletion_log
 from system.errors import NotFound
 
-# In one transaction; a web process has 5 s for a statement.
+logger = structlog.get_logger(__name__)
+
+# In one transaction; a web process has 5 s for a statement, and what words cost follows from their number.
 CHUNKS_AT_ONCE = 2_000
+CHARACTERS_AT_ONCE = 2_000_000
 ROWS_AT_ONCE = 1_000
+# So long this process leaves alone what could not be purged: each try may take as long as a statement may. Versions by
+# their number, collections by their id.
+REST_S = 300.0
+_resting: dict[int | str, float] = {}
 
 # Said of a version that has failed, and of nothing else: nobody needs it any more.
 SUPERSEDED = "superseded"
@@ -90,10 +100,10 @@ def delete_collection(collection: Collection) -> tuple[int, int]:
 
 
 def take_from_searches(version: Version) -> None:
-    """In the caller's transaction: searches see it no more. The words of a long one are counted out when it is purged:
-    they weigh a little wrong until then, but nobody waits."""
+    """In the caller's transaction: searches see it no more. The words of a long one, or while others are counted, are
+    counted out when it is purged: they weigh a little wrong until then, but nobody waits."""
     is_counted = version.state == State.READY
-    if is_counted and version.chunks_count > CHUNKS_AT_ONCE:
+    if is_counted and not (_is_short(version) and _has_turn_to_count(version.collection_id)):
         Version.objects.filter(pk=version.pk).update(is_searched=False)
         return
     if is_counted:
@@ -103,10 +113,14 @@ def take_from_searches(version: Version) -> None:
 
 def purge_soon(version: Version) -> None:
     """A short one now, a long one by the worker."""
-    if version.chunks_count <= CHUNKS_AT_ONCE:
+    if _is_short(version):
         _purge_batch(version.pk)
     else:
         wakeups.purge()
+
+
+def _is_short(version: Version) -> bool:
+    return version.chunks_count <= CHUNKS_AT_ONCE and version.characters <= CHARACTERS_AT_ONCE
 
 
 def is_due() -> bool:
@@ -119,21 +133,52 @@ def is_due() -> bool:
 
 
 def purge(until: float) -> bool:
-    """Take away what is not needed, until `time.monotonic()` is past `until`; whether something may be left."""
+    """Take away what is not needed, until `time.monotonic()` is past `until`; whether there is more to do at once."""
     for unneeded in UNNEEDED:
-        ids = list(Version.objects.filter(unneeded).order_by("id").values_list("id", flat=True)[:ROWS_AT_ONCE])
-        for version_id in ids:
-            while not _purge_batch(version_id):
-                if time.monotonic() > until:
-                    return True
-            if time.monotonic() > until:
+        for version_id in _ids(Version.objects.filter(unneeded)):
+            if not _rests(version_id) and not _purge_version(version_id, until):
                 return True
-        if len(ids) == ROWS_AT_ONCE:
-            return True
     if _delete_documents(until):
         return True
-    _delete_collections()
+    empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
+    for collection_id in list(Collection.objects.filter(empty).values_list("pk", flat=True)):
+        if not _rests(collection_id):
+            with _apart(collection_id):
+                _delete_collection(collection_id, empty)
     return False
+
+
+def _ids(versions: QuerySet[Version]) -> Iterator[int]:
+    last = 0
+    while found := list(versions.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+        yield from found
+        last = found[-1]
+
+
+def _purge_version(version_id: int, until: float) -> bool:
+    """Whether there is time for more."""
+    with _apart(version_id):
+        while not _purge_batch(version_id) and time.monotonic() <= until:
+            pass
+    return time.monotonic() <= until
+
+
+def _rests(key: int | str) -> bool:
+    return _resting.get(key, 0.0) > time.monotonic()
+
+
+@contextmanager
+def _apart(key: int | str) -> Iterator[None]:
+    """What goes wrong with one, such as a statement that takes too long, stops no other."""
+    try:
+        yield
+    except DatabaseError as error:
+        if not connection.is_usable():
+            raise
+        _resting[key] = time.monotonic() + REST_S
+        logger.warning("purge_failed", key=key, sqlstate=getattr(error.__cause__, "sqlstate", None))
+    else:
+        _resting.pop(key, None)
 
 
 def _purge_batch(version_id: int) -> bool:
@@ -169,11 +214,10 @@ def _deleted(statement: str) -> int:
         return int(cursor.rowcount)
 
 
-def _delete_collections() -> None:
-    """Those without documents. Where somebody still holds one, the next sweep comes."""
-    empty = ~Exists(Document.objects.filter(collection=OuterRef("pk"))) & Q(deleted_at__isnull=False)
+def _delete_collection(collection_id: str, empty: Q) -> None:
+    """Where somebody still holds it, the next sweep comes."""
     with transaction.atomic():
-        for found in Collection.objects.select_for_update(skip_locked=True).filter(empty):
+        for found in Collection.objects.select_for_update(skip_locked=True).filter(empty, pk=collection_id):
             found.remove()
 
 
@@ -185,9 +229,20 @@ def _count_out(version: Version) -> None:
 def take_turn_to_count(collection_id: str) -> None:
     """To the end of the transaction. One that counts one version out and another in locks words twice in their order,
     so two of them would wait for each other."""
-    digest = hashlib.sha256(f"words {collection_id}".encode()).digest()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [int.from_bytes(digest[:8], "big", signed=True)])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_words_of(collection_id)])
+
+
+def _has_turn_to_count(collection_id: str) -> bool:
+    """As `take_turn_to_count`, if nobody else counts just now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_words_of(collection_id)])
+        return bool(cursor.fetchone()[0])
+
+
+def _words_of(collection_id: str) -> int:
+    digest = hashlib.sha256(f"words {collection_id}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def _locked_document(collection: Collection, doc_id: str) -> Document | None:
@@ -198,4 +253,16 @@ def _locked_document(collection: Collection, doc_id: str) -> Document | None:
         if cursor.fetchone() is None:
             return None
     found = Document.objects.select_for_update(no_key=True)
-    return found.filter(collection=collection, doc_id=doc_id, deleted_at=None).first()
+    return found.filter(collection=collection, doc_id=known_form(doc_id), deleted_at=None).first()
+
+
+def known_form(doc_id: str) -> str:
+    """As a document's id is stored; what no document can be called is found nowhere.
+
+    >>> known_form("Cafe\\u0301"), known_form("a\\n")
+    ('Café', '')
+    """
+    try:
+        return well_named(doc_id)
+    except ValueError:
+        return ""

@@ -36,6 +36,8 @@ class Brought(NamedTuple):
 
 def bring(collection: Collection, file: File, *, user_id: str, is_now: bool) -> Brought:
     """One file; what is wrong with it is told and does not stop the others."""
+    if file.problem:
+        return Brought(Outcome.REFUSED, file.problem)
     try:
         if is_there(collection, file):
             return Brought(Outcome.THERE)
@@ -53,15 +55,15 @@ def bring(collection: Collection, file: File, *, user_id: str, is_now: bool) -> 
 
 
 def is_there(collection: Collection, file: File) -> bool:
-    """By its bytes and metadata, so that an import that was broken off goes on; under any id, unless an export says
-    which one. What has failed is not there: it is tried again."""
-    same = Document.objects.filter(
-        collection=collection,
-        deleted_at__isnull=True,
-        newest__sha256=file.sha256(),
-        newest__metadata=metadata.checked(file.metadata),
-    ).exclude(newest__state=State.FAILED)
-    return same.filter(doc_id=file.doc_id).exists() if file.is_exported else same.exists()
+    """By its bytes and metadata, so that an import that was broken off goes on. A document with its id is the only one
+    that counts, or a file changed to what another holds would never be loaded; so does one whose id an export says.
+    What has failed is not there: it is tried again."""
+    found = Document.objects.filter(collection=collection, deleted_at__isnull=True)
+    own = found.filter(doc_id=_doc_id(file))
+    if file.is_exported or own.exists():
+        found = own
+    same = store.of_same_content(found, collection, file.sha256(), metadata.checked(file.metadata))
+    return same.exclude(newest__state=State.FAILED).exists()
 
 
 def _accept(collection: Collection, file: File, *, user_id: str, is_now: bool) -> store.Accepted:

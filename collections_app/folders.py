@@ -40,6 +40,8 @@ class File:
     format: str
     metadata: dict[str, Any]
     is_exported: bool
+    # Why its metadata cannot be read; empty when they can.
+    problem: str = ""
 
     def sha256(self) -> str:
         with self.path.open("rb") as opened:
@@ -59,13 +61,15 @@ def files(folder: Path, metadata: dict[str, Any]) -> Iterator[File]:
         if is_hidden or is_ours or path.is_symlink() or not path.is_file() or _is_linked(folder, place):
             continue
         told = listed.get(place.as_posix(), {})
+        beside, problem = _sidecar(path)
         yield File(
             path=path,
             name=told.get("filename", path.name),
             doc_id=told.get("doc_id", place.as_posix()),
             format=told.get("format", ""),
-            metadata=_sidecar(path, {} if told else metadata),
+            metadata={**({} if told else metadata), **beside},
             is_exported=bool(told),
+            problem=problem,
         )
 
 
@@ -73,24 +77,33 @@ def _is_linked(folder: Path, place: Path) -> bool:
     return any((folder / parent).is_symlink() for parent in place.parents)
 
 
-def _sidecar(path: Path, otherwise: dict[str, Any]) -> dict[str, Any]:
+def _sidecar(path: Path) -> tuple[dict[str, Any], str]:
+    """The metadata beside a file, or what is wrong with them, which is no reason to leave out the others."""
     beside = path.with_name(path.name + SIDECAR)
     if beside.is_symlink() or not beside.is_file():
-        return otherwise
-    return {**otherwise, **metadata_object(beside.read_text(encoding="utf-8"), str(beside))}
+        return {}, ""
+    try:
+        return metadata_object(beside.read_bytes(), beside.name), ""
+    except UnfitFolder as error:
+        return {}, str(error)
+    except OSError as error:
+        return {}, f"{beside.name}: {error.strerror}"
 
 
-def metadata_object(text: str, where: str) -> dict[str, Any]:
+def metadata_object(written: str | bytes, where: str) -> dict[str, Any]:
     """
     >>> metadata_object('{"type": "manual"}', "--metadata")
     {'type': 'manual'}
+    >>> metadata_object(b'{"type": "Ger\\xe4t"}', "a.txt.metadata.json")
+    Traceback (most recent call last):
+    collections_app.folders.UnfitFolder: a.txt.metadata.json holds no JSON object in UTF-8.
     """
     try:
-        found = json.loads(text)
-    except ValueError:
+        found = json.loads(written.decode("utf-8-sig") if isinstance(written, bytes) else written)
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UnfitFolder(f"{where} holds no JSON object.")
+        raise UnfitFolder(f"{where} holds no JSON object in UTF-8.")
     return found
 
 
@@ -100,7 +113,7 @@ def _listed(folder: Path) -> dict[str, dict[str, str]]:
     if path.is_symlink() or not path.is_file():
         return {}
     found: dict[str, dict[str, str]] = {}
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             told = metadata_object(line, f"{path}, line {number},")
             noted = {key: told.get(key) for key in ("file", "doc_id", "filename", "format")}

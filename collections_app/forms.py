@@ -44,6 +44,7 @@ class SearchForm:
         k = asked.get("k", "")
         self.k = min(max(int(k), 1), MOST_K) if k.isascii() and k.isdigit() and len(k) < 5 else STEP
         self.problem = "" if self.query or not self.is_asked else EMPTY
+        self.status = 400 if self.problem else 200
 
     @property
     def more_address(self) -> str:
@@ -67,5 +68,5 @@ class SearchForm:
             )
             return search([collection], asked)
         except ServiceError as error:
-            self.problem = error.message
+            self.problem, self.status = error.message, error.status
         return None

@@ -7,6 +7,7 @@ alone on four of five sets of questions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,15 @@ class Scored:
     candidate: Candidate
     score: float
 
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The least is the best. Of equal scores the nearest: where words have the whole say, all that only the vectors
+        have found would be equal."""
+        return -self.score, -math.inf if self.candidate.vector is None else -self.candidate.vector
+
 
 def fused(candidates: Sequence[Candidate]) -> list[Scored]:
-    """Each with its score from 0 to 1, best first; equal ones in the order of their chunks.
+    """Each with its score from 0 to 1, best first; of equal ones the nearest, then in the order of their chunks.
 
     >>> given = [Candidate(chunk_id=n, collection_id="", space_id=1, alpha=0.7, text=t, vector=v)
     ...          for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
@@ -40,7 +47,7 @@ def fused(candidates: Sequence[Candidate]) -> list[Scored]:
     most = max([each.text or 0.0 for each in candidates], default=0.0)
     ends = _ends(candidates)
     found = [Scored(candidate=each, score=_score(each, most, ends.get(each.space_id))) for each in candidates]
-    return sorted(found, key=lambda each: (-each.score, each.candidate.chunk_id))
+    return sorted(found, key=lambda each: (*each.rank, each.candidate.chunk_id))
 
 
 def _ends(candidates: Iterable[Candidate]) -> dict[int, tuple[float, float]]:

@@ -14,6 +14,8 @@ from .fusion import Scored
 from .highlights import Passage, highlights
 from .lexical import PLAIN, AskedWords
 
+# Words of a query that are marked in passages.
+MOST_LEXEMES = 64
 # Digits that are kept of a score: more would only tell of how it was added up.
 DIGITS = 6
 ROWS = """
@@ -25,6 +27,11 @@ ROWS = """
     JOIN document ON document.id = version.document_id
     JOIN document_collection collection ON collection.sys_id = chunk.collection_id
     WHERE chunk.id = ANY(%s)
+"""
+
+PLACES = """
+    SELECT chunk.id, version.document_id, chunk.number
+    FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
 """
 
 
@@ -75,20 +82,21 @@ class Row:
 
 def passages(scored: Sequence[Scored], k: int, words: Mapping[str, AskedWords]) -> list[Hit]:
     """The best k of them; equal ones in the order of their documents, and of the passages in these."""
-    found = _with_ties(scored, k)
+    found = _best(scored, k)
     rows = _rows([each.candidate.chunk_id for each in found])
-    pairs = [(each, rows[each.candidate.chunk_id]) for each in found if each.candidate.chunk_id in rows]
-    pairs.sort(key=lambda pair: (-pair[0].score, pair[1].document_id, pair[1].number))
-    best = pairs[:k]
+    best = [(each, rows[each.candidate.chunk_id]) for each in found]
     marked = highlights([_asked(row, words[row.collection_id]) for _, row in best])
     return [_hit(each, row, places) for (each, row), places in zip(best, marked, strict=True)]
 
 
-def _with_ties(scored: Sequence[Scored], k: int) -> Sequence[Scored]:
-    """The first k, and those that are as good as the last of them."""
-    if len(scored) <= k:
-        return scored
-    return [each for each in scored if each.score >= scored[k - 1].score]
+def _best(scored: Sequence[Scored], k: int) -> list[Scored]:
+    """The first k. Those as good as the last of them may be thousands of the same text: only their places are read."""
+    among = [each for each in scored if each.rank <= scored[k - 1].rank] if len(scored) > k else scored
+    with connection.cursor() as cursor:
+        cursor.execute(PLACES, [[each.candidate.chunk_id for each in among]])
+        places = {chunk_id: place for chunk_id, *place in cursor.fetchall()}
+    there = [each for each in among if each.candidate.chunk_id in places]
+    return sorted(there, key=lambda each: (each.rank, places[each.candidate.chunk_id]))[:k]
 
 
 def _rows(chunk_ids: Sequence[int]) -> dict[int, Row]:
@@ -101,7 +109,8 @@ def _rows(chunk_ids: Sequence[int]) -> dict[int, Row]:
 
 
 def _asked(row: Row, words: AskedWords) -> Passage:
-    lexemes = [each.lexeme for each in words.words]
+    # The rarest say the most, and each costs a comparison with each word of each passage.
+    lexemes = [each.lexeme for each in words.known[:MOST_LEXEMES]]
     return Passage(text=row.text, configuration=row.configuration or PLAIN, lexemes=lexemes)
 
 

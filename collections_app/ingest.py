@@ -17,16 +17,20 @@ from collections_app.extract import Unreadable
 from collections_app.leases import Lost
 from collections_app.models import Document, Version
 from collections_app.models.documents import DELETING, UNFINISHED, State
-from collections_app.steps import STEPS, OutOfTime
+from collections_app.steps import STEPS
 from collections_app.store import Accepted
+from collections_app.waiting import OutOfTime
 from system.errors import Conflict
 
 logger = structlog.get_logger(__name__)
 
 REQUEST_S = 20.0
-# No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held.
-PASSING = ("08", "53", "57P", "55P03")
+# No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held,
+# others wait for it while it waits for them, another was faster.
+PASSING = ("08", "53", "57P", "55P03", "40P01", "40001")
 PASSING_S = 20.0
+# A statement over its time. A request's is short, and the worker's is not; one that the worker cannot end is a fault.
+CUT_OFF = "57014"
 
 
 def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: bool = False) -> str:
@@ -37,6 +41,9 @@ def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: boo
     try:
         while True:
             version = leases.held(version_id, lease_token)
+            if version.state not in STEPS:
+                leases.hand_back(version)
+                break
             if publishing.is_superseded(version, version.document) or version.collection.deleted_at is not None:
                 leases.finish(version, State.FAILED, error_code=deletion.SUPERSEDED)
                 wakeups.purge()
@@ -64,11 +71,16 @@ def load_now(accepted: Accepted, *, within_s: float = REQUEST_S) -> Version:
             wakeups.work()
         return Version.objects.select_related("document").get(pk=accepted.version.pk)
     except Version.DoesNotExist:
-        return accepted.version  # replaced and taken away meanwhile
+        return _as_superseded(accepted.version)  # its row is taken away already
     except (DatabaseError, InterfaceError) as error:
         # It is kept, and its lease runs out: nobody need send it again.
         logger.warning("load_goes_on_later", version=accepted.version.pk, kind=type(error.__cause__ or error).__name__)
         return accepted.version
+
+
+def _as_superseded(version: Version) -> Version:
+    version.state, version.error_code = State.FAILED, deletion.SUPERSEDED
+    return version
 
 
 def retry(document: Document) -> None:
@@ -88,13 +100,17 @@ def _step(version: Version, left_s: float) -> bool:
     except OutOfTime:
         leases.hand_back(version)
     except Unreadable as error:
-        leases.fail(version, error.code, error.message)
-    except EmbeddingUnavailable as error:
-        leases.postpone(version, error.retry_after_s or leases.FIRST_PAUSE_S, error.code, error.message)
-    except EmbeddingRefused as error:
-        leases.fail_attempt(version, error.code, error.message)
+        end = leases.fail_attempt if error.may_pass else leases.fail
+        end(version, error.code, error.message)
+    except (EmbeddingUnavailable, EmbeddingRefused) as error:
+        if error.is_of_the_texts:
+            leases.fail_attempt(version, error.code, error.message)
+        else:
+            pause_s = error.retry_after_s or leases.FIRST_PAUSE_S
+            leases.postpone(version, pause_s, error.code, error.message)
+            leases.postpone_waiting(version.collection.space_id, pause_s, error.code, error.message)
     except Exception as error:
-        _note_fault(version, error)
+        _note_fault(version, error, is_awaited=left_s < inf)
     except BaseException:
         # The worker is told to end: another goes on at once.
         with suppress(Lost, DatabaseError, InterfaceError):
@@ -105,8 +121,11 @@ def _step(version: Version, left_s: float) -> bool:
     return False
 
 
-def _note_fault(version: Version, error: Exception) -> None:
+def _note_fault(version: Version, error: Exception, *, is_awaited: bool) -> None:
     sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    if sqlstate == CUT_OFF and is_awaited:
+        logger.info("loading_left_to_worker", version=version.pk)
+        return leases.hand_back(version)
     if sqlstate.startswith(PASSING):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
         return leases.postpone(

@@ -55,6 +55,22 @@ RETURNING id, created_by, attempt
 """
 
 
+# Those whose lease another holds, or who are being written to, are not due. Never more: a web process has 5 s.
+WAITING_AT_ONCE = 2_000
+POSTPONE_WAITING = """
+UPDATE document_version
+SET next_at = clock_timestamp() + %s * (0.8 + 0.4 * random()) * interval '1 s', error_code = %s, error = %s
+WHERE id IN (
+    SELECT version.id FROM document_version version
+    JOIN document_collection collection ON collection.sys_id = version.collection_id
+    WHERE collection.space_id = %s AND version.state = 'embedding' AND version.next_at <= statement_timestamp()
+        AND (version.lease_until IS NULL OR version.lease_until <= statement_timestamp())
+    ORDER BY version.next_at LIMIT %s
+    FOR NO KEY UPDATE OF version SKIP LOCKED
+)
+"""
+
+
 class Lost(Exception):
     """Somebody else holds it by now, or it is gone: what was worked out is thrown away."""
 
@@ -80,11 +96,11 @@ def take_next(after: str = "") -> Lease | None:
     return None
 
 
-def take(version_id: int) -> UUID:
-    """For the request that has just made it."""
+def take(version_id: int) -> UUID | None:
+    """For the request that has just made it; None when nothing is to be done on it any more."""
     token = uuid4()
-    Version.objects.filter(pk=version_id).update(lease_token=token, attempt=F("attempt") + 1, **LEASED)
-    return token
+    unfinished = Version.objects.filter(pk=version_id, state__in=UNFINISHED)
+    return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASED) else None
 
 
 def due() -> Any:
@@ -133,6 +149,12 @@ def postpone(version: Version, pause_s: float, code: str, message: str) -> None:
     """Free later, and not counted: it waits for something that is no fault of it."""
     told = {"error_code": code, "error": message[:LONGEST_ERROR]}
     _write(version, next_at=_in(pause_s), **told, **FREE, **UNCOUNTED)
+
+
+def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> None:
+    """As `postpone`, for all that would only be taken to find the provider of this space away."""
+    with connection.cursor() as cursor:
+        cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:LONGEST_ERROR], space_id, WAITING_AT_ONCE])
 
 
 def fail_attempt(version: Version, code: str, message: str) -> None:

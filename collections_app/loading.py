@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from accounts.models import User
-from collections_app import extract, ingest, parameters, store
+from collections_app import access, extract, ingest, parameters, store
 from collections_app.models import Collection, Document, Version
 from collections_app.parameters import Given
 from collections_app.uploads import Upload
+from system.errors import NotFound
 
 # Chosen: a proxy that waits half a minute for an answer gets one.
 WAIT_S = 20.0
+# Of a process's four threads; the others always serve other requests.
+LOADS_AT_ONCE = threading.BoundedSemaphore(2)
 KNOWN = ("collection_name", "metadata", "doc_id", "on_duplicate", "wait")
 
 
@@ -43,9 +47,14 @@ class Loaded:
     is_duplicate: bool
 
 
-def of_upload(upload: Upload, given: Given) -> Load:
-    """A file with its parameters; what it is, its content says and its name must not contradict."""
+def of_upload(upload: Upload, given: Given, check: Callable[[], object] | None = None) -> Load:
+    """A file with its parameters; what it is, its content says and its name must not contradict.
+
+    `check` refuses callers who may not load, before work is put into what they sent.
+    """
     asked = _asked(given)
+    if check is not None:
+        check()
     format = extract.recognise(upload.content(), upload.filename, upload.declared)
     return Load(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **asked)
 
@@ -66,7 +75,26 @@ def _asked(given: Given) -> dict[str, Any]:
 
 
 def load(user: User, collection: Collection, asked: Load) -> Loaded:
-    """Keep it, durably; and unless it is long or the caller does not wait, make it searchable."""
+    """Keep it, durably; and make it searchable, unless it is long, others are at it, or the caller does not wait."""
+    wants_it_now = asked.wants_to_wait and asked.size <= settings.COLLECTIONS["wait_limit"]
+    is_held = wants_it_now and LOADS_AT_ONCE.acquire(blocking=False)
+    try:
+        return _load(user, collection, asked, is_held=is_held)
+    finally:
+        if is_held:
+            LOADS_AT_ONCE.release()
+
+
+def check_may_load(user: User, name: str) -> None:
+    """Refuse who will be refused by `access.open_or_make`; nothing is made yet."""
+    try:
+        access.open_collection(user, name, "write")
+    except NotFound:
+        if not access.may_make(user):
+            raise
+
+
+def _load(user: User, collection: Collection, asked: Load, *, is_held: bool) -> Loaded:
     accepted = store.accept(
         collection=collection,
         data=asked.data,
@@ -76,7 +104,7 @@ def load(user: User, collection: Collection, asked: Load) -> Loaded:
         doc_id=asked.doc_id,
         on_duplicate=asked.on_duplicate,
         user_id=user.pk,
-        is_held=asked.wants_to_wait and asked.size <= settings.COLLECTIONS["wait_limit"],
+        is_held=is_held,
     )
     version = accepted.version
     if accepted.lease_token is not None:

@@ -88,7 +88,7 @@ class OneCollection(CollectionPage):
         if part == "documents":
             return self.show_documents(collection)
         seen = self._search(collection)
-        status = 400 if seen["problem"] else 200
+        status = seen["asked"].status
         if part == "results":
             return render(request, "collections/results.html", seen, status=status)
         may = access.rights(self.user(), collection)

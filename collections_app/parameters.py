@@ -18,7 +18,7 @@ from collections_app import metadata as document_metadata
 from collections_app import metadata_filter
 from collections_app.metadata_filter import Filter
 from collections_app.models.collections import well_named
-from system.body import InvalidJson, parse_json
+from system.body import InvalidJson, is_half_a_pair_in, parse_json
 from system.encoded_query import Moment, QueryError
 from system.errors import BadRequest, TooLarge, together
 
@@ -114,7 +114,7 @@ def text(name: str, value: Any) -> str:
 
 
 def storable(name: str, found: str) -> str:
-    if "\x00" in found or any("\ud800" <= each <= "\udfff" for each in found):
+    if "\x00" in found or is_half_a_pair_in(found):
         raise refused(name, f"{name} holds a character that cannot be stored.")
     return found
 

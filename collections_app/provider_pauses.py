@@ -13,10 +13,15 @@ FIRST_S = 5.0
 LONGEST_S = 120.0
 
 
+Reason = tuple[str | None, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     seconds: float
     until: float
+    # Code and sentence of the failure, or None for those of any.
+    reason: Reason = (None, None)
 
 
 _pauses: dict[int, Pause] = {}
@@ -29,7 +34,13 @@ def left_s(space_id: int) -> float:
     return max(0.0, pause.until - time.monotonic()) if pause else 0.0
 
 
-def after_failure(space_id: int, asked_s: float | None) -> float:
+def reason(space_id: int) -> Reason:
+    """Of the pause, so that all who wait for its end can say what is to be mended."""
+    pause = _pauses.get(space_id)
+    return pause.reason if pause else (None, None)
+
+
+def after_failure(space_id: int, asked_s: float | None, why: Reason = (None, None)) -> float:
     """How long to wait now; at least as long as the provider asks for."""
     with _turn:
         before = _pauses.get(space_id)
@@ -37,7 +48,7 @@ def after_failure(space_id: int, asked_s: float | None) -> float:
             return left_s(space_id)  # it was not even asked, or another thread failed at the same time
         longer = min(LONGEST_S, before.seconds * 2) if before else FIRST_S
         seconds = max(longer, asked_s or 0.0)
-        _pauses[space_id] = Pause(longer, time.monotonic() + seconds)
+        _pauses[space_id] = Pause(longer, time.monotonic() + seconds, why)
         return seconds
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from collections_app import deletion, leases, lexical, vectors
 from collections_app.models import Document, Version
 from collections_app.models.documents import State
+from collections_app.waiting import leave_if_long
 
 NO_TEXT = "No text was found in this document, so no search finds it."
 
 
-def publish(version: Version, state: State) -> bool:
+def publish(version: Version, state: State, left_s: float = inf) -> bool:
     """False when it is not to be: deleted or replaced meanwhile, or the collection has gone over to another space.
 
     Locks in the order of all of this area: collection, document, version, words.
@@ -25,8 +28,10 @@ def publish(version: Version, state: State) -> bool:
         if state == State.READY and vectors.lacks(version, space_id):
             return False
         with leases.fenced(version):
-            deletion.take_turn_to_count(version.collection_id)
             old = Version.objects.filter(document=document, is_searched=True).first()
+            # Its words are counted out, which takes as long as theirs were to count in.
+            leave_if_long(old.characters if old else 0, left_s)
+            deletion.take_turn_to_count(version.collection_id)
             if old is not None:
                 deletion.take_from_searches(old)
             if state == State.READY:

@@ -1,22 +1,23 @@
 """In charge of moving a collection to another embedding space while it is searched.
 
     start ──▶ next_space is set ──▶ filled, a batch at a time ──▶ nothing lacks: space := next_space, in one transaction
-                                        │ provider away: later, longer each time         └──▶ vectors of the old one go
+                                        │ a failure: later, longer each time    └─ a minute ─▶ vectors of the old one go
                                         └── its reason stands in reembed_error
 
 Searches see the old space until all of the new one is there. Who loads documents meanwhile puts their vectors into the
 space that searches use when the document becomes ready; the last look, under the collection's lock, finds the others.
+`reembed_after` only saves time: up to this version all were filled once. Before searches go over, all are looked at.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
-from itertools import islice
-from typing import Any
+from datetime import datetime, timedelta
+from traceback import format_tb
+from typing import Any, NamedTuple
 
 import structlog
 from django.db import connection, transaction
@@ -25,7 +26,7 @@ from django.utils import timezone
 
 from collections_app import vector_indexes
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
-from collections_app.models import Collection, EmbeddingSpace, Version
+from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
 from collections_app.split import indexed_text
 from system.errors import NotFound
@@ -41,10 +42,12 @@ REMOVED_AT_ONCE = 5000
 FIRST_WAIT_S = 10.0
 LONGEST_WAIT_S = 3600.0
 WAIT_FOR_INDEX_S = 15.0
+# A search that began before searches went over still finds the old vectors: none takes so long.
+OLD_VECTORS_STAY_S = 60.0
 
 LACKING = """
-    SELECT chunk.id, chunk.heading_path, chunk.text FROM chunk
-    WHERE chunk.version_id = ANY(%s) AND NOT EXISTS (
+    SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
+    WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
         SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
     )
     ORDER BY chunk.version_id, chunk.number LIMIT %s
@@ -64,6 +67,19 @@ REMOVE = """
 """
 
 
+class Lacking(NamedTuple):
+    """A chunk without a vector."""
+
+    version_id: int
+    number: int
+    chunk_id: int
+    heading_path: list[str]
+    text: str
+
+
+BEFORE_ALL = (0, -1)  # a version, and the number of a chunk in it
+
+
 def start(collection: Collection, space: EmbeddingSpace) -> None:
     """Let it be moved to `space`; to the one it is in: let it stay there, whatever was begun."""
     with transaction.atomic():
@@ -73,10 +89,19 @@ def start(collection: Collection, space: EmbeddingSpace) -> None:
         wanted = None if space.pk == found.space_id else space.pk
         if found.next_space_id not in (None, wanted):
             found.has_old_vectors = True
-        found.next_space_id = wanted
-        found.reembed_error, found.reembed_attempt, found.reembed_at = "", 0, timezone.now()
+        found.next_space_id, found.reembed_after = wanted, 0
+        found.reembed_error, found.reembed_attempt = "", 0
+        found.reembed_at = _in(0 if wanted else OLD_VECTORS_STAY_S)
         found.save()
     collection.refresh_from_db()
+
+
+def progress(collection: Collection) -> tuple[int, int]:
+    """Of how many passages that are searched the next space has the vector, and how many there are."""
+    filled = ChunkVector.objects.filter(
+        collection=collection, space=collection.next_space_id, version__is_searched=True
+    )
+    return filled.count(), _chunks(collection.pk)
 
 
 def due() -> QuerySet[Collection]:
@@ -94,61 +119,79 @@ def work(collection: Collection, until: float) -> None:
         if not is_alone:
             return
         try:
-            if (space := _target(collection.pk)) is None or _move(collection.pk, space, until):
+            if space := _target(collection.pk):
+                _move(collection.pk, space, until)
+            else:
                 _remove_old(collection.pk, until)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
-            _postpone(collection.pk, error)
+            _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
+        except Exception as error:
+            # Whatever is wrong with it, the others have their turn.
+            _note_fault(collection.pk, error)
 
 
-def _move(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
-    """True when searches have gone over."""
-    complete: set[int] = set()
-    while todo := _searched(collection_id) - complete:
-        if not _fill(collection_id, space, sorted(todo), until):
+def _move(collection_id: str, space: EmbeddingSpace, until: float) -> None:
+    """Fill the space, and let searches go over when nothing lacks."""
+    if not _fill_on(collection_id, space, until):
+        return
+    complete = _searched(collection_id)
+    if _fill(collection_id, space, sorted(complete), until) and _is_index_there(collection_id, space):
+        _flip(collection_id, space, complete)
+
+
+def _fill_on(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
+    """From where the last turn ended; those, too, that will be searched soon. True at the end of them."""
+    after = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
+    wanted = Q(is_searched=True) | Q(state=State.EMBEDDING)
+    for ids in _slices(_versions(collection_id, wanted & Q(pk__gt=after))):
+        if not _fill(collection_id, space, ids, until):
             return False
-        complete |= todo
-    # Then those that will be searched soon. Whether more came meanwhile, the last look finds.
-    if not _fill(collection_id, space, _versions(collection_id, Q(state=State.EMBEDDING)), until):
-        return False
-    return _is_index_there(collection_id, space) and _flip(collection_id, space, complete)
+        Collection.objects.filter(pk=collection_id, next_space=space).update(reembed_after=ids[-1])
+        if time.monotonic() > until:
+            return False
+    return True
 
 
-def _fill(collection_id: str, space: EmbeddingSpace, version_ids: Sequence[int], until: float) -> bool:
+def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], until: float) -> bool:
     """True when each chunk of these versions that still stands has a vector; False when time is over or plans changed.
 
+    The clock is looked at after a batch is stored: however long the looking takes, each turn comes further.
     A version that is searched keeps its chunks: looked through once, it stays complete.
     """
     embeds = embedder(space)
+    after = BEFORE_ALL
     for ids in _slices(version_ids):
-        while rows := _lacking(ids, space):
-            if time.monotonic() > until or _target(collection_id) != space:
+        while rows := _lacking(ids, space, after):
+            if _target(collection_id) != space:
                 return False
-            vectors = embeds.embed_documents([indexed_text(headings, text) for _, headings, text in rows])
-            _store(space, [row[0] for row in rows], vectors)
-            Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0).update(
-                reembed_attempt=0, reembed_error=""
-            )
+            vectors = embeds.embed_documents([indexed_text(row.heading_path, row.text) for row in rows])
+            _store(space, [row.chunk_id for row in rows], vectors)
+            failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
+            failed.update(reembed_attempt=0, reembed_error="")
+            after = rows[-1].version_id, rows[-1].number
+            if time.monotonic() > until:
+                return False
     return True
 
 
-def _flip(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> bool:
-    """Searches go over, unless a document became ready that was not looked through."""
+def _flip(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
+    """Searches go over, unless something lacks in a document that became ready after the look at all."""
     with transaction.atomic():
         found = _locked(collection_id)
-        if found is None or found.next_space_id != space.pk or _searched(collection_id) - complete:
-            return False
+        if found is None or found.next_space_id != space.pk:
+            return
+        if _lacking(sorted(_searched(collection_id) - complete), space):
+            return
         found.space_id, found.next_space_id, found.has_old_vectors = space.pk, None, True
-        found.reembed_error, found.reembed_attempt, found.reembed_at = "", 0, None
+        found.reembed_error, found.reembed_attempt, found.reembed_after = "", 0, 0
+        found.reembed_at = _in(OLD_VECTORS_STAY_S)
         found.save()
     logger.info("collection_reembedded", collection=collection_id, space=space.pk)
-    return True
 
 
 def _is_index_there(collection_id: str, space: EmbeddingSpace) -> bool:
     """Searches of a large collection would be slow without it; `vector_indexes.tend` builds it."""
-    chunks = sum(
-        Version.objects.filter(collection=collection_id, is_searched=True).values_list("chunks_count", flat=True)
-    )
+    chunks = _chunks(collection_id)
     if not vector_indexes.is_wanted(chunks, space.dimensions) or vector_indexes.is_usable(collection_id, space.pk):
         return True
     _note(collection_id, "All vectors are there; their index is being built.", 0, WAIT_FOR_INDEX_S)
@@ -156,7 +199,8 @@ def _is_index_there(collection_id: str, space: EmbeddingSpace) -> bool:
 
 
 def _remove_old(collection_id: str, until: float) -> None:
-    while found := Collection.objects.filter(pk=collection_id, deleted_at=None, has_old_vectors=True).first():
+    # Asked again: between `due` and its turn, another may have let searches go over.
+    while found := due().filter(pk=collection_id, has_old_vectors=True).first():
         kept = _kept(found)
         for space_id in EmbeddingSpace.objects.exclude(pk__in=kept).values_list("pk", flat=True):
             while _run(REMOVE, [collection_id, space_id, REMOVED_AT_ONCE]):
@@ -165,21 +209,34 @@ def _remove_old(collection_id: str, until: float) -> None:
         with transaction.atomic():
             found = _locked(collection_id)
             if found is not None and _kept(found) == kept:
-                Collection.objects.filter(pk=collection_id).update(has_old_vectors=False)
+                Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
 
-def _postpone(collection_id: str, error: EmbeddingUnavailable | EmbeddingRefused) -> None:
+def _note_fault(collection_id: str, error: Exception) -> None:
+    kind = type(error).__name__
+    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    # Where, but never in its own words: they may hold what is in a document.
+    where = "".join(format_tb(error.__traceback__, limit=-12))
+    logger.error("reembedding_failed", collection=collection_id, kind=kind, sqlstate=sqlstate, where=where)
+    connection.close_if_unusable_or_obsolete()
+    _postpone(collection_id, "internal", f"An error of the service: {kind}.")
+
+
+def _postpone(collection_id: str, code: str, reason: str, least_s: float = 0) -> None:
     attempt = Collection.objects.filter(pk=collection_id).values_list("reembed_attempt", flat=True).first() or 0
     wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
-    logger.warning("reembedding_waits", collection=collection_id, code=error.code)
-    _note(collection_id, error.message, min(attempt + 1, 1000), max(wait_s, error.retry_after_s or 0))
+    logger.warning("reembedding_waits", collection=collection_id, code=code)
+    _note(collection_id, reason, min(attempt + 1, 1000), max(wait_s, least_s))
 
 
 def _note(collection_id: str, reason: str, attempt: int, wait_s: float) -> None:
-    at = timezone.now() + timedelta(seconds=wait_s)
     Collection.objects.filter(pk=collection_id).update(
-        reembed_error=reason[:300], reembed_attempt=attempt, reembed_at=at
+        reembed_error=reason[:300], reembed_attempt=attempt, reembed_at=_in(wait_s)
     )
+
+
+def _in(seconds: float) -> datetime:
+    return timezone.now() + timedelta(seconds=seconds)
 
 
 def _target(collection_id: str) -> EmbeddingSpace | None:
@@ -204,17 +261,20 @@ def _searched(collection_id: str) -> set[int]:
     return set(_versions(collection_id, Q(is_searched=True)))
 
 
-def _slices(version_ids: Sequence[int]) -> Iterator[list[int]]:
-    left = iter(version_ids)
-    while ids := list(islice(left, VERSIONS_AT_ONCE)):
-        yield ids
+def _chunks(collection_id: str) -> int:
+    return sum(
+        Version.objects.filter(collection=collection_id, is_searched=True).values_list("chunks_count", flat=True)
+    )
 
 
-def _lacking(version_ids: list[int], space: EmbeddingSpace) -> list[Any]:
+def _slices(version_ids: list[int]) -> list[list[int]]:
+    return [version_ids[at : at + VERSIONS_AT_ONCE] for at in range(0, len(version_ids), VERSIONS_AT_ONCE)]
+
+
+def _lacking(version_ids: list[int], space: EmbeddingSpace, after: tuple[int, int] = BEFORE_ALL) -> list[Lacking]:
     with connection.cursor() as cursor:
-        cursor.execute(LACKING, [version_ids, space.pk, CHUNKS_AT_ONCE])
-        rows: list[Any] = cursor.fetchall()
-        return rows
+        cursor.execute(LACKING, [version_ids, *after, space.pk, CHUNKS_AT_ONCE])
+        return [Lacking(*row) for row in cursor.fetchall()]
 
 
 def _store(space: EmbeddingSpace, chunk_ids: list[int], vectors: list[list[float]]) -> None:

@@ -16,10 +16,10 @@ from django.db import connection, transaction
 from .metadata_filter import Filter
 from .models import Collection
 
+# Their number is stored with the chunks. What only waits in the queue has none, however much it is.
 UNSEARCHED = """
     SELECT version.collection_id, array_agg(version.id) FROM document_version version
-    WHERE version.collection_id = ANY(%s) AND NOT version.is_searched
-        AND EXISTS (SELECT FROM chunk WHERE chunk.version_id = version.id)
+    WHERE version.collection_id = ANY(%s) AND NOT version.is_searched AND version.chunks_count > 0
     GROUP BY version.collection_id
 """
 KEPT = """

@@ -55,28 +55,52 @@ class Found:
 
 def search(collections: Sequence[Collection], asked: Asked) -> Found:
     """The best passages of all these collections together."""
-    # Before the snapshot: a provider may take seconds, and no transaction waits for it.
-    vectors = {} if asked.mode == "text" else _vectors(collections, asked.query)
-    if vectors is None and asked.mode == "vector":
-        raise WithoutVectors
+    vectors = _vectors(collections, asked)
     with snapshot():
-        words = lexical.asked_words(asked.query, collections)
-        found: list[Candidate] = []
-        for scope in scopes(collections, asked.filter):
-            vector = (vectors or {}).get(scope.collection.space_id)
-            found += _candidates(scope, asked, words[scope.collection.pk], vector)
-        hits = passages(fused(found), asked.k, words)
-    return Found(hits=hits, is_without_vectors=vectors is None)
+        moved = _moved(collections, asked)
+        if not moved:
+            return _found(collections, asked, vectors)
+    # Once: the vectors of a space stay for a while after searches have gone over from it.
+    now = [moved.get(each.pk, each) for each in collections]
+    vectors = _vectors(now, asked)
+    with snapshot():
+        return _found(now, asked, vectors)
 
 
-def _vectors(collections: Sequence[Collection], query: str) -> Mapping[int, str] | None:
-    """The query's place in each space; None when one of them cannot be had: half an answer would mislead."""
+def _moved(collections: Sequence[Collection], asked: Asked) -> Mapping[str, Collection]:
+    """Those that went over to another space while the query was embedded: their vectors lie elsewhere now."""
+    if asked.mode == "text":
+        return {}
+    before = {each.pk: each.space_id for each in collections}
+    now = Collection.objects.filter(pk__in=before).select_related("space").order_by()
+    return {each.pk: each for each in now if each.space_id != before[each.pk]}
+
+
+def _found(collections: Sequence[Collection], asked: Asked, vectors: Mapping[int, str] | None) -> Found:
+    words = lexical.asked_words(asked.query, collections)
+    found: list[Candidate] = []
+    for scope in scopes(collections, asked.filter):
+        vector = (vectors or {}).get(scope.collection.space_id)
+        found += _candidates(scope, asked, words[scope.collection.pk], vector)
+    return Found(hits=passages(fused(found), asked.k, words), is_without_vectors=vectors is None)
+
+
+def _vectors(collections: Sequence[Collection], asked: Asked) -> Mapping[int, str] | None:
+    """The query's place in each space; None when one of them cannot be had: half an answer would mislead.
+
+    Before the snapshot: a provider may take seconds, and no transaction waits for it.
+    """
+    if asked.mode == "text":
+        return {}
     spaces: dict[int, EmbeddingSpace] = {each.space_id: each.space for each in collections}
     try:
         return {
-            space_id: nearest.written(embed.embedder(space).embed_query(query)) for space_id, space in spaces.items()
+            space_id: nearest.written(embed.embedder(space).embed_query(asked.query))
+            for space_id, space in spaces.items()
         }
     except (embed.EmbeddingUnavailable, embed.EmbeddingRefused):
+        if asked.mode == "vector":
+            raise WithoutVectors from None
         return None
 
 

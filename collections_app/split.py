@@ -13,6 +13,8 @@ from typing import Any, Protocol
 # LONGEST_WORD are cut by length; cut into single characters they took 40 times as long.
 SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is meant)
 LONGEST_WORD = 40
+# Each is stored, indexed and embedded: one document never keeps the service busy for days.
+MOST_PASSAGES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,8 @@ def split(
     page_starts: Sequence[int] | None = None,
     headings: Sequence[HeadingLike] = (),
 ) -> list[Passage]:
-    """The passages of a text, each of at most `size` characters and without white space around it.
+    """The passages of a text, each of at most `size` characters and without white space around it; Unreadable when
+    they are more than MOST_PASSAGES.
 
     >>> found = split("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
     >>> [(each.text, each.char_start, each.page) for each in found]
@@ -88,7 +91,18 @@ def spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
         chunk_overlap=overlap,
     )
     splitter.split_text(text)
-    return [(start, end) for start, end in (stripped(text, *span) for span in splitter.spans) if start < end]
+    found: list[tuple[int, int]] = []
+    for start, end in (stripped(text, *span) for span in splitter.spans):
+        # White space cut off, one may lie wholly within the one before: it says nothing more.
+        if start < end and (not found or end > found[-1][1]):
+            found.append((start, end))
+    if len(found) > MOST_PASSAGES:
+        raise TooManyPassages(f"The text has more than {MOST_PASSAGES:,} passages.")
+    return found
+
+
+class TooManyPassages(ValueError):
+    """A text that would be cut into more passages than are kept of one document."""
 
 
 def stripped(text: str, start: int, end: int) -> tuple[int, int]:

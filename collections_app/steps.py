@@ -21,6 +21,7 @@ from collections_app import extract, languages, leases, lexical, publishing, spl
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
 from collections_app.models import Collection, ExtractedText, Version
 from collections_app.models.documents import State
+from collections_app.waiting import OutOfTime, leave_if_long
 
 logger = structlog.get_logger(__name__)
 
@@ -31,10 +32,6 @@ SHORTEST_CALL_S = 2.0
 COPY_CHUNKS = """
 COPY chunk (version_id, collection_id, number, text, heading_path, page, page_end, char_start, char_end) FROM STDIN
 """
-
-
-class OutOfTime(Exception):
-    """The caller's time is over; the worker has more."""
 
 
 def extract_text(version: Version, left_s: float) -> None:
@@ -53,17 +50,28 @@ def extract_text(version: Version, left_s: float) -> None:
         leases.advance(version, state=State.SPLITTING, **facts)
 
 
+def _passages(version: Version, extracted: ExtractedText) -> list[split.Passage]:
+    try:
+        return split.split(
+            extracted.text,
+            size=version.collection.chunk_size,
+            overlap=version.collection.chunk_overlap,
+            page_starts=extracted.page_starts,
+            headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
+        )
+    except split.TooManyPassages as error:
+        raise extract.Unreadable("limit_chunks", str(error)) from None
+
+
 def split_text(version: Version, left_s: float) -> None:
+    leave_if_long(version.characters, left_s)
     extracted = ExtractedText.objects.get(version=version)
-    passages = split.split(
-        extracted.text,
-        size=version.collection.chunk_size,
-        overlap=version.collection.chunk_overlap,
-        page_starts=extracted.page_starts,
-        headings=[extract.Heading(offset=offset, path=tuple(path)) for offset, path in extracted.headings],
-    )
+    passages = _passages(version, extracted)
     if not passages:
-        publishing.publish(version, State.EMPTY)
+        with leases.fenced(version):
+            _store_passages(version, passages)
+            leases.advance(version, chunks_count=0)
+        publishing.publish(version, State.EMPTY, left_s)
         return
     configuration = _configuration(version.collection, extracted.text)
     with leases.fenced(version):
@@ -77,7 +85,7 @@ def embed_batch(version: Version, left_s: float) -> None:
     within_s = min(max(left_s, SHORTEST_CALL_S), LONGEST_CALL_S)
     made = vectors.make(version, collection.space, within_s) or _made_ahead(version, within_s)
     if made is None:
-        publishing.publish(version, State.READY)
+        publishing.publish(version, State.READY, left_s)
         return
     with leases.fenced(version):
         vectors.store(version, made)

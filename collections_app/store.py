@@ -13,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 from django.db import connection, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -99,6 +99,20 @@ def content(version: Version) -> bytes:
         return b"".join(data for (data,) in cursor)
 
 
+def of_same_content(
+    documents: QuerySet[Document], collection: Collection, sha256: str, metadata: dict[str, Any]
+) -> QuerySet[Document]:
+    """Those of this collection that were loaded last with these bytes and this metadata."""
+    # The collection of the version too: its index begins with it.
+    return documents.filter(
+        collection=collection,
+        deleted_at=None,
+        newest__collection=collection,
+        newest__sha256=sha256,
+        newest__metadata=metadata,
+    )
+
+
 def label(filename: str) -> str:
     r"""The name of a file as people see it; never a path.
 
@@ -172,7 +186,7 @@ def _decide(collection: Collection, sent: Sent, asked: str | None, on_duplicate:
     A `doc_id` says which document is meant; without one it is the document of the same bytes and metadata.
     """
     there = Document.objects.select_for_update(no_key=True, of=("self",)).filter(collection=collection, deleted_at=None)
-    same = there.filter(newest__sha256=sent.sha256, newest__metadata=sent.columns["metadata"]).order_by("id")
+    same = of_same_content(there, collection, sent.sha256, sent.columns["metadata"]).order_by("id")
     if asked is None:
         found = same.first()
         if found is None:
@@ -234,7 +248,6 @@ def _repeated(document: Document) -> tuple[Version, bool]:
     """Chosen: sent again after it failed, it is loaded again; what made it fail may have been mended."""
     version = document.newest
     assert version is not None  # its document was found by it, or has had one since it was made
-    if version.state != State.FAILED:
-        return version, True
-    leases.queue_again(version.pk)
-    return version, False
+    if version.state == State.FAILED and leases.queue_again(version.pk):
+        return version, False
+    return version, True  # it has not failed, or somebody else was faster to say so

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
+import structlog
 from django.conf import settings
 from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from collections_app.parameters import Spoken, refused
-from system.errors import BadRequest, TooLarge, UnsupportedMedia
+from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
+
+logger = structlog.get_logger(__name__)
 
 FILE = "file"
 MOST_FIELDS = 10
@@ -123,6 +126,16 @@ class WholeBody:
         return f"--{self.boundary}--".encode("latin-1", "replace") in self.tail
 
 
+@contextmanager
+def room_needed() -> Iterator[None]:
+    """A full disk passes; the upload can be sent again."""
+    try:
+        yield
+    except OSError as error:
+        logger.error("upload_not_kept", error=error.strerror)
+        raise Unavailable from None
+
+
 class OneFile(FileUploadHandler):
     """Takes one file: in memory while it is small, then in a file of the system that has no name.
 
@@ -149,14 +162,19 @@ class OneFile(FileUploadHandler):
         if self.size > limit:
             raise TooLarge(f"A file has at most {limit:,} bytes.", field=FILE)
         assert self.kept is not None
-        self.kept.write(raw_data)
+        with room_needed():
+            self.kept.write(raw_data)
 
     def file_complete(self, file_size: int) -> None:
         """Nothing for `request.FILES`: whoever reads an upload has it from here."""
+        assert self.kept is not None
+        with room_needed():
+            self.kept.flush()
 
     def upload_interrupted(self) -> None:
         self.has_ended_early = True
 
     def close(self) -> None:
         if self.kept is not None:
-            self.kept.close()
+            with suppress(OSError):  # what is not written yet has no room, and is not needed
+                self.kept.close()

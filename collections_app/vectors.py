@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from collections_app import provider_pauses
-from collections_app.embed import EmbeddingUnavailable, embedder
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
 from collections_app.models import EmbeddingSpace, Version
 from collections_app.split import indexed_text
 
@@ -53,11 +53,14 @@ def make(version: Version, space: EmbeddingSpace, within_s: float) -> Made | Non
 def _vectors(space: EmbeddingSpace, texts: list[str], within_s: float) -> tuple[Sequence[float], ...]:
     """A provider that failed is left alone for a while, whoever's document it is."""
     if wait_s := provider_pauses.left_s(space.pk):
-        raise EmbeddingUnavailable(retry_after_s=ceil(wait_s))
+        code, message = provider_pauses.reason(space.pk)
+        raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(wait_s))
     try:
         found = embedder(space).embed_documents(texts, within_s=within_s)
-    except EmbeddingUnavailable as error:
-        error.retry_after_s = ceil(provider_pauses.after_failure(space.pk, error.retry_after_s))
+    except (EmbeddingUnavailable, EmbeddingRefused) as error:
+        if not error.is_of_the_texts:
+            pause_s = provider_pauses.after_failure(space.pk, error.retry_after_s, (error.code, error.message))
+            error.retry_after_s = ceil(pause_s)
         raise
     provider_pauses.went_well(space.pk)
     return tuple(found)

@@ -6,30 +6,26 @@ looked for, so that a wrong parameter is told alike whether there is such a coll
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpResponse
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.models import User
 from collections_app import access, answers, contents, deletion, loading, parameters, uploads
 from collections_app.models import Document
 from collections_app.parameters import Given
+from collections_app.released import Released
 from collections_app.search import Asked, search
 from system.errors import NotFound
 
 
-class Endpoint(APIView):
+class Endpoint(Released):
     known: ClassVar[tuple[str, ...]] = ()
-
-    def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:
-        answer = super().dispatch(request, *positional, **named)
-        # The view, its request and its answer are a circle: megabytes would wait for Python to look for such.
-        del self.response
-        return answer
 
     def given(self, request: Request) -> Given:
         return parameters.of_request(request, self.known)
@@ -42,7 +38,9 @@ class LoadDocument(Endpoint):
     def post(self, request: Request) -> Response:
         with uploads.received(request._request) as upload:
             given = parameters.gather(request.query_params, upload.fields, loading.KNOWN)
-            return load(request, loading.of_upload(upload, given), given)
+            name = given.needed("collection_name", parameters.text)
+            may_load = partial(loading.check_may_load, access.caller(request), name)
+            return load(request, loading.of_upload(upload, given, may_load), given)
 
 
 class LoadText(Endpoint):
@@ -93,21 +91,22 @@ class ContentByTag(Endpoint):
     http_method_names = ["get", "head", "post"]
     known = ("collection_name", "tag_info", "limit", "offset")
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request) -> HttpResponse:
         return self._answer(request)
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         return self._answer(request)
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request) -> HttpResponse:
         given = self.given(request)
         name = given.needed("collection_name", parameters.text)
         wanted = parameters.filter_in(given, "tag_info", access.caller(request).pk)
         limit = given.get("limit", parameters.number(1, contents.MOST_DOCUMENTS)) or contents.DEFAULT_LIMIT
         offset = given.get("offset", parameters.number(0, contents.DEEPEST)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
-        found = contents.matching(collection, wanted, limit=limit, offset=offset)
-        response = Response(found.documents)
+        with contents.matching(collection, wanted, limit=limit, offset=offset) as found:
+            # Written here and not after the view: a long document has its turn only so long.
+            response = HttpResponse(JSONRenderer().render(found.documents), content_type="application/json")
         response["X-Total-Count"] = str(found.total)
         if found.next_offset is not None:
             response["X-Next-Offset"] = str(found.next_offset)
@@ -122,7 +121,7 @@ class DocumentNames(Endpoint):
         name = self.given(request).needed("collection_name", parameters.text)
         collection = access.open_collection(access.caller(request), name, "read")
         found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
-        return Response(list(found.values_list("doc_id", flat=True)))
+        return Response(list(found.values_list("doc_id", flat=True).iterator()))
 
 
 class Collections(Endpoint):
@@ -146,7 +145,7 @@ class DeleteDocument(Endpoint):
         except NotFound as missing:
             missing.field = "id_value"  # as this endpoint calls it
             raise
-        return Response(answers.deleted_document(collection, doc_id, chunks))
+        return Response(answers.deleted_document(collection, deletion.known_form(doc_id), chunks))
 
 
 class DeleteCollection(Endpoint):

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.template.loader import render_to_string
@@ -122,7 +122,7 @@ def to_service_error(error: Exception) -> ServiceError | None:
             return errors.BadRequest("A value cannot be stored or compared.")
         case BodyTooSlow() | UnreadablePostError():
             return errors.TimedOut()
-        case RequestDataTooBig() | TooManyFieldsSent():
+        case RequestDataTooBig() | TooManyFieldsSent() | TooManyFilesSent():
             return errors.TooLarge()
         case OperationalError() | InterfaceError():
             # Away, out of connections, a statement or lock over its time: all pass by themselves.

@@ -19,6 +19,10 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    for item in items:
+        # Several processes take the files among them; the browser's event loop would disturb Django in between.
+        is_browser = "tests/browser/" in item.nodeid
+        item.add_marker(pytest.mark.xdist_group("browser" if is_browser else item.nodeid.partition("::")[0]))
     if not config.getoption("--nightly"):
         for item in items:
             if "nightly" in item.keywords:

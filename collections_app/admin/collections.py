@@ -35,6 +35,7 @@ LANGUAGES = (
     "turkish yiddish"
 )
 TAKEN = "There is a collection of this name already."
+GIVEN_AWAY = "By its writers you may not change this collection any more. Who has the role admin can give that back."
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -62,7 +63,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts: ClassVar[dict[str, str]] = {
             "text_configuration": "How words are compared. Empty: guessed from the first document.",
             "chunk_size": "Characters of a passage. It counts for what is loaded from now on.",
-            "chunk_overlap": "Characters that a passage repeats of the one before it.",
+            "chunk_overlap": "Characters that a passage repeats of the one before it; at most half of its size.",
         }
 
     def __init__(self, *positional: Any, **named: Any) -> None:
@@ -108,12 +109,21 @@ class CollectionAdmin(TrackedAdmin):
     list_display = ("name", "documents", "chunks", "text_configuration", "embedding_model", "sys_updated_at")
     search_fields = ("name",)
     list_per_page = 50
-    readonly_fields = ("embedding_model", "counted")
+    readonly_fields = ("embedding_model", "counted", "reembedding")
     fieldsets = (
         (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
         (
             "How it is searched",
-            {"fields": ("text_configuration", "chunk_size", "chunk_overlap", "alpha", "embedding_model")},
+            {
+                "fields": (
+                    "text_configuration",
+                    "chunk_size",
+                    "chunk_overlap",
+                    "alpha",
+                    "embedding_model",
+                    "reembedding",
+                )
+            },
         ),
     )
 
@@ -158,6 +168,13 @@ class CollectionAdmin(TrackedAdmin):
             f"{found.documents} ({states}), {found.chunks} passage{pluralize(found.chunks)}" if states else "none yet"
         )
 
+    @admin.display(description="Re-embedding")
+    def reembedding(self, collection: Collection) -> str:
+        if collection.next_space is None:
+            return "none under way"
+        filled, chunks = reembed.progress(collection)
+        return f"Vectors for {collection.next_space}: {filled} of {chunks} made."
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_readonly_fields(request, obj)
         # Stored words are those of the language that they were loaded in.
@@ -198,6 +215,9 @@ class CollectionAdmin(TrackedAdmin):
                 obj.save(update_fields=sorted(form.changed_data) if change else None)
         except IntegrityError:
             raise Conflict(TAKEN) from None
+        # What the page knows of its rights is of before.
+        if "manage" not in access.rights(request.user, Collection.objects.get(pk=obj.pk)):  # type: ignore[arg-type]
+            messages.warning(request, GIVEN_AWAY)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         kept = [f"{each}, which others manage" for each in objs if not self.has_delete_permission(request, each)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import django_filters
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -25,10 +27,15 @@ RELEVANT = ("query*", "k", "metadata", "mode", "alpha")
 
 
 class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
-    collection_name = django_filters.CharFilter(field_name="name", lookup_expr="icontains")
+    collection_name = django_filters.CharFilter(method="of_name")
     ordering = django_filters.OrderingFilter(
         fields={"name": "collection_name", "sys_created_at": "created_at", "sys_updated_at": "updated_at"}
     )
+
+    def of_name(self, found: Any, name: str, value: str) -> Any:
+        part = unicodedata.normalize("NFC", value)
+        # Names are of collation C, which knows capitals of ASCII only: other letters are found as they are written.
+        return found.filter(Q(name__icontains=part) | Q(name__contains=part))
 
 
 class Collections(Management, GenericAPIView[Collection]):
@@ -51,6 +58,9 @@ class Collections(Management, GenericAPIView[Collection]):
 
     @operation("collections_make", "Make a collection", {201: Managed}, *OF_CHANGES, request=Settings)
     def post(self, request: Request) -> Response:
+        # Before the body is looked at: what is wrong with it would tell which roles there are.
+        if not access.may_make(self.caller()):
+            raise AccessDenied("You have no access to make collections.")
         given = Settings(data=request.data)
         given.is_valid(raise_exception=True)
         return answered(self.caller(), access.make(self.caller(), given.create(given.validated_data)), status=201)

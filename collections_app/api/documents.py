@@ -8,14 +8,13 @@ import django_filters
 from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
-from django.utils.http import content_disposition_header
 from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from collections_app import access, answers, deletion, ingest, loading, openapi, parameters, store, uploads
+from collections_app import access, answers, deletion, ingest, loading, openapi, originals, parameters, uploads
 from collections_app import metadata as document_metadata
 from collections_app.api.parts import OF_CHANGES, Management, Pages, described, etag, operation, refuse_stale
 from collections_app.api.serializers import Change, Shown
@@ -29,7 +28,7 @@ LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
 class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
     document_status = django_filters.ChoiceFilter(field_name="newest__state", choices=State.choices)
     filename = django_filters.CharFilter(field_name="newest__filename", lookup_expr="icontains")
-    doc_id = django_filters.CharFilter()
+    doc_id = django_filters.CharFilter(method="of_doc_id")
     ordering = django_filters.OrderingFilter(
         fields={
             "id": "created_at",
@@ -40,6 +39,9 @@ class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
         }
     )
 
+    def of_doc_id(self, found: Any, name: str, value: str) -> Any:
+        return found.filter(doc_id=deletion.known_form(value))
+
 
 class Documents(Management, GenericAPIView[Document]):
     """The documents of a collection, whatever has become of them."""
@@ -48,7 +50,9 @@ class Documents(Management, GenericAPIView[Document]):
     pagination_class = Pages
     filter_backends = (DjangoFilterBackend,)
     filterset_class = Narrowing
-    queryset = Document.objects.filter(deleted_at__isnull=True).select_related("newest").order_by("id")
+    # What the purge is taking away just now may still be there without its versions.
+    there = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
+    queryset = there.select_related("newest").order_by("id")
     body_limit = uploads.body_limit()
 
     @operation("documents_list", "List documents", {200: Shown(many=True)}, filters=True)
@@ -101,14 +105,8 @@ class Content(Management):
     @operation("documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY})
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
         version = newest(find(access.open_by_id(self.caller(), sys_id, "read"), document))
-        # Never by its own type: what somebody loaded must not run as a page of this service.
-        response = HttpResponse(store.content(version), content_type="application/octet-stream")
         called = version.filename or f"{document}.txt"
-        response["Content-Disposition"] = (
-            content_disposition_header(as_attachment=True, filename=called) or "attachment"
-        )
-        response["Content-Security-Policy"] = "default-src 'none'; sandbox"
-        return response
+        return originals.download(version, called, has_body=request.method != "HEAD")
 
 
 class Reload(Management):
@@ -145,8 +143,9 @@ def newest(document: Document) -> Version:
 def with_metadata(request: Request, document: Document, metadata: dict[str, Any]) -> Document:
     """Both of what searches see and of what is being loaded in its place: neither brings the old ones back."""
     with transaction.atomic():
-        locked = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, deleted_at__isnull=True).first()
-        if locked is None:
+        there = Document.objects.select_for_update(no_key=True, of=("self",)).select_related("newest")
+        locked = there.filter(pk=document.pk, deleted_at__isnull=True).first()
+        if locked is None or locked.newest is None:
             raise NotFound("There is no such document.")
         refuse_stale(request, etag(newest(locked).metadata))
         locked.versions.filter(is_searched=True).update(metadata=metadata)

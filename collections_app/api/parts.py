@@ -12,11 +12,11 @@ from rest_framework import serializers
 from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.authentication import Basic, Bearer, Session
 from accounts.models import User
 from collections_app import access, openapi
+from collections_app.released import Released
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, Stale, together
 
 TAG = "Management of collections"
@@ -27,7 +27,7 @@ OF_CHANGES: Errors = (AccessDenied, Conflict, Stale)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Management(APIView):
+class Management(Released):
     """A signed-in browser counts here, with CSRF for everything that changes."""
 
     authentication_classes = (Bearer, Basic, Session)

@@ -14,6 +14,7 @@ from accounts.models import Role
 from collections_app import access, parameters
 from collections_app.api.parts import Strict
 from collections_app.models import Collection
+from collections_app.models.collections import LARGE_OVERLAP, is_overlap_too_large
 from collections_app.models.documents import State
 
 MOST_ROLES = 100
@@ -89,8 +90,8 @@ class Settings(Strict):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         before = self.instance if isinstance(self.instance, Collection) else Collection()
         size = attrs.get("chunk_size", before.chunk_size)
-        if attrs.get("chunk_overlap", before.chunk_overlap) >= size:
-            raise serializers.ValidationError({"chunk_overlap": "The overlap is smaller than a chunk."})
+        if is_overlap_too_large(size, attrs.get("chunk_overlap", before.chunk_overlap)):
+            raise serializers.ValidationError({"chunk_overlap": LARGE_OVERLAP})
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Collection:

@@ -70,7 +70,7 @@ class _Answered(Exception):
 
     def as_error(self) -> EmbeddingUnavailable | EmbeddingRefused:
         if sentence := REFUSALS.get(self.status):
-            return EmbeddingRefused("provider_refused", sentence)
+            return EmbeddingRefused(EmbeddingRefused.OF_THE_TEXTS, sentence)
         if sentence := FOR_THE_OPERATOR.get(self.status):
             return EmbeddingMisconfigured(sentence)
         if 300 <= self.status < 400:

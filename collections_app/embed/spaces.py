@@ -24,6 +24,9 @@ from .openai_compatible import Limits, Line, OpenAICompatible, native_dimensions
 PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
 # Below, it is another model. Hardware and batches change a vector by less than a thousandth.
 SAME = 0.99
+PROBE_REFUSED = (
+    "The embedding provider refuses even a short text: see the model, and whether it takes SVC_EMBEDDING_DIMENSIONS."
+)
 # How long a process believes that the model is still the same, and how many dimensions it gives.
 BELIEVED_S = 300.0
 
@@ -83,7 +86,9 @@ def default_space() -> EmbeddingSpace:
         row = local.row(configured["model"])
         return _space(Local.provider, row.name, row.dimensions)
     model = configured["model"]
-    return _space(OpenAICompatible.provider, model, configured["dimensions"] or _asked_dimensions(model))
+    asked: int | None = configured["dimensions"]
+    dimensions = asked or _asked_dimensions(model)
+    return _space(OpenAICompatible.provider, model, dimensions, asks_dimensions=asked is not None)
 
 
 def embedder(space: EmbeddingSpace) -> Embedder:
@@ -124,7 +129,12 @@ class Embedder:
     def _compare_probe(self, within_s: float | None) -> None:
         if time.monotonic() < _remembered.same_until.get(self._space.pk, 0.0):
             return
-        (found,) = self._embeds.embed_documents([PROBE], within_s=within_s)
+        try:
+            (found,) = self._embeds.embed_documents([PROBE], within_s=within_s)
+        except EmbeddingRefused as error:
+            if error.is_of_the_texts:
+                raise EmbeddingMisconfigured(PROBE_REFUSED) from None
+            raise
         # Of several that come first at once, one is first.
         EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=found)
         stored = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
@@ -146,7 +156,7 @@ def _provider(space: EmbeddingSpace) -> Provider:
         return OpenAICompatible(
             model=space.model,
             dimensions=space.dimensions,
-            is_asked=settings.EMBEDDING["dimensions"] is not None,
+            is_asked=space.asks_dimensions,
             line=_line,
         )
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
@@ -172,8 +182,10 @@ def _line() -> Line:
         return _remembered.line
 
 
-def _space(provider: str, model: str, dimensions: int) -> EmbeddingSpace:
-    return EmbeddingSpace.objects.get_or_create(provider=provider, model=model, dimensions=dimensions)[0]
+def _space(provider: str, model: str, dimensions: int, *, asks_dimensions: bool = False) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.get_or_create(
+        provider=provider, model=model, dimensions=dimensions, defaults={"asks_dimensions": asks_dimensions}
+    )[0]
 
 
 def _asked_dimensions(model: str) -> int:

@@ -16,12 +16,20 @@ from .parsers.refusals import Refused
 SAMPLE = 64 * 1024
 LONGEST_SHOWN = 40
 
-HTML_START = re.compile(r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL)
+# Possessive, so that no way of reading it is tried twice: the time is that of its length, whatever it holds.
+HTML_START = re.compile(
+    r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--[^-]*+(?:-(?!->)[^-]*+)*+-->\s*+)*+<(?:!doctype\s+html|html)[\s>]",
+    re.IGNORECASE,
+)
 MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*\n(?:[ \t][^\n]*\n)*){2,})")
 MAIL_HEADER = re.compile(r"^(from|to|subject|date|received|message-id|mime-version|return-path):", re.I | re.M)
 # What tells archives apart: the entry that holds the content.
 MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 ODT_TYPE = b"application/vnd.oasis.opendocument.text"
+# Of an archive that is looked into. No file of these formats needs as much, and what is read here is no child's.
+MOST_ENTRIES = 2000
+MOST_DIRECTORY_BYTES = 1024 * 1024
+LONGEST_NAME = 200
 ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
 OTHER_KINDS = {
@@ -140,14 +148,39 @@ def kind_of_archive(head: bytes) -> str:
     return found.pop() if len(found) == 1 else "zip" if "[Content_Types].xml" in names and not found else "archive"
 
 
+class Sparing(BytesIO):
+    """Gives no large part at once. What `ZipFile` asks for, when it opens an archive, is the list of entries."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MOST_DIRECTORY_BYTES:
+            raise too_many_entries()
+        return super().read(size)
+
+
+def too_many_entries() -> UnsupportedMedia:
+    return refused(f"The file is an archive of more than {MOST_ENTRIES:,} entries, or their names are too long.")
+
+
 def entries(head: bytes) -> list[str]:
     try:
-        with zipfile.ZipFile(BytesIO(head)) as archive:
-            return archive.namelist()
+        with zipfile.ZipFile(Sparing(head)) as archive:
+            names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
-        pass  # only its beginning
+        return names_in_part(head)
+    if len(names) > MOST_ENTRIES:
+        raise too_many_entries()
+    return names
+
+
+def names_in_part(head: bytes) -> list[str]:
+    """The names of the entries that begin in it; each begins behind the name of the one before."""
     found = []
-    for match in ENTRY.finditer(head):
-        length = int.from_bytes(match["length"], "little")
-        found.append(head[match.end() : match.end() + length].decode("utf-8", "replace"))
+    at = 0
+    for _ in range(MOST_ENTRIES):
+        match = ENTRY.search(head, at)
+        if match is None:
+            break
+        at = match.end() + int.from_bytes(match["length"], "little")
+        if at - match.end() <= LONGEST_NAME:
+            found.append(head[match.end() : at].decode("utf-8", "replace"))
     return found

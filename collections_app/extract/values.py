@@ -10,13 +10,15 @@ MEGABYTE = 1024 * 1024
 class Unreadable(Exception):
     """No text can be taken from this file, now or later; the text is a sentence for the caller.
 
+    `may_pass`: unless it was the machine that had no time for it.
     `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, may_pass: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.may_pass = may_pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,8 @@ from system.history import tracked
 from system.record import Record
 
 LONGEST_NAME = 200
+# With more, each character stands in many passages: at 99 of 100, a file of 4 MB in more than a million.
+LARGE_OVERLAP = "The overlap is at most half of a chunk."
 
 
 def well_named(name: str) -> str:
@@ -39,12 +41,22 @@ def check_name(name: str) -> None:
         raise ValidationError(str(error)) from None
 
 
+def is_overlap_too_large(size: int, overlap: int) -> bool:
+    """
+    >>> is_overlap_too_large(101, 50), is_overlap_too_large(101, 51)
+    (False, True)
+    """
+    return overlap > size // 2
+
+
 class EmbeddingSpace(models.Model):
     """Vectors that can be compared: of one provider, one model, one number of dimensions."""
 
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     dimensions = models.PositiveSmallIntegerField()
+    # Whether the number is sent along: not every model takes it, and it stays as it was when the space was made.
+    asks_dimensions = models.BooleanField(default=False, db_default=False, editable=False)
     # The vector of a fixed text: a provider that changed its model silently gives another one.
     probe = ArrayField(models.FloatField(), null=True, editable=False)
 
@@ -103,11 +115,13 @@ class Collection(Record):
     reembed_error = models.CharField("re-embedding", max_length=300, blank=True, default="", editable=False)
     reembed_attempt = models.PositiveSmallIntegerField(default=0, editable=False)
     reembed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # Up to this version all have been filled; see `reembed`.
+    reembed_after = models.BigIntegerField(default=0, db_default=0, editable=False)
     # Vectors of a space that it left are still to be taken away.
     has_old_vectors = models.BooleanField(default=False, editable=False)
     # From here on it is gone for everybody; the worker takes its documents away.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
-    history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "has_old_vectors"))
+    history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
 
     objects = Collections.as_manager()
 
@@ -119,7 +133,7 @@ class Collection(Record):
                 fields=["name"], condition=models.Q(deleted_at__isnull=True), name="document_collection_name"
             ),
             models.CheckConstraint(
-                condition=models.Q(chunk_overlap__lt=models.F("chunk_size")), name="document_collection_overlap"
+                condition=models.Q(chunk_size__gte=models.F("chunk_overlap") * 2), name="document_collection_overlap"
             ),
         ]
 
@@ -127,8 +141,8 @@ class Collection(Record):
         return self.name
 
     def clean(self) -> None:
-        if self.chunk_overlap >= self.chunk_size:
-            raise ValidationError({"chunk_overlap": "The overlap is smaller than a chunk."})
+        if is_overlap_too_large(self.chunk_size, self.chunk_overlap):
+            raise ValidationError({"chunk_overlap": LARGE_OVERLAP})
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Gone for everybody from now on; the worker takes its documents away, and then this row."""

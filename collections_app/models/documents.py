@@ -111,6 +111,12 @@ class Version(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["collection", "is_searched"], name="document_version_searched"),
+            # What has chunks that no search may find: few, however many wait.
+            models.Index(
+                fields=["collection"],
+                condition=Q(is_searched=False, chunks_count__gt=0),
+                name="document_version_hidden",
+            ),
             models.Index(fields=["collection", "sha256"], name="document_version_same"),
             models.Index(fields=["next_at"], condition=Q(state__in=UNFINISHED), name="document_version_due"),
             # Whose turn is next: one owner after the other.

@@ -178,6 +178,35 @@ def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
     expect(page.locator("#results").get_by_role("alert")).to_contain_text("position")
 
 
+def test_a_search_that_fails_says_why_in_its_place(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    said = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
+    page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=said))
+    page.get_by_label("What are you looking for?").fill("toner")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#results").get_by_role("alert")).to_have_text("Not just now.")
+    expect(page.locator("#trouble")).to_be_hidden()
+
+
+def test_what_cannot_be_done_is_told_in_the_words_of_the_service(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    page.set_input_files("#files", file("a.txt", b"Soon gone"))
+    wait_until_ready(page)
+    other = at_desk.context.new_page()
+    other.goto(page.url)
+    for each in (other, page):
+        each.get_by_role("button", name="Delete a.txt").click()
+        each.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        if each is other:
+            expect(documents(other)).to_contain_text("0 documents")
+    expect(page.locator("#trouble")).to_have_text("There is no such document any more.")
+    at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
+
+
 def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
     page = at_manuals.page
     name = page.get_by_role("heading", level=1).inner_text()

@@ -62,7 +62,7 @@ class TestCollections:
         [
             ({"name": "Taken"}, "There is a collection of this name already."),
             ({"name": "a\x07b"}, "no control characters"),
-            ({"chunk_overlap": "500"}, "The overlap is smaller than a chunk."),
+            ({"chunk_overlap": "251"}, "The overlap is at most half of a chunk."),
             ({"chunk_size": "99"}, "100"),
             ({"alpha": "1.1"}, "1.0"),
             ({"text_configuration": "klingon"}, "no text search configuration"),
@@ -75,6 +75,15 @@ class TestCollections:
         answer = as_carl.post(LIST + "add/", {**FORM, **changed})
         assert answer.status_code == 200 and said in text_of(answer)
         assert Collection.objects.count() == 1
+
+    @pytest.mark.parametrize("path", ["add", "change"])
+    def test_who_gives_his_right_away_is_warned(self, as_carl: Client, path: str):
+        address = LIST + "add/" if path == "add" else page_of(library.make("Manuals"))
+        said = "you may not change this collection any more"
+        kept = as_carl.post(address, {**FORM, "writer_roles": [library.role("collection_admin")]}, follow=True)
+        assert kept.status_code == 200 and said not in text_of(kept)
+        sent = {**FORM, "name": "Manuals" if path == "change" else "Others", "writer_roles": [library.role("itil")]}
+        assert said in text_of(as_carl.post(address, sent, follow=True))
 
     def test_the_name_of_a_deleted_one_is_free(self, as_carl: Client):
         old = library.make("Manuals")
@@ -209,7 +218,18 @@ class TestEmbeddingAgain:
         assert collection.refreshed().next_space is None
         assert as_carl.post(page_of(collection, "reembed")).status_code == 302
         assert collection.refreshed().next_space == library.make("New").space
-        assert "being filled for" in text_of(as_carl.get(page_of(collection)))
+        page = text_of(as_carl.get(page_of(collection)))
+        assert "being filled for" in page
+
+    def test_how_far_it_is_and_what_holds_it_up_is_shown(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        assert "none under way" in text_of(as_carl.get(page_of(collection)))
+        target = EmbeddingSpace.objects.create(provider="other", model="new", dimensions=8)
+        for space, said in ((target, "(8): 0 of 1 made."), (collection.space, ": 1 of 1 made.")):
+            Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
+            page = text_of(as_carl.get(page_of(collection)))
+            assert f"Vectors for {space}" in page and said in page and "It is away." in page
 
 
 class TestTheTile:

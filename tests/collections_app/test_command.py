@@ -78,6 +78,23 @@ class TestImport:
         said = run("import", str(folder), "--collection", "Handbooks", "--now")
         assert "there already: deep/notes.txt" in said and set(stored()) == {"mine", "handbook.md", "report.pdf"}
 
+    def test_a_file_changed_to_what_another_holds_is_loaded(self, folder: Path):
+        (folder / "other.txt").write_text("What both hold")
+        run("import", str(folder), "--collection", "Handbooks", "--now")
+        (folder / "deep" / "notes.txt").write_text("What both hold")
+        said = run("import", str(folder), "--collection", "Handbooks", "--now")
+        assert "loaded: deep/notes.txt" in said and "there already: other.txt" in said
+        assert stored()["deep/notes.txt"][2] == stored()["other.txt"][2]
+
+    @pytest.mark.parametrize("written", [b'{"type": "Ger\xe4t"}', b"[]", b"[" * 100_000], ids=["latin", "list", "deep"])
+    def test_metadata_that_cannot_be_read_refuse_their_file_alone(self, folder: Path, written: bytes):
+        (folder / "handbook.md.metadata.json").write_bytes(written)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="Not every file"):
+            call_command("collections", "import", str(folder), "--collection", "Handbooks", stdout=out)
+        assert "refused: handbook.md handbook.md.metadata.json holds no JSON object in UTF-8." in out.getvalue()
+        assert set(stored()) == {"deep/notes.txt", "report.pdf"}
+
     def test_what_cannot_be_loaded_does_not_stop_the_rest(self, folder: Path):
         (folder / "a.exe").write_bytes(b"MZ\x00\x00")
         (folder / "b.md").write_text("")
@@ -190,9 +207,14 @@ class TestExport:
         (folder / folders.LIST).write_text(json.dumps(told))
         assert run("import", str(folder), "--collection", "Handbooks") == "The folder is empty.\n"
 
-    def test_a_broken_list_is_told(self, tmp_path: Path):
-        (tmp_path / folders.LIST).write_text('{"file": 1}')
-        with pytest.raises(CommandError, match="line 1, does not say"):
+    @pytest.mark.parametrize(
+        ("written", "said"),
+        [(b'{"file": 1}', "line 1, does not say"), (b"{}\xff", "line 1, holds no JSON object in UTF-8")],
+        ids=["wrong", "latin"],
+    )
+    def test_a_broken_list_is_told(self, tmp_path: Path, written: bytes, said: str):
+        (tmp_path / folders.LIST).write_bytes(written)
+        with pytest.raises(CommandError, match=said):
             run("import", str(tmp_path), "--collection", "Handbooks")
 
 

@@ -157,6 +157,14 @@ class TestSearching:
             assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", seen), path
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(self.ask(as_carl, collection, query="toner"))
 
+    def test_a_model_that_is_away_is_no_fault_of_who_asks(self, as_carl: Client):
+        collection = library.with_a_model_that_is_gone(library.make())
+        for answer in (
+            self.ask(as_carl, collection, query="toner", mode="vector"),
+            as_carl.get(page_of(collection), {"query": "toner", "mode": "vector"}),
+        ):
+            assert answer.status_code == 503 and "cannot be turned into a vector just now" in text_of(answer)
+
     def test_filter_and_mode_count(self, as_carl: Client):
         collection = library.make()
         library.add(

@@ -11,8 +11,9 @@ from django.db import connection
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from structlog.testing import capture_logs
 
-from collections_app import reembed, vector_indexes
+from collections_app import reembed, tasks, vector_indexes
 from collections_app.embed import EmbeddingUnavailable, local
 from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
@@ -74,6 +75,12 @@ def work(collection: Collection, seconds: float = 60) -> Collection:
     return collection
 
 
+def let_searches_end(collection: Collection) -> Collection:
+    """The minute in which searches that began before may still want the old vectors is over."""
+    Collection.objects.filter(pk=collection.pk).update(reembed_at=timezone.now())
+    return work(collection)
+
+
 def right(collection: Collection, space: EmbeddingSpace) -> bool:
     """Each chunk that searches see has its own vector in the space, and no other."""
     seen = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
@@ -91,17 +98,75 @@ def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Colle
 
     assert (collection.space, collection.next_space) == (new, None)
     assert right(collection, new)
+    let_searches_end(collection)
     assert rows.vectors_in(collection, old) == {}
-    assert list(reembed.due()) == []
+    assert not collection.has_old_vectors and list(reembed.due()) == []
     assert collection.history.first().space_id == new.pk, "it is configuration"
 
 
-def test_without_time_nothing_is_done_and_it_stays_due(collection: Collection, old: Any, new: Any):
+def test_the_old_vectors_stay_for_searches_that_began_before(collection: Collection, old: Any, new: Any):
+    reembed.start(collection, new)
+    work(collection)
+    work(collection)  # another worker that had found it due before
+
+    assert right(collection, old) and collection.has_old_vectors
+    assert list(reembed.due()) == []
+    reembed.start(collection, new)  # where it is already
+    work(collection)
+    assert right(collection, old)
+    assert let_searches_end(collection).space == new
+    assert rows.vectors_in(collection, old) == {}
+
+
+def test_each_turn_comes_further_however_little_time_it_has(collection: Collection, old: Any, new: Any):
+    reembed.start(collection, new)
+    stored: list[int] = []
+    while work(collection, -1).space == old and len(stored) < 9:
+        assert list(reembed.due()) == [collection]
+        stored.append(len(rows.vectors_in(collection, new)))
+
+    assert stored[:2] == [256, 303]
+    assert collection.space == new and right(collection, new)
+
+
+def test_what_is_filled_is_not_looked_through_in_each_turn(
+    collection: Collection, old: Any, new: Any, monkeypatch: Any
+):
+    monkeypatch.setattr(reembed, "VERSIONS_AT_ONCE", 1)
+    monkeypatch.setattr(reembed, "CHUNKS_AT_ONCE", 100)
+    second = Version.objects.get(document__doc_id="doc-2")
     reembed.start(collection, new)
     work(collection, -1)
+    work(collection, -1)
+    looked_at = []
 
-    assert collection.space == old and rows.vectors_in(collection, new) == {}
-    assert list(reembed.due()) == [collection]
+    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql == reembed.LACKING:
+            looked_at.append(params[0])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(noting):
+        work(collection, -1)
+    assert looked_at == [[second.pk]]
+    work(collection)
+    assert collection.space == new and right(collection, new)
+
+
+def test_passages_of_a_version_are_looked_for_after_the_last_that_was_stored(
+    collection: Collection, model: Model, new: Any, monkeypatch: Any
+):
+    monkeypatch.setattr(reembed, "CHUNKS_AT_ONCE", 100)
+    reembed.start(collection, new)
+    places = []
+
+    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql == reembed.LACKING:
+            places.append(params[2])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(noting):
+        work(collection)
+    assert places[:5] == [-1, 96, 196, 296, 299]
 
 
 def test_it_goes_on_where_it_was_left(collection: Collection, model: Model, new: Any):
@@ -166,7 +231,7 @@ class TestAwayProvider:
         assert list(reembed.due()) == [away]
 
         assert work(away).space == new
-        assert (away.reembed_error, away.reembed_attempt, away.reembed_at) == ("", 0, None)
+        assert (away.reembed_error, away.reembed_attempt) == ("", 0)
 
     def test_a_space_whose_provider_is_not_configured_waits_too(self, collection: Collection, old: Any):
         reembed.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
@@ -216,6 +281,21 @@ class TestMeanwhile:
         assert work(collection).space == new
         assert right(collection, new)
 
+    def test_one_that_becomes_ready_with_its_new_vectors_holds_nothing_up(
+        self, collection: Any, old: Any, new: Any, monkeypatch: Any
+    ):
+        reembed.start(collection, new)
+        last_look = reembed._is_index_there
+
+        def late(*given: Any) -> bool:
+            rows.give_vectors(rows.make_version(collection, "doc-3", 4, space=old), new)
+            return last_look(*given)
+
+        monkeypatch.setattr(reembed, "_is_index_there", late)
+
+        assert work(collection).space == new
+        assert right(collection, new)
+
     def test_a_document_that_is_deleted_is_no_trouble(self, collection: Collection, meanwhile: Any, new: Any):
         meanwhile(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
@@ -257,22 +337,70 @@ class TestMeanwhile:
         meanwhile(lambda: reembed.start(Collection.objects.get(), old))
         work(collection)
         assert (collection.space, collection.next_space) == (old, None)
-        assert list(reembed.due()) == [collection], "what was begun is to be taken away"
+        assert collection.has_old_vectors, "what was begun is to be taken away"
 
-        work(collection)
+        let_searches_end(collection)
         assert rows.vectors_in(collection, new) == {} and right(collection, old)
         assert list(reembed.due()) == []
 
 
-def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old: Any, new: Any, monkeypatch: Any):
-    monkeypatch.setattr(reembed, "_remove_old", lambda *_: None)
+def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old: Any, new: Any):
     reembed.start(collection, new)
     work(collection)
     reembed.start(collection, old)
-    monkeypatch.undo()
 
     assert len(rows.vectors_in(collection, old)) == 303
     assert collection.has_old_vectors
+
+
+class TestFault:
+    """Of ours, or of the database: nothing that a provider says."""
+
+    @pytest.fixture
+    def faulty(self, collection: Collection, model: Model, new: Any) -> Collection:
+        def fail() -> None:
+            raise MemoryError("-".join(["canary", "text"]))
+
+        model.then = fail
+        reembed.start(collection, new)
+        return work(collection)
+
+    def test_it_is_tried_later_and_its_words_are_told_nowhere(self, faulty: Collection, old: Any):
+        with capture_logs() as logged:
+            Collection.objects.update(reembed_attempt=0)
+            work(faulty)
+
+        assert (faulty.space, faulty.reembed_attempt) == (old, 1)
+        assert faulty.reembed_error == "An error of the service: MemoryError."
+        assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
+        assert list(reembed.due()) == []
+
+    def test_the_others_have_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
+        def fail_once() -> None:
+            model.then = lambda: None
+            raise MemoryError
+
+        other = rows.make_collection(old, "other")
+        rows.make_version(other, "doc-1", 5)
+        for each in (collection, other):
+            reembed.start(each, new)
+        model.then = fail_once
+        tasks.fill_new_spaces()
+
+        other.refresh_from_db()
+        assert other.space == new and right(other, new)
+
+    def test_a_connection_that_the_database_ended_is_replaced(self, collection: Collection, model: Model, new: Any):
+        def end_it() -> None:
+            model.then = lambda: None
+            rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
+
+        model.then = end_it
+        reembed.start(collection, new)
+
+        assert work(collection).reembed_error == "An error of the service: OperationalError."
+        Collection.objects.update(reembed_at=timezone.now())
+        assert work(collection).space == new
 
 
 def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, model: Model, new: Any):
@@ -350,6 +478,7 @@ def test_whatever_happens_all_that_is_searched_has_its_vector(examples: int, mod
             assert right(collection, collection.space)
         reembed.start(collection, new)
         assert work(collection).space == new and right(collection, new)
+        let_searches_end(collection)
         assert rows.vectors_in(collection, old) == {}
 
     law()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.split import LONGEST_WORD, SEPARATORS, indexed_text, split
+from collections_app.split import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
 from config.env import ROOT
+from tests.collections_app import library
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,20 @@ def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
 
 @given(WHOLE, SIZES)
 def test_the_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
-    """Only where they are in the text is found in another way."""
+    """Only where they are in the text is found in another way, and one within another is left out."""
     size, overlap = sizes
     last = f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
         separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    assert [each.text for each in split(whole, size=size, overlap=overlap)] == library.split_text(whole)
+    kept, before = deque(each.text for each in split(whole, size=size, overlap=overlap)), ""
+    for text in library.split_text(whole):
+        if kept and kept[0] == text:
+            before = kept.popleft()
+        else:
+            assert before.endswith(text)
+    assert not kept
 
 
 OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
@@ -135,6 +143,19 @@ def test_a_text_of_white_space_has_no_passages(whole: str):
 def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int):
     with pytest.raises(ValueError, match="passage"):
         split("text", size=size, overlap=overlap)
+
+
+def test_a_text_has_no_more_passages_than_can_be_kept():
+    with pytest.raises(TooManyPassages, match="more than 200,000 passages"):
+        split("a" * MOST_PASSAGES * 2 + "b", size=2, overlap=0)
+
+
+@pytest.mark.django_db
+def test_a_document_of_too_many_passages_fails_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("collections_app.split.MOST_PASSAGES", 2)
+    found = library.add(library.make(), "Many words. " * 500).newest
+    assert found is not None
+    assert (found.state, found.error_code, found.attempt) == ("failed", "limit_chunks", 1)
 
 
 def test_what_is_indexed_begins_with_the_headings():

@@ -33,6 +33,7 @@ MAY_RUN_SQL = {
     "collections_app/matching.py": "the best passages by words are scored in the database",
     "collections_app/metrics.py": "the queue is counted in one statement",
     "collections_app/nearest.py": "the nearest vectors are found in the database",
+    "collections_app/originals.py": "pieces are read in binary, one at a time",
     "collections_app/publishing.py": "a version comes to be searched under locks",
     "collections_app/reembed.py": "chunks without a vector are looked for, and vectors stored and taken away",
     "collections_app/scope.py": "a search sees one snapshot",

@@ -1,13 +1,14 @@
 """JSON bodies are read strictly."""
 
 import json
+import time
 
 import pytest
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as some
 
-from system.body import DEEPEST, InvalidJson, parse_json
+from system.body import DEEPEST, InvalidJson, parse_json, refuse_too_deep
 
 pytestmark = pytest.mark.usefixtures("own_routes")
 
@@ -95,3 +96,34 @@ def test_depth_is_counted_outside_of_texts_only(depth: int):
     else:
         with pytest.raises(InvalidJson):
             parse_json(nested)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_too_deep"),
+    [
+        ('["' + "[" * 99 + '"]', False),
+        (r'"\\" ' + "[" * 99, True),  # its text is over
+        (r'"\" ' + "[" * 99, False),  # and here a quote is meant
+        ('"\\\n' + "[" * 99 + '"', False),
+        ('"' + "[" * 99, False),  # a text without an end
+        ("]" * 9 + "[" * (DEEPEST + 9), False),
+        ("[]" * 99, False),
+        ('["", {"a": ' * 17, True),
+    ],
+)
+def test_brackets_count_where_they_are_brackets(text: str, is_too_deep: bool):
+    try:
+        refuse_too_deep(text)
+    except InvalidJson:
+        assert is_too_deep
+    else:
+        assert not is_too_deep
+
+
+@pytest.mark.parametrize("text", ["x" * 3_000_000, "\u00fc" * 3_000_000, '\\"' * 1_000_000, '\\"' * 1_000_000 + "\\"])
+def test_long_texts_take_no_longer_than_their_length(text: str):
+    began = time.process_time()
+    refuse_too_deep('"' + text)
+    parse_json(json.dumps(text, ensure_ascii=False).encode())
+
+    assert time.process_time() - began < 1

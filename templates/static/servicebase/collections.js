@@ -143,6 +143,11 @@
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (isByItself(event) && (question.open || underWay > 0)) event.detail.shouldSwap = false;
+    // A search says in its own place what went wrong, whatever the status of that is.
+    if (event.detail.serverResponse.startsWith('<div id="results"')) {
+      event.detail.shouldSwap = true;
+      event.detail.isError = false;
+    }
   });
 
   // Who deleted by keyboard goes on where the button was.
@@ -158,8 +163,9 @@
   };
   document.addEventListener("htmx:sendError", () => say("The service does not answer just now."));
   document.addEventListener("htmx:responseError", (event) => {
-    const page = new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html");
-    say(page.querySelector("h1")?.textContent || "The service could not do that.");
+    const { xhr } = event.detail;
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    say(read(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The service could not do that.");
   });
   document.addEventListener("htmx:afterSwap", (event) => isByItself(event) || say(""));
 

@@ -98,6 +98,21 @@ class TestOtherSpaces:
 
         assert server.requests[-1]["model"] == "model-a"
 
+    def test_what_is_asked_for_a_space_stays_when_the_operator_asks_for_another_number(
+        self, configured: Any, server: EmbeddingServer
+    ):
+        patient = {"query_s": 5.0}
+        configured(patient)
+        whole = embed.default_space()
+        configured(patient, dimensions=4)
+        reduced = embed.default_space()
+        for asked in (None, 4, 6):
+            configured(patient, dimensions=asked)
+            server.requests.clear()
+            assert embed.embedder(reduced).embed_query("one") == pytest.approx(server.vector("one", 4))
+            assert embed.embedder(whole).embed_query("one") == pytest.approx(server.vector("one"))
+            assert [asked.get("dimensions") for asked in server.requests] == [4, None]
+
     @pytest.mark.parametrize("provider", ["openai", "local", "retired"])
     def test_one_whose_provider_is_not_there_any_more_is_unavailable(self, provider: str, settings: Any):
         settings.EMBEDDING = {**settings.EMBEDDING, "base_url": None, "api_key": None}

@@ -164,3 +164,16 @@ def test_a_file_as_large_as_is_allowed_goes_in():
     data = pdf(["words"]) + b"\n%" + b"x" * 32 * 1024 * 1024
 
     assert extract(data, "pdf", limits()).text == "words"
+
+
+@pytest.mark.parametrize(("words", "may_pass"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
+def test_a_file_that_had_no_processor_may_be_tried_again(
+    words: str, may_pass: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "other.py").write_text(words)
+    monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "other.py")
+
+    with pytest.raises(Unreadable) as refused:
+        extract(FILES["html"], "html", limits(wall_s=1.0))
+    # Where the system does not tell what a process used, the file is taken for too slow.
+    assert (refused.value.code, refused.value.may_pass) == ("limit_time", may_pass and sys.platform == "linux")

@@ -1,10 +1,15 @@
 """Which format a file has: content, name and declared type must agree."""
 
 import random
+import struct
+import time
+import tracemalloc
+import zipfile
+from io import BytesIO
 
 import pytest
 
-from collections_app.extract import recognise
+from collections_app.extract import recognise, recognition
 from system.errors import UnsupportedMedia
 from tests.collections_app.extract.samples import FILES, NAMES, changed, entries_of
 
@@ -129,3 +134,61 @@ def test_text_is_recognised_in_other_encodings():
 
 def test_a_readme_may_begin_with_a_tag():
     assert recognise(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
+
+
+COMMENTS = {
+    "HTML after many comments": (b"<!--x-->\n" * 7_000 + b"<html>", "html"),
+    "many comments and no HTML": (b"<!--x-->" * 10_000 + b"<p>", "text"),
+    "the last is not closed": (b"<!--x-->" * 7_000 + b"<!-- x - y" * 900, "text"),
+    "none is closed": (b"<!--" * 16_000, "text"),
+    "dashes": (b"<!--" + b"-" * 60_000, "text"),
+    "a comment ends with more dashes": (b"<?xml version='1'?><!-- - -- ---><!---->\n<!DOCTYPE  html>", "html"),
+}
+
+
+@pytest.mark.parametrize("name", COMMENTS)
+def test_comments_before_the_first_tag_take_no_time(name: str):
+    data, format = COMMENTS[name]
+    began = time.process_time()
+
+    assert recognise(data, "") == format
+    assert time.process_time() - began < 1
+
+
+def directory(entries: int, *, name: str = "{}", is_large: bool = False) -> bytes:
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for number in range(entries):
+            archive.writestr(name.format(number), b"")
+    if not is_large:
+        return made.getvalue()
+    # As for archives of 4 GB: another record says where the list of entries is, and how long.
+    data, end = made.getvalue()[:-22], made.getvalue()[-22:]
+    *_, size, offset, _ = struct.unpack("<4s4H2LH", end)
+    record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, offset)
+    return data + record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end[:12] + b"\0" * 10
+
+
+CROWDED = {
+    "too many entries": directory(2001),
+    "too long a list": directory(300, name="{}" + "x" * 4000),
+    "too long a list, in the other record": directory(300, name="{}" + "x" * 4000, is_large=True),
+}
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_an_archive_of_many_entries_is_refused(name: str):
+    assert "an archive of more than 2,000 entries" in message(CROWDED[name], "a.docx")
+
+
+def test_a_part_of_an_archive_is_looked_into_once():
+    """Entries whose names reach over those that follow: 256 KB would become half a gigabyte of names."""
+    tracemalloc.start()
+    try:
+        message((b"PK\x03\x04" + b"a" * 22 + b"\xff\xff\0\0") * 9_000, "a.docx")
+        message((b"PK\x03\x04" + b"a" * 22 + b"\xc8\0\0\0" + b"n" * 200) * 1_200, "a.docx")
+        message((b"PK\x03\x04" + b"a" * 22 + b"\0\0\0\0") * 9_000, "a.docx")
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(recognition.names_in_part((b"PK\x03\x04" + b"a" * 22 + b"\1\0\0\0" + b"n") * 9_000)) == 2_000

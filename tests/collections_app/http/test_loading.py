@@ -8,6 +8,7 @@ import pytest
 from django.test import Client, override_settings
 
 from accounts.models import Role, User
+from collections_app import loading
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import LOAD_TEXT, NAMES, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make, pdf
@@ -209,6 +210,42 @@ def test_who_may_only_read_is_denied_and_who_may_not_finds_nothing(manager: Call
     missing = stranger.post(LOAD_TEXT, {"text": "a"}, collection_name="nothing")
     assert failed(missing) == (404, "not_found", "collection_name")
     assert Collection.objects.count() == 1 and not Document.objects.exists()
+
+
+@pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
+def test_who_may_not_load_is_told_so_before_the_file_is_looked_at(manager: Caller, stranger: Caller, content: bytes):
+    made = make("manuals", readers=("crew",))
+    reader = by_key(make_user("dora", "crew"))
+    own = f"/api/collections/{made.pk}/documents"
+
+    for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
+        assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
+        assert caller.upload(content, "a.pdf", to=own).status_code == expected
+    assert stranger.upload(content, "a.pdf", collection_name="nothing").status_code == 404
+    assert failed(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
+    # What is said wrongly is told alike whether the collection is there or not.
+    for name in ("manuals", "nothing"):
+        wrong = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
+        assert failed(wrong) == (400, "invalid_parameter", "on_duplicate")
+
+
+def test_a_third_load_at_once_is_left_to_the_worker(manager: Caller):
+    turns = [loading.LOADS_AT_ONCE.acquire(blocking=False) for _ in range(2)]
+    try:
+        answers = [
+            manager.post(LOAD_TEXT, {"text": "The third."}, collection_name="manuals"),
+            manager.upload(b"The fourth.", "a.txt", collection_name="manuals"),
+        ]
+    finally:
+        for _ in turns:
+            loading.LOADS_AT_ONCE.release()
+    assert turns == [True, True]
+    assert [(each.status_code, each.json()["document_status"]) for each in answers] == [(202, "queued")] * 2
+
+    for number in range(5):  # each gives its turn back, also when it is refused
+        assert manager.post(LOAD_TEXT, {"text": f"{number}"}, collection_name="manuals").status_code == 201
+        again = {"text": f"{number}", "on_duplicate": "error"}
+        assert manager.post(LOAD_TEXT, again, collection_name="manuals").status_code == 409
 
 
 def test_a_key_with_fewer_roles_loads_as_who_has_these(carl: User):

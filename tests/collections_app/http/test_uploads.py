@@ -1,6 +1,7 @@
 """A file as multipart/form-data: every wrong form is refused, and nothing of it is left."""
 
 import os
+import resource
 import tempfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -15,6 +16,7 @@ from django.test import RequestFactory, override_settings
 from collections_app import uploads
 from system.errors import ServiceError
 from system.http import to_service_error
+from tests.collections_app.http.calls import Caller, failed
 
 LINE = "line"
 FORM = f"multipart/form-data; boundary={LINE}"
@@ -179,3 +181,23 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: Any):  # C14, C15
     for broken in (large, large + FILE + END, large[:-100], large + part("f", b"x") * 11 + END):
         refused(broken)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.django_db
+def test_many_files_without_a_name_are_refused(manager: Caller):  # C14
+    answer = manager.raw(part("file", b"", "/") * 101 + END, FORM, collection_name="manuals")
+
+    assert failed(answer)[:2] == (413, "too_large")
+
+
+@pytest.mark.parametrize("size", [2 * uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1])
+def test_a_disk_without_room_passes(size: int):
+    """No file may grow over what fits into memory, nearly as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    body = part("file", os.urandom(size), "a.bin") + END
+    resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.IN_MEMORY_BYTES, hard))
+    try:
+        found = refused(body)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert found == (503, "unavailable")

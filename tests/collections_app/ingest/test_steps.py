@@ -1,15 +1,31 @@
 """A document's way from bytes to what searches see, and each way it can end."""
 
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
-from collections_app import deletion, embed, ingest, leases, provider_pauses, publishing, steps, vectors
+from collections_app import (
+    deletion,
+    embed,
+    extract,
+    ingest,
+    leases,
+    provider_pauses,
+    publishing,
+    steps,
+    vectors,
+    waiting,
+)
+from collections_app.extract import child_process
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
 from collections_app.models.documents import State
 from system.errors import Conflict
 from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.extract.limits import limits
 from tests.collections_app.ingest.world import (
     accept,
     chunks,
@@ -78,13 +94,42 @@ class TestTheWay:
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_a_file_that_is_too_slow_for_who_waits_is_the_worker_s(self, collection: Collection):
-        slow = "".join(f"<p>{number}</p>" for number in range(20_000)).encode()
-        accepted = accept(collection, slow, format="html", filename="a.html", is_held=True)
-        version = ingest.load_now(accepted, within_s=0.01)
+    def test_a_file_that_is_too_slow_for_who_waits_is_the_worker_s(
+        self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
+        accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", is_held=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(child_process, "PROGRAM", tmp_path / "slow.py")
+            version = ingest.load_now(accepted, within_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
         assert work() == 1
         assert Version.objects.get().state == "ready"
+
+    def test_a_long_text_is_cut_by_the_worker(
+        self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(waiting, "LONG_TEXT", 1000)
+        version = loaded(text(40))
+        assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
+        assert work() == 1
+        assert Version.objects.get().state == "ready"
+        # Whoever has more time, such as a command, does it.
+        accepted = accept(collection, text(41).encode(), is_held=True)
+        assert ingest.load_now(accepted, within_s=600).state == "ready"
+
+    @pytest.mark.parametrize("new", ["Short.", " "])
+    def test_a_long_text_is_replaced_by_the_worker(
+        self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
+    ):
+        old = loaded(text(40), doc_id="x")
+        monkeypatch.setattr(waiting, "LONG_TEXT", 1000)
+        version = loaded(new, doc_id="x", on_duplicate="replace")
+        assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
+        assert Version.objects.get(is_searched=True) == old
+        assert work() == 1
+        assert Version.objects.get(is_searched=True) == version
+        assert wrong_counts(collection) == []
 
 
 class TestItsEnd:
@@ -122,6 +167,37 @@ class TestItsEnd:
         let_pauses_pass()
         assert work() == 1
         assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
+
+    def test_a_statement_over_the_time_of_a_request_is_the_worker_s(self, collection: Collection, loaded: Loaded):
+        """The database cuts it off; a worker whose own is cut off each time has failed in the end."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$BEGIN RAISE 'over its time' USING ERRCODE = 'query_canceled'; END$$;"
+                "CREATE TRIGGER cut_off BEFORE INSERT ON chunk_words EXECUTE FUNCTION cut_off()"
+            )
+        version = loaded(text(20))
+        assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
+        for attempt in range(1, leases.MOST_ATTEMPTS + 1):
+            assert work() == 1
+            version.refresh_from_db()
+            assert (version.attempt, version.error_code) == (attempt, "internal")
+            let_pauses_pass()
+        assert version.state == "failed" and work() == 0
+
+    def test_a_file_that_had_no_processor_is_tried_again(
+        self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
+        monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "stopped.py")
+        monkeypatch.setattr(extract, "configured_limits", partial(limits, wall_s=0.2))
+        version = accept(collection, b"<p>Hi", format="html", filename="a.html").version
+        for attempt in range(1, leases.MOST_ATTEMPTS + 1):
+            assert version.state != "failed" and work() == 1
+            version.refresh_from_db()
+            assert (version.attempt, version.error_code) == (attempt, "limit_time")
+            let_pauses_pass()
+        assert version.state == "failed" and work() == 0
 
 
 class TestReplacing:

@@ -1,13 +1,16 @@
 """A search: what is found by words, by meaning and by both, in which order, and what is told of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from collections_app.embed import local
 from collections_app.metadata_filter import Filter
-from collections_app.models import Collection, EmbeddingSpace, Version
+from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.search import Asked
 from system.errors import Unavailable
+from tests.collections_app import vector_rows
 
 from .conftest import PRINTERS, ask, make, names, put
 
@@ -189,3 +192,33 @@ def test_one_space_without_vectors_makes_the_whole_answer_one_of_words(unasked: 
 def test_what_is_asked_for_has_its_own_defaults() -> None:
     asked = Asked(query="x", k=5, filter=Filter())
     assert (asked.mode, asked.alpha, asked.count) == ("hybrid", None, 100)
+
+
+# C54
+@pytest.mark.parametrize("mode", ["hybrid", "vector"])
+def test_a_search_that_began_before_its_collection_went_over_finds_its_vectors(
+    mode: str, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_over: list[Callable[[], Any]] = []
+    encode = vector_rows.local_model("letters-a").load()
+
+    def slow(texts: list[str]) -> Any:
+        while goes_over:
+            goes_over.pop()()
+        return encode(texts)
+
+    models = [local.LocalModel(name="letters-a", dimensions=vector_rows.DIMENSIONS, load=lambda: slow)]
+    for each in [*models, vector_rows.local_model("letters-b")]:
+        monkeypatch.setitem(local.LOCAL_MODELS, each.name, each)
+    monkeypatch.setattr(local, "_loaded", {})
+    old, new = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
+    collection, stays = make("moves", space=old), make("stays", space=old)
+    for loaded in (collection, stays):
+        put(loaded, f"in {loaded.name}", "Replace the toner.")
+    vector_rows.give_vectors(Version.objects.get(collection=collection), new)
+
+    goes_over.append(lambda: ChunkVector.objects.filter(collection=collection, space=old).delete())
+    goes_over.append(lambda: Collection.objects.filter(pk=collection.pk).update(space=new))
+    found = ask([collection, stays], "toner", mode=mode)
+    assert sorted(names(found)) == ["in moves", "in stays"] and not found.is_without_vectors
+    assert all(hit.scores["vector"] is not None for hit in found.hits)

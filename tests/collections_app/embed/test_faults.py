@@ -1,0 +1,106 @@
+"""What becomes of documents when their provider is at fault, and when they are themselves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from collections_app import embed, ingest, provider_pauses
+from collections_app.models import Collection, Version
+from tests.collections_app.conftest import make_collection
+from tests.collections_app.ingest.world import accept, let_pauses_pass, work
+from tests.providers import behaviours as does
+from tests.providers.embedding import EmbeddingServer
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def remote(configured: Callable[..., None]) -> Collection:
+    return make_collection("remote")
+
+
+def load(collection: Collection, text: bytes = b"One text.") -> Version:
+    return ingest.load_now(accept(collection, text, is_held=True))
+
+
+def try_again() -> None:
+    let_pauses_pass()
+    provider_pauses.forget()
+    embed.forget()
+    work()
+
+
+def without_vectors(answer: Any) -> Any:
+    return {**answer, "data": []}
+
+
+def of_nine_numbers(answer: Any) -> Any:
+    return {**answer, "data": [{**item, "embedding": [1.0] * 9} for item in answer["data"]]}
+
+
+def not_finite(answer: Any) -> Any:
+    return {**answer, "data": [{**item, "embedding": [float("nan")] * 8} for item in answer["data"]]}
+
+
+FAULTS = {"wrong_count": without_vectors, "wrong_dimensions": of_nine_numbers, "not_finite": not_finite}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_fault_of_the_provider_fails_nothing_and_is_told(
+    code: str, remote: Collection, server: EmbeddingServer
+):  # C30
+    server.serve(server.but(FAULTS[code]))
+    version = load(remote)
+    for _ in range(7):
+        assert (version.state, version.error_code, version.attempt) == ("embedding", code, 0)
+        assert version.error
+        try_again()
+        version.refresh_from_db()
+
+    server.behave()
+    try_again()
+    assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
+
+
+def test_a_model_that_was_changed_fails_nothing(remote: Collection, server: EmbeddingServer):  # C31
+    load(remote)
+    server.model_turns = 1
+    embed.forget()
+    version = load(remote, b"Another text.")
+
+    assert (version.state, version.error_code, version.attempt) == ("embedding", "model_changed", 0)
+
+
+def test_the_provider_is_left_alone_for_a_while_and_others_say_why(remote: Collection, server: EmbeddingServer):
+    server.serve(server.but(without_vectors))
+    load(remote)
+    assert 4 < provider_pauses.left_s(remote.space_id) <= 5
+    asked = len(server.requests)
+    other = load(remote, b"Another text.")
+
+    assert len(server.requests) == asked
+    assert (other.state, other.error_code) == ("embedding", "wrong_count")
+    assert "0 vectors" in other.error
+
+
+def test_a_text_that_is_refused_counts_and_holds_nobody_up(remote: Collection, server: EmbeddingServer):
+    load(remote)
+    server.longest_text = 80  # the probe is believed
+    refused = load(remote, b"A word. " * 12)
+    assert (refused.error_code, refused.attempt) == ("provider_refused", 1)
+    assert load(remote, b"Short.").state == "ready"
+    for _ in range(4):
+        let_pauses_pass()
+        work()
+
+    refused.refresh_from_db()
+    assert (refused.state, refused.error_code) == ("failed", "provider_refused")
+
+
+def test_a_provider_that_refuses_whatever_it_is_sent_is_the_operators(remote: Collection, server: EmbeddingServer):
+    server.serve(does.answers({}, 400))
+    version = load(remote)
+
+    assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
+    assert "SVC_EMBEDDING_DIMENSIONS" in version.error

@@ -1,0 +1,119 @@
+"""What is long is answered one at a time, and gone when it is sent."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import RequestFactory
+
+from collections_app import contents, views
+from collections_app.api import collections as managed_collections
+from collections_app.api import documents as managed_documents
+from collections_app.models import Document, Piece
+from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, Caller, failed
+from tests.collections_app.library import add, make
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """Only what nothing refers to goes."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_an_answer_is_gone_when_it_is_sent(manager: Caller):
+    document = add(make("manuals"), is_loaded=False)
+    ids = {"sys_id": document.collection_id, "document": document.pk}
+    asked: list[tuple[Any, str, dict[str, str]]] = [
+        (managed_documents.Content, "/", ids),
+        (managed_documents.OneDocument, "/", ids),
+        (managed_collections.Collections, "/", {}),
+        (views.Collections, "/", {}),
+        (views.DocumentNames, "/?collection_name=manuals", {}),
+        (views.ContentByTag, "/?collection_name=manuals", {}),
+    ]
+    for view, address, named in asked:
+        answer = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
+        assert answer.status_code == 200
+        sent = weakref.ref(answer.render() if hasattr(answer, "render") else answer)
+        del answer
+        assert sent() is None, view
+
+
+def test_an_original_of_many_pieces_comes_whole(manager: Caller):
+    text = "0123456789" * 250_000
+    document = add(make("manuals"), text, is_loaded=False)
+    path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}/content"
+    answer, head = manager.get(path), manager.send("HEAD", path)
+
+    assert Piece.objects.count() == 3 and answer.content == text.encode()
+    assert answer["Content-Length"] == head["Content-Length"] == "2500000" and head.content == b""
+    assert {name: answer[name] for name in answer.headers if name != "X-Request-ID"} == {
+        name: head[name] for name in head.headers if name != "X-Request-ID"
+    }
+    Piece.objects.filter(number=2).delete()
+    assert failed(manager.get(path))[:2] == (404, "not_found")
+
+
+def test_a_long_document_is_answered_to_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(contents, "MOST_CHARACTERS", 100)
+    add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
+    add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
+    with contents.LONG:
+        busy = manager.get(BY_TAG, collection_name="manuals", tag_info="n=1")
+        short = manager.get(BY_TAG, collection_name="manuals", tag_info="n=2")
+
+    assert failed(busy)[:2] == (503, "unavailable") and busy["Retry-After"]
+    assert [each["page_content"] for each in short.json()] == ["Short."]
+    for _ in range(2):  # the turn is given back
+        answer = manager.get(BY_TAG, collection_name="manuals")
+        assert [len(each["page_content"]) for each in answer.json()] == [len("Long. " * 40)]
+        assert (answer["X-Total-Count"], answer["X-Next-Offset"]) == ("2", "1")
+        assert answer["Content-Type"] == "application/json"
+
+
+def test_an_id_is_compared_in_the_form_that_is_stored(manager: Caller):
+    stored, sent = "Caf\u00e9", "Cafe\u0301"
+    place = make(stored)
+    for each in (stored, "other"):
+        add(place, f"A text {each}.", doc_id=each, is_loaded=False)
+    listed = manager.get(f"{MANAGED}/{place.pk}/documents", doc_id=sent)
+    assert [each["doc_id"] for each in listed.json()] == [stored]
+    assert manager.get(f"{MANAGED}/{place.pk}/documents", doc_id="a\n").json() == []
+    assert [each["collection_name"] for each in manager.get(MANAGED, collection_name=sent).json()] == [stored]
+    missing = manager.delete("/delete_document_from_collection", collection_name=sent, id_value="a\n")
+    assert failed(missing) == (404, "not_found", "id_value")
+    gone = manager.delete("/delete_document_from_collection", collection_name=sent, id_value=sent)
+    assert (gone.status_code, gone.json()["doc_id"]) == (200, stored)
+    assert (
+        manager.post(LOAD_TEXT, {"text": "New.", "wait": False}, collection_name=sent, doc_id=sent).status_code == 202
+    )
+
+
+def test_documents_whose_versions_are_being_purged_are_no_more(manager: Caller):
+    document = add(make("manuals"), is_loaded=False)
+    document.versions.all().delete()
+    path = f"{MANAGED}/{document.collection_id}/documents"
+
+    assert manager.get(path).json() == [] and manager.get(path)["X-Total-Count"] == "0"
+    for call in (
+        manager.get(f"{path}/{document.pk}"),
+        manager.get(f"{path}/{document.pk}/content"),
+        manager.patch(f"{path}/{document.pk}", {"metadata": {}}),
+    ):
+        assert failed(call)[:2] == (404, "not_found")
+
+
+def test_who_makes_no_collections_learns_no_names_of_roles(stranger: Caller):
+    answers = [
+        stranger.post(MANAGED, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
+    ]
+
+    assert [failed(each)[:2] for each in answers] == [(403, "access_denied")] * 3
+    assert len({each.content for each in answers}) == 1

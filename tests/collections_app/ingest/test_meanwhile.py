@@ -1,0 +1,194 @@
+"""What others do to a document, its collection or its provider while somebody works on it."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections
+from django.test import RequestFactory
+from rest_framework.request import Request
+
+from collections_app import answers, deletion, ingest, leases, provider_pauses, store
+from collections_app.loading import Loaded as Load
+from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, Version
+from collections_app.models.documents import State
+from system.errors import Conflict
+from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.ingest.processes import another_connection
+from tests.collections_app.ingest.world import accept, counted, let_pauses_pass, rows, text, work, wrong_counts
+from tests.config.stack import eventually
+
+pytestmark = pytest.mark.django_db
+
+
+def purge() -> bool:
+    return deletion.purge(time.monotonic() + 60)
+
+
+class TestSentAgain:
+    """What failed is loaded again by whoever is the first to say so."""
+
+    @pytest.mark.django_db(transaction=True)
+    def test_what_a_worker_holds_by_now_stays_the_worker_s(self):
+        collection = make_collection("manuals")
+        version = accept(collection).version
+        Version.objects.update(state=State.FAILED)
+        token = uuid4()
+
+        def again() -> store.Accepted:
+            try:
+                return accept(collection, is_held=True)
+            finally:
+                connections.close_all()
+
+        with another_connection() as link, another_connection() as watch, ThreadPoolExecutor(1) as pool:
+            with link.transaction():
+                link.execute("UPDATE document_version SET state = 'queued', lease_token = %s", [token])
+                sent = pool.submit(again)
+                waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
+                eventually(lambda: watch.execute(waits, [link.info.backend_pid]).fetchone())
+            made = sent.result()
+        assert (made.version.pk, made.is_duplicate, made.lease_token) == (version.pk, True, None)
+        assert Version.objects.get().lease_token == token
+
+    def test_what_is_done_is_taken_by_nobody(self, collection: Collection, loaded: Loaded):
+        version = loaded()
+        assert leases.take(version.pk) is None
+        token = uuid4()
+        Version.objects.update(lease_token=token)
+        assert ingest.work_on(version.pk, token, until=1e12) == "ready"
+        kept = Version.objects.get()
+        assert (kept.state, kept.is_searched, kept.lease_token) == ("ready", True, None)
+
+
+@pytest.mark.parametrize("is_purged", [False, True])
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_what_is_replaced_or_deleted_while_it_is_loaded_was_no_bad_file(
+    collection: Collection, is_replaced: bool, is_purged: bool
+):
+    accepted = accept(collection, doc_id="x", is_held=True)
+    if is_replaced:
+        accept(collection, b"newer", doc_id="x", on_duplicate="replace")
+    else:
+        deletion.delete_document(collection, "x")
+    if is_purged:
+        Version.objects.filter(pk=accepted.version.pk).update(state=State.FAILED, error_code=deletion.SUPERSEDED)
+        purge()
+    version = ingest.load_now(accepted)
+    found = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
+    with pytest.raises(Conflict) as refused:
+        answers.loaded(Request(RequestFactory().get("/")), found)
+    assert refused.value.as_item() == {
+        "message": "The document was replaced or deleted meanwhile.",
+        "code": "superseded",
+    }
+
+
+def test_what_proves_to_be_empty_keeps_no_chunk_of_a_former_attempt(collection: Collection):
+    version = accept(collection, b"  ").version
+    Chunk.objects.create(version=version, collection=collection, number=0, text="x", char_start=0, char_end=1)
+    Version.objects.update(chunks_count=1)
+    assert work() == 1
+    assert (counted()["chunk"], Version.objects.get().chunks_count) == (0, 0)
+
+
+class TestPurge:
+    @pytest.mark.django_db(transaction=True)
+    def test_what_cannot_be_purged_now_holds_up_no_other(self, collection: Collection, loaded: Loaded):
+        stuck = loaded("Words that are counted just now.", doc_id="x")
+        other = make_collection("other")
+        loaded("Another.", into=other, doc_id="y")
+        Version.objects.update(is_searched=False)  # as long ones are taken from searches
+        with another_connection() as link, link.transaction(), connection.cursor() as cursor:
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._words_of(collection.pk)])
+            cursor.execute("SET lock_timeout = '200ms'")
+            assert not purge()
+            cursor.execute("RESET lock_timeout")
+        assert Version.objects.get() == stuck
+        assert not purge() and Version.objects.exists()  # it has its rest
+        deletion._resting.clear()
+        assert not purge() and not Version.objects.exists()
+
+    @pytest.mark.django_db(transaction=True)
+    def test_who_deletes_waits_for_nobody_who_counts(self, collection: Collection, loaded: Loaded):
+        loaded("Another.", doc_id="kept")
+        loaded("The same words.", doc_id="x")
+        with another_connection() as link, link.transaction(), connection.cursor() as cursor:
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._words_of(collection.pk)])
+            cursor.execute("SET lock_timeout = '200ms'")
+            assert deletion.delete_document(collection, "x") == 1
+            cursor.execute("RESET lock_timeout")
+        assert Version.objects.filter(is_searched=True).count() == 1
+        purge()
+        assert (wrong_counts(collection), counted()["document"]) == ([], 1)
+
+    def test_one_of_few_large_chunks_is_long_too(self, collection: Collection, loaded: Loaded):
+        loaded("The same words.", doc_id="x")
+        Version.objects.update(characters=deletion.CHARACTERS_AT_ONCE + 1)
+        loaded("Newer words.", doc_id="x", on_duplicate="replace")
+        work()
+        assert counted()["document_version"] == 2
+        purge()
+        assert (wrong_counts(collection), counted()["document_version"]) == ([], 1)
+
+
+def test_while_a_provider_is_away_only_one_is_taken_to_see_that(collection: Collection, loaded: Loaded):  # C29
+    elsewhere = make_collection("elsewhere")
+    Collection.objects.filter(pk=collection.pk).update(
+        space=EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
+    )
+    for number in range(5):
+        accept(collection, text(1, start=number).encode())
+    work()
+    for again in range(3):
+        let_pauses_pass()
+        provider_pauses.forget()
+        only = accept(elsewhere, b"%d" % again).version
+        assert work() == 2
+        assert Version.objects.get(pk=only.pk).state == "ready"
+    told = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
+    assert list(told.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
+    waits = [
+        wait
+        for (wait,) in rows(
+            "SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version WHERE state = %s",
+            "embedding",
+        )
+    ]
+    assert all(2 < wait <= 6 for wait in waits) and len(set(waits)) == 5
+
+
+@pytest.mark.parametrize("cause", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
+def test_who_waited_in_a_circle_tries_again(collection: Collection, cause: type[psycopg.Error]):
+    accepted = accept(collection, is_held=True)
+    version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+    error = OperationalError("x")
+    error.__cause__ = cause("x")
+    ingest._note_fault(version, error, is_awaited=False)
+    kept = Version.objects.get()
+    assert (kept.error_code, kept.attempt, kept.lease_token) == ("database", 0, None)
+
+
+# Two thousand documents beside the only one.
+MANY = """
+    INSERT INTO document (id, collection_id, doc_id, created_at, created_by, updated_at)
+    SELECT 'copy' || n, collection_id, 'copy' || n, now(), '', now() FROM document, generate_series(1, 2000) n;
+    INSERT INTO document_version (document_id, collection_id, generation, created_at, created_by, filename, format,
+        size, sha256, metadata, state, error_code, error, warnings, attempt, next_at, characters, chunks_count,
+        is_searched)
+    SELECT 'copy' || n, collection_id, 1, now(), '', '', format, size, md5(n::text), metadata, state, '', '', warnings,
+        0, now(), 0, 0, false FROM document_version, generate_series(1, 2000) n;
+    UPDATE document SET newest_id = v.id FROM document_version v WHERE v.document_id = document.id;
+    ANALYZE document, document_version
+"""
+
+
+def test_the_same_content_is_looked_up_by_its_index(collection: Collection):
+    accept(collection)
+    with connection.cursor() as cursor:
+        cursor.execute(MANY)
+    plan = store.of_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
+    line = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
+    assert "collection_id" in line and "sha256" in line, plan

@@ -1,0 +1,61 @@
+"""What a search costs is bounded, whatever is asked for and whatever lies beside what is found."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from collections_app import hits, scope
+from collections_app.highlights import MOST_CHARACTERS, Passage, highlights
+from collections_app.lexical import AskedWord, AskedWords
+from collections_app.models import Collection
+
+from .conftest import ask, make, names, put
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_waits_in_the_queue_is_not_looked_at(printers: Collection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {scope.UNSEARCHED}", [[printers.pk]])
+        plan = "\n".join([line for (line,) in cursor.fetchall()])
+    assert "document_version_hidden" in plan and "chunk_" not in plan.replace("chunks_count", "")
+
+
+def test_where_words_have_the_whole_say_the_nearest_of_the_others_come_first(printers: Collection) -> None:
+    put(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
+    found = ask(printers, "email inbox toner", alpha=1.0).hits
+    cosines = [hit.scores["vector"] or 0.0 for hit in found if hit.score == 0.0]
+    assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
+    by_cosine = names(ask(printers, "xyzzyq email", alpha=1.0))
+    assert by_cosine == names(ask(printers, "xyzzyq email", mode="vector"))
+
+
+def test_of_many_equal_ones_only_the_texts_of_the_answer_are_read(db: Any) -> None:
+    collection = make()
+    for number in range(12):
+        put(collection, f"d{number:02}", "The same words everywhere.")
+    with CaptureQueriesContext(connection) as queries:
+        found = ask(collection, "same words", k=2)
+    assert names(found) == ["d00", "d01"]
+    (read,) = [each["sql"] for each in queries if "chunk.text, chunk.heading_path" in each["sql"]]
+    assert read.rpartition("ANY(")[2].count(",") == 1
+
+
+def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
+    known = tuple([AskedWord(lexeme=f"w{n}", place=n, term=n, chunks=n) for n in range(1, 200)])
+    asked = AskedWords(chunks=200, words=(AskedWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
+    row: Any = hits.Row(
+        collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
+        filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
+        char_end=1,
+    )  # fmt: skip
+    assert list(hits._asked(row, asked).lexemes) == [f"w{n}" for n in range(1, hits.MOST_LEXEMES + 1)]
+
+
+def test_long_passages_are_marked_as_far_as_there_is_time() -> None:
+    long = Passage(text=("fox " * MOST_CHARACTERS)[: MOST_CHARACTERS // 2], configuration="english", lexemes=["fox"])
+    one, two, three = highlights([long] * 3)
+    assert one and one == two and three == []

@@ -1,0 +1,63 @@
+"""The header Content-Type as it comes through the web server's door: nothing in it is a fault of ours."""
+
+import importlib
+import os
+from io import BytesIO
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.core.signals import request_started
+from django.db import close_old_connections
+from django.test import RequestFactory
+
+from accounts.models import User
+from tests.collections_app.http.calls import by_key
+from tests.collections_app.library import make
+
+HOSTILE = [
+    "a/b; x*=bogus''b",
+    "a/b;1*;1;1*0=",
+    *(
+        f"application/json; charset={name}"
+        for name in ("rot13", "hex", "zlib", "undefined", "punycode", "idna", "unicode_escape", "utf-16", "bogus", '"')
+    ),
+    "application/json; charset*=utf-8''rot13",
+    "application/json; charset=\u00e9",
+    "multipart/form-data; boundary=x; charset=cp037",
+]  # fmt: skip
+
+
+def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
+    """By the application that the web server calls."""
+    with mock.patch.dict(os.environ):  # what it takes out of there, other tests still need
+        application = importlib.import_module("config.wsgi").application
+    said: list[str] = []
+    made = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
+    request_started.disconnect(close_old_connections)  # as Django's client does: the test's connection stays
+    try:
+        answer = application({**made, **environ}, lambda status, headers: said.append(status))
+    finally:
+        request_started.connect(close_old_connections)
+    return int(said[0].split()[0]), b"".join(answer)
+
+
+@pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])
+def test_query_strings_are_utf8_whatever_the_header_says(carl: User, header: str):
+    make("gr\u00fc\u00dfe \\x41")
+    key = by_key(carl).headers["Authorization"]
+    path = "/get_list_of_documents_names?collection_name=gr%C3%BC%C3%9Fe%20%5Cx41"
+
+    assert answered("GET", path, CONTENT_TYPE=header, HTTP_AUTHORIZATION=key) == (200, b"[]")
+
+
+@pytest.mark.parametrize("header", HOSTILE)
+@pytest.mark.parametrize(
+    "path", ["/get_relevant_documents", "/load_document_to_collection", "/load_text_to_collection"]
+)
+def test_a_body_of_such_a_type_is_not_read(carl: User, path: str, header: str):
+    body = b'{"query": "x"}'
+    more = {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": header}
+
+    status, content = answered("POST", path, HTTP_AUTHORIZATION=by_key(carl).headers["Authorization"], **more)
+    assert (status, b"unsupported_media_type" in content) == (415, True)
