@@ -93,9 +93,12 @@ def spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
     splitter.split_text(text)
     found: list[tuple[int, int]] = []
     for start, end in (stripped(text, *span) for span in splitter.spans):
-        # White space cut off, one may lie wholly within the one before: it says nothing more.
-        if start < end and (not found or end > found[-1][1]):
-            found.append((start, end))
+        # White space cut off, one may lie wholly within the one before, or that within this: it says nothing more.
+        if start >= end or (found and end <= found[-1][1]):
+            continue
+        if found and start == found[-1][0]:
+            found.pop()
+        found.append((start, end))
     if len(found) > MOST_PASSAGES:
         raise TooManyPassages(f"The text has more than {MOST_PASSAGES:,} passages.")
     return found

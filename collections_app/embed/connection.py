@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
-from openai import APITimeoutError, DefaultHttpxClient, OpenAI, OpenAIError, Timeout, omit
+from openai import APIConnectionError, APITimeoutError, DefaultHttpxClient, OpenAI, OpenAIError, Timeout, omit
 
 from system.outbound.errors import OutboundError
 from system.outbound.trust import ssl_context
@@ -23,6 +23,8 @@ LONGEST_DIMENSIONS = 3900
 BYTES_OF_A_NUMBER = 48
 BYTES_OF_THE_REST = 64 * 1024
 
+# Before an answer began.
+HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 # What says that another form of the same request would be taken; anything else that is no success may pass.
 REFUSALS = {
     400: "The embedding provider refused the texts (400): one may be longer than its model takes, or the number of "
@@ -116,7 +118,7 @@ class Connection:
     def ask(self, question: Question, until: float) -> bytes:
         """The body of the answer; `until` is a moment of `time.monotonic`."""
         try:
-            return self._ask(question, until)
+            return self._ask_again_if_hung_up(question, until)
         except _Answered as answered:
             raise answered.as_error() from None
         # Nothing of what follows is handed on: it holds the request, with its texts and the key.
@@ -125,6 +127,15 @@ class Connection:
         # A connection that another thread hung up shows as almost anything.
         except (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError, ValueError):
             raise EmbeddingUnavailable("No connection to the embedding provider, or it broke off.") from None
+
+    def _ask_again_if_hung_up(self, question: Question, until: float) -> bytes:
+        """Once: a provider closes the connections that were idle for long, and may do so as one is used again."""
+        try:
+            return self._ask(question, until)
+        except APIConnectionError as error:
+            if not isinstance(error.__cause__, HUNG_UP):
+                raise
+        return self._ask(question, until)
 
     def _ask(self, question: Question, until: float) -> bytes:
         left = until - time.monotonic()

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from collections_app import embed, ingest, provider_pauses, store
+from collections_app import embed, ingest, provider_pauses, store, vector_indexes
 from collections_app.models import Collection, Version
+from tests.collections_app.vector_rows import run
 
 Loaded = Callable[..., Version]
 
@@ -18,6 +19,15 @@ def no_provider_remembered() -> Iterator[None]:
     provider_pauses.forget()
     yield
     provider_pauses.forget()
+
+
+@pytest.fixture
+def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
+    """Indexes have no rows that a test could take back."""
+    vector_indexes.forget()
+    yield
+    for (name,) in run("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
+        run(f"DROP INDEX {name}")
 
 
 @pytest.fixture

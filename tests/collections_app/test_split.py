@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -45,6 +45,7 @@ SIZES = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size), st.int
 
 
 @given(WHOLE, SIZES)
+@example("bb bb ", (2, 1))  # the second of the library's three passages lies within the third
 def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
     size, overlap = sizes
     passages = split(whole, size=size, overlap=overlap, page_starts=None, headings=())
@@ -78,7 +79,7 @@ def test_the_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int
         if kept and kept[0] == text:
             before = kept.popleft()
         else:
-            assert before.endswith(text)
+            assert before.endswith(text) or kept[0].startswith(text)
     assert not kept
 
 

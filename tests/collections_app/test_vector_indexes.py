@@ -1,7 +1,6 @@
 """Each large collection has an index of its own, built beside its writers."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -19,13 +18,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def small_threshold(monkeypatch: pytest.MonkeyPatch, transactional_db: Any) -> Iterator[None]:
+def small_threshold(monkeypatch: pytest.MonkeyPatch, vector_indexes_go: None) -> None:
     """20 chunks of 8 dimensions are many here."""
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 160)
-    vector_indexes.forget()
-    yield
-    for (name,) in rows.run("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
-        rows.run(f"DROP INDEX {name}")
 
 
 @pytest.fixture

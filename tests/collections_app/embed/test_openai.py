@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from collections_app import embed
-from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
+from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, spaces
 from collections_app.models import EmbeddingSpace
 from tests.collections_app.embed.conftest import KEY
 from tests.providers import behaviours as does
@@ -248,6 +248,13 @@ def test_connections_stay_open_between_requests(settings: Any, configured: Any):
         embed.forget()
 
 
+def test_a_connection_that_the_provider_closes_as_it_is_used_again_is_replaced(server: EmbeddingServer, space: Any):
+    embed.embedder(space).embed_query("one")
+    server.serve(does.hangs_up(), times=1)
+
+    assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
+
+
 def test_one_batch_that_fails_refuses_them_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
     configured(batch=1, concurrency=1)
     embed.embedder(space).embed_documents(["x"])
@@ -257,6 +264,7 @@ def test_one_batch_that_fails_refuses_them_all(server: EmbeddingServer, space: A
     with pytest.raises(EmbeddingRefused):
         embed.embedder(space).embed_documents([f"text {number}" for number in range(50)])
     assert len(server.requests) < 10, "the others were of no use any more"
+    spaces._line().documents.shutdown()  # the one under way ends before the test does
 
 
 def test_a_caller_with_little_time_is_answered_in_it(server: EmbeddingServer, space: Any, configured: Any):

@@ -1,7 +1,6 @@
 """Nearest vectors by the index of a large collection: as many as were asked for and the right ones, filtered or not."""
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ def vector() -> list[float]:
 
 
 @pytest.fixture
-def large(transactional_db: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collection]:
+def large(vector_indexes_go: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """Large by a low threshold; beside it another with the same vectors, whose index must not be taken."""
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
@@ -31,10 +30,7 @@ def large(transactional_db: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Co
         fill(found)
     vector_indexes.tend()
     vector_indexes.forget()
-    yield found
-    # Indexes have no rows that a test could take back.
-    monkeypatch.setattr(vector_indexes, "THRESHOLD", 10**15)
-    vector_indexes.tend()
+    return found
 
 
 def fill(collection: Collection) -> None:
