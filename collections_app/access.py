@@ -21,7 +21,7 @@ from accounts.models import Role, User
 from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
-from collections_app.models.collections import LONGEST_NAME, well_named
+from collections_app.models.collections import LONGEST_NAME, known_form, well_named
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, together
 
 Right = Literal["read", "write", "manage"]
@@ -69,7 +69,7 @@ def may_make(user: User) -> bool:
 
 def open_collection(user: User, name: str, right: Right) -> Collection:
     """The collection of this name, for this; 404 where it cannot be read, 403 where only the right is missing."""
-    found = readable(user).filter(name=_known_form(name)).first()
+    found = readable(user).filter(name=known_form(name)).first()
     return _with_right(user, found, right, _no_such(name, "collection_name"))
 
 
@@ -80,7 +80,7 @@ def open_by_id(user: User, sys_id: str, right: Right) -> Collection:
 
 def open_all(user: User, names: Sequence[str]) -> list[Collection]:
     """For reading, in the order of the names; twice the same counts once. One that is missing refuses all."""
-    known = {name: _known_form(name) for name in names}
+    known = {name: known_form(name) for name in names}
     found = {each.name: each for each in readable(user).filter(name__in=list(known.values()))}
     missing = [name for name, form in known.items() if form not in found]
     if missing:
@@ -125,14 +125,6 @@ def checked_name(name: str) -> str:
         return well_named(name)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
-
-
-def _known_form(name: str) -> str:
-    """As a collection would be called; what none can be called stays as it is, and is found nowhere."""
-    try:
-        return well_named(name)
-    except ValueError:
-        return ""
 
 
 def _with_right(user: User, found: Collection | None, right: Right, missing: ServiceError) -> Collection:

@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 
 from collections_app import lexical, wakeups
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import LONGEST_NAME, well_named
+from collections_app.models.collections import LONGEST_NAME, known_form
 from collections_app.models.documents import State
 from system import deletion_log
 from system.errors import NotFound
@@ -254,15 +254,3 @@ def _locked_document(collection: Collection, doc_id: str) -> Document | None:
             return None
     found = Document.objects.select_for_update(no_key=True)
     return found.filter(collection=collection, doc_id=known_form(doc_id), deleted_at=None).first()
-
-
-def known_form(doc_id: str) -> str:
-    """As a document's id is stored; what no document can be called is found nowhere.
-
-    >>> known_form("Cafe\\u0301"), known_form("a\\n")
-    ('Café', '')
-    """
-    try:
-        return well_named(doc_id)
-    except ValueError:
-        return ""

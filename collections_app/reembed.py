@@ -17,25 +17,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from traceback import format_tb
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from collections_app import vector_indexes
+from collections_app import vector_indexes, vectors
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
-from collections_app.split import indexed_text
 from system.errors import NotFound
 
 logger = structlog.get_logger(__name__)
 
 LOCK = 7_301_042
-# Chunks embedded together, versions looked through together, vectors taken away together.
-CHUNKS_AT_ONCE = 256
+# Versions looked through together, vectors taken away together.
 VERSIONS_AT_ONCE = 200
 REMOVED_AT_ONCE = 5000
 
@@ -45,39 +43,11 @@ WAIT_FOR_INDEX_S = 15.0
 # A search that began before searches went over still finds the old vectors: none takes so long.
 OLD_VECTORS_STAY_S = 60.0
 
-LACKING = """
-    SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
-    WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
-        SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
-    )
-    ORDER BY chunk.version_id, chunk.number LIMIT %s
-"""
-# Of chunks that still stand: their documents may be deleted or replaced while the provider thinks.
-STORE = """
-    INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
-    SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector::halfvec
-    FROM unnest(%s::bigint[], %s::text[]) AS made (chunk_id, vector) JOIN chunk ON chunk.id = made.chunk_id
-    FOR KEY SHARE OF chunk
-    ON CONFLICT DO NOTHING
-"""
 REMOVE = """
     DELETE FROM chunk_vector WHERE ctid = ANY(ARRAY(
         SELECT ctid FROM chunk_vector WHERE collection_id = %s AND space_id = %s LIMIT %s
     ))
 """
-
-
-class Lacking(NamedTuple):
-    """A chunk without a vector."""
-
-    version_id: int
-    number: int
-    chunk_id: int
-    heading_path: list[str]
-    text: str
-
-
-BEFORE_ALL = (0, -1)  # a version, and the number of a chunk in it
 
 
 def start(collection: Collection, space: EmbeddingSpace) -> None:
@@ -159,13 +129,15 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], unt
     A version that is searched keeps its chunks: looked through once, it stays complete.
     """
     embeds = embedder(space)
-    after = BEFORE_ALL
+    after = vectors.BEFORE_ALL
     for ids in _slices(version_ids):
-        while rows := _lacking(ids, space, after):
+        while rows := vectors.lacking(ids, space.pk, most=vectors.AT_ONCE, after=after):
             if _target(collection_id) != space:
                 return False
-            vectors = embeds.embed_documents([indexed_text(row.heading_path, row.text) for row in rows])
-            _store(space, [row.chunk_id for row in rows], vectors)
+            made = embeds.embed_documents([row.indexed_text for row in rows])
+            vectors.store(
+                vectors.Made(space=space, chunk_ids=tuple([row.chunk_id for row in rows]), vectors=tuple(made))
+            )
             failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
             failed.update(reembed_attempt=0, reembed_error="")
             after = rows[-1].version_id, rows[-1].number
@@ -180,7 +152,7 @@ def _flip(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None
         found = _locked(collection_id)
         if found is None or found.next_space_id != space.pk:
             return
-        if _lacking(sorted(_searched(collection_id) - complete), space):
+        if vectors.lacking(sorted(_searched(collection_id) - complete), space.pk, most=1):
             return
         found.space_id, found.next_space_id, found.has_old_vectors = space.pk, None, True
         found.reembed_error, found.reembed_attempt, found.reembed_after = "", 0, 0
@@ -269,17 +241,6 @@ def _chunks(collection_id: str) -> int:
 
 def _slices(version_ids: list[int]) -> list[list[int]]:
     return [version_ids[at : at + VERSIONS_AT_ONCE] for at in range(0, len(version_ids), VERSIONS_AT_ONCE)]
-
-
-def _lacking(version_ids: list[int], space: EmbeddingSpace, after: tuple[int, int] = BEFORE_ALL) -> list[Lacking]:
-    with connection.cursor() as cursor:
-        cursor.execute(LACKING, [version_ids, *after, space.pk, CHUNKS_AT_ONCE])
-        return [Lacking(*row) for row in cursor.fetchall()]
-
-
-def _store(space: EmbeddingSpace, chunk_ids: list[int], vectors: list[list[float]]) -> None:
-    written = ["[" + ",".join(map(repr, vector)) + "]" for vector in vectors]
-    _run(STORE, [space.pk, space.dimensions, chunk_ids, written])
 
 
 def _run(statement: str, values: list[Any]) -> int:

@@ -88,7 +88,7 @@ def embed_batch(version: Version, left_s: float) -> None:
         publishing.publish(version, State.READY, left_s)
         return
     with leases.fenced(version):
-        vectors.store(version, made)
+        vectors.store(made)
         leases.advance(version, error_code="", error="")
 
 

@@ -1,11 +1,11 @@
-"""In charge of the chunks of a version that have no vector in a space yet, and of storing their vectors."""
+"""In charge of the chunks that have no vector in a space yet, and of storing their vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import NamedTuple
 
 from django.db import connection
 
@@ -14,20 +14,40 @@ from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedd
 from collections_app.models import EmbeddingSpace, Version
 from collections_app.split import indexed_text
 
+# Embedded together.
 AT_ONCE = 256
 
-MISSING = """
-SELECT id, heading_path, text FROM chunk
-WHERE version_id = %s AND NOT EXISTS (
-    SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
-)
-ORDER BY number LIMIT %s
+LACKING = """
+    SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
+    WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
+        SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
+    )
+    ORDER BY chunk.version_id, chunk.number LIMIT %s
 """
+# Of chunks that still stand: their documents may be deleted or replaced while the provider thinks. In one order, so
+# that two who store never wait for each other.
 STORE = """
-INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
-SELECT chunk_id, %s, %s, %s, %s, vector::halfvec FROM unnest(%s::bigint[], %s::text[]) AS made (chunk_id, vector)
-ON CONFLICT DO NOTHING
+    INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
+    SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector::halfvec
+    FROM unnest(%s::bigint[], %s::text[]) AS made (chunk_id, vector) JOIN chunk ON chunk.id = made.chunk_id
+    ORDER BY chunk.id FOR KEY SHARE OF chunk
+    ON CONFLICT DO NOTHING
 """
+BEFORE_ALL = (0, -1)  # a version, and the number of a chunk in it
+
+
+class Lacking(NamedTuple):
+    """A chunk without a vector."""
+
+    version_id: int
+    number: int
+    chunk_id: int
+    heading_path: list[str]
+    text: str
+
+    @property
+    def indexed_text(self) -> str:
+        return indexed_text(self.heading_path, self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +61,20 @@ class Made:
 
 def make(version: Version, space: EmbeddingSpace, within_s: float) -> Made | None:
     """Vectors of the next chunks that lack them; None when none does. Outside of any transaction: it calls others."""
-    with connection.cursor() as cursor:
-        cursor.execute(MISSING, [version.pk, space.pk, AT_ONCE])
-        rows = cursor.fetchall()
+    rows = lacking([version.pk], space.pk, most=AT_ONCE)
     if not rows:
         return None
-    texts = [indexed_text(headings, text) for _, headings, text in rows]
-    return Made(space=space, chunk_ids=tuple([row[0] for row in rows]), vectors=_vectors(space, texts, within_s))
+    vectors = _vectors(space, [row.indexed_text for row in rows], within_s)
+    return Made(space=space, chunk_ids=tuple([row.chunk_id for row in rows]), vectors=vectors)
+
+
+def lacking(
+    version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
+) -> list[Lacking]:
+    """The next chunks of these versions, behind that one, that have no vector in the space."""
+    with connection.cursor() as cursor:
+        cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
+        return [Lacking(*row) for row in cursor.fetchall()]
 
 
 def _vectors(space: EmbeddingSpace, texts: list[str], within_s: float) -> tuple[Sequence[float], ...]:
@@ -67,14 +94,11 @@ def _vectors(space: EmbeddingSpace, texts: list[str], within_s: float) -> tuple[
 
 
 def lacks(version: Version, space_id: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(MISSING, [version.pk, space_id, 1])
-        return cursor.fetchone() is not None
+    return bool(lacking([version.pk], space_id, most=1))
 
 
-def store(version: Version, made: Made) -> None:
+def store(made: Made) -> None:
     # Half precision holds four digits; all that Python knows would be three times as long.
     written = ["[" + ",".join(map("{:.6g}".format, vector)) + "]" for vector in made.vectors]
-    about: list[Any] = [made.space.pk, version.collection_id, version.pk, made.space.dimensions]
     with connection.cursor() as cursor:
-        cursor.execute(STORE, [*about, list(made.chunk_ids), written])
+        cursor.execute(STORE, [made.space.pk, made.space.dimensions, list(made.chunk_ids), written])

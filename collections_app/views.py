@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, answers, contents, deletion, loading, parameters, uploads
 from collections_app.models import Document
+from collections_app.models.collections import known_form
 from collections_app.parameters import Given
 from collections_app.released import Released
 from collections_app.search import Asked, search
@@ -145,7 +146,7 @@ class DeleteDocument(Endpoint):
         except NotFound as missing:
             missing.field = "id_value"  # as this endpoint calls it
             raise
-        return Response(answers.deleted_document(collection, deletion.known_form(doc_id), chunks))
+        return Response(answers.deleted_document(collection, known_form(doc_id), chunks))
 
 
 class DeleteCollection(Endpoint):

@@ -1,5 +1,6 @@
 """What every test has at hand: the named cast, and a clean slate of what a process remembers."""
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.test import Client
 
 from accounts import keys, passwords
 from accounts.models import Role, User, UserRole
-from system import properties
+from system import actor, properties
 
 PASSWORD = "correct horse 42"
 
@@ -32,6 +33,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     """Each test starts like a fresh process."""
+    actor.become(None)
     keys.REMEMBERED.forget()
     passwords.forget()
     properties.forget()
@@ -93,3 +95,21 @@ def as_bob(bob: User) -> Client:
     client = Client()
     client.force_login(bob)
     return client
+
+
+@pytest.fixture
+def lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
+    """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
+    found: list[str] = []
+
+    class Everything(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(repr(record.__dict__))
+
+    handler = Everything()
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    yield found
+    root.setLevel(level)
+    root.removeHandler(handler)

@@ -19,6 +19,7 @@ from collections_app import metadata as document_metadata
 from collections_app.api.parts import OF_CHANGES, Management, Pages, described, etag, operation, refuse_stale
 from collections_app.api.serializers import Change, Shown
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
+from collections_app.models.collections import known_form
 from collections_app.models.documents import State
 from system.errors import AccessDenied, Conflict, NotFound
 
@@ -40,7 +41,7 @@ class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
     )
 
     def of_doc_id(self, found: Any, name: str, value: str) -> Any:
-        return found.filter(doc_id=deletion.known_form(value))
+        return found.filter(doc_id=known_form(value))
 
 
 class Documents(Management, GenericAPIView[Document]):

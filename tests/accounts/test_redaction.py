@@ -1,11 +1,9 @@
 """No password, key, cookie or hash of one comes into a log, a table or an error page."""
 
 import json
-import logging
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
@@ -18,24 +16,6 @@ from tests.conftest import make_user
 RIGHT = "canary-right-Kq7 horse"
 WRONG = "canary-wrong-Kq7 horse"
 NEW = "canary-newer-Kq7 horse"
-
-
-@pytest.fixture
-def lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
-    """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
-    found: list[str] = []
-
-    class Everything(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(repr(record.__dict__))
-
-    handler = Everything()
-    root, level = logging.getLogger(), logging.getLogger().level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    yield found
-    root.setLevel(level)
-    root.removeHandler(handler)
 
 
 def secrets_of(user: User, *more: str) -> set[str]:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from structlog.testing import capture_logs
 
-from collections_app import reembed, tasks, vector_indexes
+from collections_app import reembed, tasks, vector_indexes, vectors
 from collections_app.embed import EmbeddingUnavailable, local
 from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
@@ -133,7 +133,7 @@ def test_what_is_filled_is_not_looked_through_in_each_turn(
     collection: Collection, old: Any, new: Any, monkeypatch: Any
 ):
     monkeypatch.setattr(reembed, "VERSIONS_AT_ONCE", 1)
-    monkeypatch.setattr(reembed, "CHUNKS_AT_ONCE", 100)
+    monkeypatch.setattr(vectors, "AT_ONCE", 100)
     second = Version.objects.get(document__doc_id="doc-2")
     reembed.start(collection, new)
     work(collection, -1)
@@ -141,7 +141,7 @@ def test_what_is_filled_is_not_looked_through_in_each_turn(
     looked_at = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == reembed.LACKING:
+        if sql == vectors.LACKING:
             looked_at.append(params[0])
         return execute(sql, params, many, context)
 
@@ -155,12 +155,12 @@ def test_what_is_filled_is_not_looked_through_in_each_turn(
 def test_passages_of_a_version_are_looked_for_after_the_last_that_was_stored(
     collection: Collection, model: Model, new: Any, monkeypatch: Any
 ):
-    monkeypatch.setattr(reembed, "CHUNKS_AT_ONCE", 100)
+    monkeypatch.setattr(vectors, "AT_ONCE", 100)
     reembed.start(collection, new)
     places = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == reembed.LACKING:
+        if sql == vectors.LACKING:
             places.append(params[2])
         return execute(sql, params, many, context)
 
@@ -319,7 +319,7 @@ class TestMeanwhile:
         reembed.start(collection, new)
 
         assert work(collection).space == new
-        assert not reembed._lacking([pending.pk], new)
+        assert not vectors.lacking([pending.pk], new.pk, most=1)
 
     def test_a_collection_that_is_deleted_is_left_alone(
         self, collection: Collection, meanwhile: Any, old: Any, model: Any
@@ -428,6 +428,7 @@ def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, mod
     assert collection.space == new
 
 
+@pytest.mark.usefixtures("vector_indexes_go")
 def test_a_large_one_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
     reembed.start(collection, new)

@@ -11,13 +11,13 @@ The behaviours are those of `behaviours`; a vector is made from its text, so tha
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Event, Lock, Thread
 from typing import Any, Self
 
 from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
+from tests.providers.serving import LoopbackServer
 
 Answer = dict[str, Any]
 
@@ -38,7 +38,7 @@ class EmbeddingServer:
         self._next: list[Behaviour] = []
         self._always: Behaviour = self.answer_well
         self._stop = Event()
-        self._server = _Server(self)
+        self._server = LoopbackServer(_handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> Self:
@@ -121,27 +121,17 @@ class EmbeddingServer:
 
     def _read(self, handler: BaseHTTPRequestHandler) -> Visit:
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        asked = json.loads(handler.rfile.read(int(headers.get("content-length", "0"))) or b"{}")
+        size = int(headers["content-length"])
+        body = handler.rfile.read(size)
+        if len(body) < size:
+            raise ConnectionAbortedError  # a batch that was given up while it was sent
+        asked = json.loads(body)
         with self._turn:
             self.requests.append(asked)
             self.keys.append(headers.get("authorization", ""))
             self.peers.add(handler.client_address[1])
         form: Any = {"asked": asked}
         return Visit("embeddings", handler.command, handler.path, {}, headers, form, handler, self._stop)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # `server_close` waits for every thread: nothing outlives the test
-
-    def __init__(self, server: EmbeddingServer) -> None:
-        self.faults: list[BaseException] = []
-        super().__init__(("127.0.0.1", 0), _handler(server))
-
-    def handle_error(self, *_: Any) -> None:
-        """That the caller hung up is what most tests are about; anything else is a fault of the test."""
-        error = sys.exc_info()[1]
-        if error and not isinstance(error, OSError):
-            self.faults.append(error)
 
 
 def _handler(server: EmbeddingServer) -> type[BaseHTTPRequestHandler]:

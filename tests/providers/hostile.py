@@ -12,16 +12,16 @@ Endpoints have the names of `ENDPOINTS`; any other path is served by naming it w
 import base64
 import hashlib
 import ssl
-import sys
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from threading import Event, Thread
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
+from tests.providers.serving import LoopbackServer
 from tests.providers.signing import ABSENT, half_hash, jwk, part, present, token
 
 ENDPOINTS = ("auth", "token", "certs", "userinfo", "logout")
@@ -53,7 +53,7 @@ class HostileProvider:
         self._behaviours: dict[str, list[Behaviour]] = {}
         self._always: dict[str, Behaviour] = {}
         self._stop = Event()
-        self._server = _Server(self)
+        self._server = LoopbackServer(_handler(self))
         if tls:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.url_idp = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
@@ -208,20 +208,6 @@ class HostileProvider:
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         return Visit(endpoint, str(handler.command), parts.path, query, headers, form, handler, self._stop)
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False  # `server_close` waits for every thread: nothing outlives the test
-
-    def __init__(self, provider: HostileProvider) -> None:
-        self.faults: list[BaseException] = []
-        super().__init__(("127.0.0.1", 0), _handler(provider))
-
-    def handle_error(self, *_: Any) -> None:
-        """That the caller hung up is what most tests are about; anything else is a fault of the test."""
-        error = sys.exc_info()[1]
-        if error and not isinstance(error, OSError):
-            self.faults.append(error)
 
 
 def _handler(provider: HostileProvider) -> type[BaseHTTPRequestHandler]:

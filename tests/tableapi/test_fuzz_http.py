@@ -1,19 +1,17 @@
 """Requests made from the service's own description, valid and not: none of them is a fault of the service."""
 
 from base64 import b64encode
+from functools import partial
 from typing import Any
 
 import pytest
-import requests
 import schemathesis
-from django.db import transaction
 from django.test import Client
-from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.generation import GenerationMode
 
 from accounts import demo as demo_people
 from tableapi import demo
 from tests.conftest import PASSWORD, make_user
+from tests.fuzzing import count_answers, sent
 
 pytestmark = pytest.mark.django_db
 
@@ -28,21 +26,6 @@ def people(db: Any) -> None:
     make_user("alice", "admin")
 
 
-def sent(client: Client, case: Any) -> Any:
-    made: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
-    headers: Any = {
-        name: value for name, value in made.headers.items() if name.lower() not in ("authorization", "cookie")
-    }
-    body = made.body or b""
-    return client.generic(
-        str(made.method),
-        made.path_url,
-        body if isinstance(body, bytes) else body.encode(),
-        content_type=headers.pop("Content-Type", "application/octet-stream"),
-        headers=headers,
-    )
-
-
 def send(login: str, examples: int) -> dict[int, int]:
     """So many requests of each operation that this caller is told of; how often each status was answered."""
     pair = b64encode(f"{login}:{PASSWORD}".encode()).decode()
@@ -53,27 +36,7 @@ def send(login: str, examples: int) -> dict[int, int]:
 
     operations: Any = schema.get_all_operations()
     for described in (operation.ok() for operation in operations):
-
-        @settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(
-            case=described.as_strategy(generation_mode=GenerationMode.POSITIVE)
-            | described.as_strategy(generation_mode=GenerationMode.NEGATIVE)
-        )
-        def one(case: Any) -> None:
-            with transaction.atomic():  # each meets the same records
-                answer = sent(client, case)
-                transaction.set_rollback(True)
-            assert answer.status_code < 500, (case.as_curl_command(), answer.content)
-            found[answer.status_code] = found.get(answer.status_code, 0) + 1
-
-        one()
+        count_answers(described, examples, partial(sent, client), found)
     return found
 
 

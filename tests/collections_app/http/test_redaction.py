@@ -1,7 +1,5 @@
 """Names of files, metadata, texts and queries stay out of the log: it has ids and sizes."""
 
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,24 +10,6 @@ from tests.collections_app.library import pdf
 
 pytestmark = pytest.mark.django_db
 CANARY = "canaryKq7"
-
-
-@pytest.fixture
-def lines(capfd: Any) -> Iterator[list[str]]:
-    """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
-    found: list[str] = []
-
-    class Everything(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            found.append(repr(record.__dict__))
-
-    handler = Everything()
-    root, level = logging.getLogger(), logging.getLogger().level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    yield found
-    root.setLevel(level)
-    root.removeHandler(handler)
 
 
 def test_using_everything_leaves_nothing_in_the_log(manager: Caller, lines: list[str], capfd: Any):  # C49
