@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from accounts import keys, passwords
 from accounts.models import Role, User, UserRole
@@ -19,11 +20,24 @@ def pytest_addoption(parser: Any) -> None:
     parser.addoption("--nightly", action="store_true", help="run the long tests too")
 
 
+# Folders for whose tests something is started once.
+STARTED_FOR = ("tests/browser/", "tests/collections_app/ingest/stack/", "tests/sso/real/", "tests/tableapi/stack/")
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # has no types
+    """Several processes take the files, or whole folders, among them: what was started for one serves all its tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in STARTED_FOR if file.startswith(folder)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> ByFile:
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    for item in items:
-        # Several processes take the files among them; the browser's event loop would disturb Django in between.
-        is_browser = "tests/browser/" in item.nodeid
-        item.add_marker(pytest.mark.xdist_group("browser" if is_browser else item.nodeid.partition("::")[0]))
     if not config.getoption("--nightly"):
         for item in items:
             if "nightly" in item.keywords:

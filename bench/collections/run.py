@@ -18,15 +18,16 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--questions", type=int, default=0, help="at most so many of each set, spread over it")
     parser.add_argument("--scale", type=int, default=0, help="instead: so many chunks made of varied text")
     parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
+    parser.add_argument("--ingest", type=int, default=0, help="instead: what loading about so many chunks costs")
     found = parser.parse_args(words)
-    if not found.data and not found.scale:
-        parser.error("give --data for the quality of answers, or --scale for their cost")
+    if not (found.data or found.scale or found.ingest):
+        parser.error("give --data for the quality of answers, --scale for their cost, or --ingest for that of loading")
     return found
 
 
 def main(words: list[str]) -> None:
     given = options(words)
-    module = "bench.collections.scale" if given.scale else "bench.collections.quality"
+    module = f"bench.collections.{'scale' if given.scale else 'ingest' if given.ingest else 'quality'}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
         stack = Stack(Path(root))
         try:
@@ -34,6 +35,7 @@ def main(words: list[str]) -> None:
             stack.manage(DATABASE, "prepare", DJANGO_SETTINGS_MODULE="config.settings")
             environ = stack.environ(DATABASE, DJANGO_SETTINGS_MODULE="config.settings")
             environ["BENCH_POSTMASTER"] = str(stack.postmaster.pid)
+            environ["BENCH_FOLDER"] = root
             subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, env=environ, check=True)
         finally:
             stack.stop()

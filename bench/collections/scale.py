@@ -1,23 +1,25 @@
 """In charge of what a search costs among many chunks: CPU of the database, time, and what limits make it miss."""
 
-import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import django
 
 from bench.collections.run import options
-from bench.collections.varied import chunk, questions
+from bench.collections.varied import FILTERS, chunk, questions
 
 django.setup()
 
 from django.db import connection, transaction  # noqa: E402
 
+from bench.collections import rivals  # noqa: E402
+from bench.collections.cost import cost  # noqa: E402
 from collections_app import embed, lexical, matching, nearest, search, vector_indexes  # noqa: E402
 from collections_app.metadata_filter import Filter, read  # noqa: E402
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version  # noqa: E402
@@ -25,34 +27,6 @@ from collections_app.scope import scopes, snapshot  # noqa: E402
 
 PER_DOCUMENT = 10
 QUESTIONS = 60
-FILTERS = {"all": "", "60 %": "share<60", "10 %": "share<10", "1 %": "share=1"}
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Of one search, on the average."""
-
-    wall_ms: float
-    database_ms: float
-
-
-def backend_cpu_s() -> float:
-    """Of this connection's process in the database, to the nanosecond."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        pid = cursor.fetchone()[0]
-    with open(f"/proc/{pid}/schedstat") as file:
-        return int(file.read().split()[0]) / 1e9
-
-
-def cost(work: Callable[[str], Any], asked: Sequence[str]) -> Cost:
-    for each in asked[:5]:
-        work(each)
-    cpu, began = backend_cpu_s(), time.perf_counter()
-    for each in asked:
-        work(each)
-    took, used = time.perf_counter() - began, backend_cpu_s() - cpu
-    return Cost(1000 * took / len(asked), 1000 * used / len(asked))
 
 
 def load(name: str, first: int, count: int) -> Collection:
@@ -126,60 +100,15 @@ def searched(collection: Collection, wanted: Filter, mode: str) -> Callable[[str
     return lambda query: search.search([collection], search.Asked(query=query, k=5, filter=wanted, mode=mode))
 
 
-def plain(collection: Collection, text: str) -> Callable[[str], Any]:
-    """One table, one HNSW index over all, metadata beside the vector: what most would write first."""
-    embedder = embed.embedder(collection.space)
-    share = {"all": None, "1 %": 1}.get(text)
-
-    def work(query: str) -> Any:
-        vector = nearest.written(embedder.embed_query(query))
-        condition = "" if share is None else " AND metadata @> '" + json.dumps({"share": share}) + "'"
-        with connection.cursor() as cursor:
-            cursor.execute(
-                f"SELECT id FROM plain WHERE collection = %s{condition} ORDER BY embedding <=> %s::vector LIMIT 10",
-                [collection.pk, vector],
-            )
-            return cursor.fetchall()
-
-    return work
-
-
-def make_plain(dimensions: int) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            CREATE TABLE plain AS SELECT chunk_id AS id, v.collection_id AS collection, version.metadata,
-                embedding::vector({dimensions}) AS embedding
-            FROM chunk_vector v JOIN document_version version ON version.id = v.version_id;
-            SET maintenance_work_mem = '1GB';
-            CREATE INDEX ON plain USING hnsw (embedding vector_cosine_ops);
-            CREATE INDEX ON plain USING gin (metadata jsonb_path_ops);
-            CREATE INDEX ON plain (collection);
-            ANALYZE plain
-            """
-        )
-
-
 def report(collection: Collection, asked: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
-    for name, text in FILTERS.items():
-        wanted = read(text)
+    for name, below in FILTERS.items():
+        wanted = read("" if below == 100 else f"share<{below}")
         words, vectors = missed(collection, wanted, asked[:30])
         for mode in ("text", "vector", "hybrid"):
             each = cost(searched(collection, wanted, mode), asked)
             recalls = f"{words:>15.3f}{vectors:>17.3f}" if mode == "hybrid" else ""
-            print(f"{name:<8}{mode:<9}{each.wall_ms:>9.1f}{each.database_ms:>17.1f}{recalls}", flush=True)
-
-
-def report_plain(collection: Collection, asked: Sequence[str]) -> None:
-    make_plain(collection.space.dimensions)
-    for name in ("all", "1 %"):
-        work = plain(collection, name)
-        each = cost(work, asked)
-        count = mean(len(work(query)) for query in asked)
-        print(
-            f"{name:<8}{'plain':<9}{each.wall_ms:>9.1f}{each.database_ms:>17.1f}   finds {count:.1f} of 10", flush=True
-        )
+            print(f"{name:<8}{mode:<9}{each.wall_ms:>9.1f}{each.cpu_ms:>17.1f}{recalls}", flush=True)
 
 
 def main(words: list[str]) -> None:
@@ -196,7 +125,8 @@ def main(words: list[str]) -> None:
     vector_indexes.forget()
     asked = list(questions(QUESTIONS))
     report(collections[0], asked)
-    report_plain(collections[0], asked)
+    vectors = embed.embedder(collections[0].space).embed_documents(asked)
+    rivals.report(collections[0], vectors, Path(os.environ["BENCH_FOLDER"]))
 
 
 if __name__ == "__main__":

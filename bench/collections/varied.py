@@ -7,6 +7,8 @@ from itertools import accumulate
 
 WORDS_IN_ALL, WORDS_OF_A_TOPIC, TOPICS = 60_000, 120, 2_000
 WORDS_OF_A_CHUNK = 140
+# What part of the documents a filter keeps: those whose `share` is below this.
+FILTERS = {"all": 100, "60 %": 60, "10 %": 10, "1 %": 1}
 SYLLABLES = [first + vowel for first in "bcdfghjklmnprstvwz" for vowel in ("a", "e", "i", "o", "u", "an", "er", "is")]
 
 

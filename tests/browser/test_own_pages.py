@@ -1,6 +1,7 @@
 """The pages outside the administration, as people use them."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visitor
 
@@ -26,7 +27,8 @@ def test_signing_in_and_out_works_by_keyboard(at_desk: Visitor):
     page = at_desk.page
     page.goto("/")
     page.wait_for_url("**/login/")
-    page.keyboard.type("bob")  # the first field has the focus
+    expect(page.get_by_label("Login")).to_be_focused()
+    page.keyboard.type("bob")
     page.keyboard.press("Tab")
     page.keyboard.type("correct horse 42")
     page.keyboard.press("Enter")

@@ -112,6 +112,21 @@ def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pair
     assert page.locator("#result_list").get_by_text("anna").first.is_visible()
 
 
+def test_enter_saves_the_form(travel: Any, pairing: Pairing):
+    pairing.disconnect()
+    page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
+    page.goto("/admin/sso/oidcsetting/add/")
+    page.locator("#id_name").fill("By keyboard")
+    page.locator("#id_url_idp").fill(pairing.provider.url)
+    page.locator("#id_realm").fill("main")
+    page.locator("#id_client_id").fill("servicebase")
+    page.locator("#id_client_secret").fill(CLIENT_SECRET)
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/change/**")
+    assert page.locator("#id_name").input_value() == "By keyboard"
+
+
 @pytest.mark.parametrize("overlap", [True, False], ids=["with overlap", "without overlap"])
 def test_the_provider_changes_its_keys(travel: Any, pairing: Pairing, overlap: bool):
     pairing.connect()

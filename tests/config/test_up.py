@@ -133,6 +133,7 @@ def test_a_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
 
 
 def test_clients_that_fall_silent_do_not_stop_a_process(running: Stack):
+    eventually(lambda: running.get("/healthz") == 200)
     with contextlib.ExitStack() as silent:
         for _ in range(3):
             silent.enter_context(half_sent_request(running))

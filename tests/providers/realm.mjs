@@ -1,6 +1,6 @@
 // In charge of one realm: a certified provider over people, clients and keys that may change while it runs.
 
-import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 
 import Provider from 'oidc-provider';
 import { createMemoryAdapter } from 'oidc-provider/lib/adapters/memory_adapter.js';
@@ -9,6 +9,9 @@ import * as pages from './pages.mjs';
 
 const KINDS = { rsa: ['rsa', { modulusLength: 2048 }], p256: ['ec', { namedCurve: 'P-256' }], ed: ['ed25519', {}] };
 const HOUR = 3600;
+
+// A kid never stands for another key, even when the provider starts again.
+const START = randomUUID().slice(0, 8);
 
 export class Realm {
   #storage = createMemoryAdapter();
@@ -30,7 +33,7 @@ export class Realm {
     const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
     const { privateKey } = generateKeyPairSync(type, { ...options, privateKeyEncoding });
     this.#made += 1;
-    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `${kind}-${this.#made}`, use: 'sig' };
+    return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `${kind}-${this.#made}-${START}`, use: 'sig' };
   }
 
   // New keys sign from now on; with overlap the old ones stay in the set.

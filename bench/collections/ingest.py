@@ -1,0 +1,148 @@
+"""In charge of what loading costs: each step of one text, a PDF to its end, and many texts through the worker."""
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from typing import Any
+
+import django
+import psutil
+
+from bench.collections.run import options
+from bench.collections.varied import chunk
+
+django.setup()
+
+from django.db import connection  # noqa: E402
+
+from bench.collections.cost import backend_cpu_s  # noqa: E402
+from collections_app import embed, ingest, leases, store, wakeups  # noqa: E402
+from collections_app.models import Collection, Version  # noqa: E402
+from collections_app.models.documents import UNFINISHED  # noqa: E402
+from collections_app.steps import STEPS  # noqa: E402
+from config.runtime.up import worker_command  # noqa: E402
+from tests.collections_app.extract.samples import pdf  # noqa: E402
+
+OF_ONE_CHUNK = 800  # characters: the size less the overlap
+TEXTS = 20
+PAGES, LINES, WIDTH = 30, 55, 90
+WITHIN_S = 1_200
+
+
+def text(first: int, chunks: int) -> str:
+    """Of about so many passages."""
+    wanted, found, number = chunks * OF_ONE_CHUNK, [], first
+    while wanted > 0:
+        found.append(chunk(number))
+        wanted -= len(found[-1]) + 2
+        number += 1
+    return "\n\n".join(found)
+
+
+def accept(collection: Collection, data: bytes, *, format: str = "text", is_held: bool = True) -> store.Accepted:
+    return store.accept(
+        collection=collection, data=data, filename="", format=format, metadata={}, doc_id=None, on_duplicate="skip",
+        user_id="bench", is_held=is_held,
+    )  # fmt: skip
+
+
+def own_cpu_s() -> float:
+    """Of this process and of those it started that have ended."""
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in spent)
+
+
+@contextmanager
+def counted(spent: dict[str, list[float]], name: str) -> Iterator[None]:
+    before = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
+    yield
+    after = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
+    found = spent.setdefault(name, [0.0, 0.0, 0.0])
+    for place in range(3):
+        found[place] += after[place] - before[place]
+
+
+def by_step(collection: Collection, chunks: int) -> None:
+    accepted = accept(collection, text(0, chunks).encode())
+    assert accepted.lease_token is not None
+    spent: dict[str, list[float]] = {}
+    with suppress(leases.Lost):  # it is ready, and nobody's any more
+        while True:
+            version = leases.held(accepted.version.pk, accepted.lease_token)
+            with counted(spent, version.state):
+                STEPS[version.state](version, inf)
+    count = version.chunks_count
+    print(f"one text of {count:,} chunks")
+    print(f"{'step':<12}{'wall s':>9}{'own CPU s':>11}{'database CPU s':>16}{'chunks/s':>10}")
+    spent["in all"] = [sum(each[place] for each in spent.values()) for place in range(3)]
+    for name, (wall, own, database) in spent.items():
+        print(f"{name:<12}{wall:>9.2f}{own:>11.2f}{database:>16.2f}{count / wall:>10.0f}", flush=True)
+
+
+def one_pdf(collection: Collection) -> None:
+    words = text(500_000, 400).split()
+    lines = [" ".join(words[start : start + 12])[:WIDTH] for start in range(0, len(words), 12)]
+    pages = ["\n".join(lines[page * LINES : (page + 1) * LINES]) for page in range(PAGES)]
+    data = pdf(pages)
+    accept_and_load = [time.perf_counter()]
+    version = ingest.load_now(accept(collection, data, format="pdf"))
+    took = time.perf_counter() - accept_and_load[0]
+    print(f"a PDF of {version.pages} pages, {len(data) / 1024:.0f} KB: {version.state} after {took:.2f} s", flush=True)
+
+
+def through_worker(collection: Collection, chunks: int) -> None:
+    """All accepted first; then the worker is started, and the clock with the first that is ready."""
+    for number in range(TEXTS + 2):
+        accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), is_held=False)
+    worker = subprocess.Popen(worker_command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wakeups.work()
+        _report_worker(worker, collection)
+    finally:
+        worker.terminate()
+        worker.wait(30)
+
+
+def _report_worker(worker: Any, collection: Collection) -> None:
+    known = Version.objects.filter(collection=collection, format="text", size__lt=10**7).order_by()
+    began, at_first, memory, until = 0.0, 0, 0, time.monotonic() + WITHIN_S
+    while known.filter(state__in=UNFINISHED).exists():
+        if time.monotonic() > until:
+            raise SystemExit("the worker did not finish")
+        if not began and (ready := _ready(known)):
+            began, at_first = time.perf_counter(), ready
+        processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
+        memory = max(memory, sum(_rss(each) for each in processes))
+        time.sleep(0.1)
+    took, count = time.perf_counter() - began, _ready(known) - at_first
+    print(f"through the worker: {count:,} chunks in {took:.1f} s, {count / took:.0f} a second; "
+          f"at most {memory / 2**20:.0f} MB of its processes together")  # fmt: skip
+
+
+def _ready(known: Any) -> int:
+    return sum(known.filter(state="ready").values_list("chunks_count", flat=True))
+
+
+def _rss(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def main(words: list[str]) -> None:
+    chunks = options(words).ingest
+    space = embed.default_space()
+    embed.embedder(space).embed_query("warm")
+    by_step(Collection.objects.create(name="steps", space=space), chunks)
+    one_pdf(Collection.objects.create(name="pdf", space=space))
+    connection.close()
+    through_worker(Collection.objects.create(name="many", space=space), chunks)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
