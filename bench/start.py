@@ -74,7 +74,7 @@ def memory(process: "subprocess.Popen[bytes]") -> dict[str, float]:
 
 def part_of(command: str) -> str:
     for word, name in (
-        ("granian", "web"),
+        ("web_server", "web"),
         (" worker ", "worker"),
         (" beat ", "beat"),
         ("valkey", "valkey"),

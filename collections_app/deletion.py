@@ -26,6 +26,7 @@ from collections_app.models.collections import LONGEST_NAME, known_form
 from collections_app.models.documents import State
 from system import deletion_log
 from system.errors import NotFound
+from system.faults import sqlstate_of
 
 logger = structlog.get_logger(__name__)
 
@@ -176,7 +177,7 @@ def _apart(key: int | str) -> Iterator[None]:
         if not connection.is_usable():
             raise
         _resting[key] = time.monotonic() + REST_S
-        logger.warning("purge_failed", key=key, sqlstate=getattr(error.__cause__, "sqlstate", None))
+        logger.warning("purge_failed", key=key, sqlstate=sqlstate_of(error))
     else:
         _resting.pop(key, None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from math import inf
-from traceback import format_tb
 from uuid import UUID
 
 import structlog
@@ -21,6 +20,7 @@ from collections_app.steps import STEPS
 from collections_app.store import Accepted
 from collections_app.waiting import OutOfTime
 from system.errors import Conflict
+from system.faults import sqlstate_of, told
 
 logger = structlog.get_logger(__name__)
 
@@ -122,7 +122,7 @@ def _step(version: Version, left_s: float) -> bool:
 
 
 def _note_fault(version: Version, error: Exception, *, is_awaited: bool) -> None:
-    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
+    sqlstate = sqlstate_of(error)
     if sqlstate == CUT_OFF and is_awaited:
         logger.info("loading_left_to_worker", version=version.pk)
         return leases.hand_back(version)
@@ -131,11 +131,8 @@ def _note_fault(version: Version, error: Exception, *, is_awaited: bool) -> None
         return leases.postpone(
             version, PASSING_S, "database", "The database cannot take it just now; it is tried again."
         )
-    kind = type(error).__name__
-    # Where, but never in its own words, here and below: they may hold what is in the document.
-    where = "".join(format_tb(error.__traceback__, limit=-12))
-    logger.error("loading_failed", version=version.pk, state=version.state, kind=kind, sqlstate=sqlstate, where=where)
-    return leases.fail_attempt(version, "internal", f"An error of the service: {kind}.")
+    logger.error("loading_failed", version=version.pk, state=version.state, **told(error))
+    return leases.fail_attempt(version, "internal", f"An error of the service: {type(error).__name__}.")
 
 
 def _state(version_id: int) -> str:

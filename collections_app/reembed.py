@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from traceback import format_tb
 from typing import Any
 
 import structlog
@@ -29,6 +28,7 @@ from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedd
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
 from system.errors import NotFound
+from system.faults import told
 
 logger = structlog.get_logger(__name__)
 
@@ -185,13 +185,9 @@ def _remove_old(collection_id: str, until: float) -> None:
 
 
 def _note_fault(collection_id: str, error: Exception) -> None:
-    kind = type(error).__name__
-    sqlstate = getattr(error.__cause__, "sqlstate", None) or ""
-    # Where, but never in its own words: they may hold what is in a document.
-    where = "".join(format_tb(error.__traceback__, limit=-12))
-    logger.error("reembedding_failed", collection=collection_id, kind=kind, sqlstate=sqlstate, where=where)
+    logger.error("reembedding_failed", collection=collection_id, **told(error))
     connection.close_if_unusable_or_obsolete()
-    _postpone(collection_id, "internal", f"An error of the service: {kind}.")
+    _postpone(collection_id, "internal", f"An error of the service: {type(error).__name__}.")
 
 
 def _postpone(collection_id: str, code: str, reason: str, least_s: float = 0) -> None:

@@ -45,8 +45,8 @@ def split(
     page_starts: Sequence[int] | None = None,
     headings: Sequence[HeadingLike] = (),
 ) -> list[Passage]:
-    """The passages of a text, each of at most `size` characters and without white space around it; Unreadable when
-    they are more than MOST_PASSAGES.
+    """The passages of a text, each of at most `size` characters and without white space around it; TooManyPassages
+    when they are more than MOST_PASSAGES.
 
     >>> found = split("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
     >>> [(each.text, each.char_start, each.page) for each in found]

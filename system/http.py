@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from system import errors
 from system.body import BodyTooSlow, NoReaderFree
 from system.errors import ServiceError
+from system.faults import sqlstate_of
 
 logger = structlog.get_logger(__name__)
 
@@ -126,8 +127,8 @@ def to_service_error(error: Exception) -> ServiceError | None:
             return errors.TooLarge()
         case OperationalError() | InterfaceError():
             # Away, out of connections, a statement or lock over its time: all pass by themselves.
-            state = getattr(error.__cause__, "sqlstate", None)
-            logger.warning("database_unavailable", kind=type(error.__cause__ or error).__name__, sqlstate=state)
+            kind = type(error.__cause__ or error).__name__
+            logger.warning("database_unavailable", kind=kind, sqlstate=sqlstate_of(error))
             return errors.Unavailable()
     return None
 

@@ -49,12 +49,12 @@ class Vectors:
 def vectors_of(collection: Collection, asked: Sequence[Sequence[float]]) -> Vectors:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT chunk_id, (metadata->>'share')::int, embedding::text FROM chunk_vector AS one"
+            "SELECT chunk_id, (metadata->>'share')::int, embedding::real[] FROM chunk_vector AS one"
             " JOIN document_version AS version ON version.id = one.version_id WHERE one.collection_id = %s",
             [collection.pk],
         )
         rows = cursor.fetchall()
-    matrix = numpy.array([numpy.fromstring(text[1:-1], sep=",", dtype=numpy.float32) for _, _, text in rows])
+    matrix = numpy.array([row[2] for row in rows], dtype=numpy.float32)
     matrix /= numpy.linalg.norm(matrix, axis=1, keepdims=True)
     return Vectors(
         ids=numpy.array([row[0] for row in rows]),
@@ -102,7 +102,6 @@ def _make_plain(dimensions: int) -> None:
             FROM chunk_vector v JOIN document_version version ON version.id = v.version_id;
             SET maintenance_work_mem = '1GB';
             CREATE INDEX ON plain USING hnsw (embedding vector_cosine_ops);
-            CREATE INDEX ON plain USING gin (metadata jsonb_path_ops);
             CREATE INDEX ON plain (collection);
             ANALYZE plain
             """

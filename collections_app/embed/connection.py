@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx2
 from openai import APIConnectionError, APITimeoutError, DefaultHttpxClient, OpenAI, OpenAIError, Timeout, omit
@@ -17,11 +14,7 @@ from system.outbound.trust import ssl_context
 
 from .batches import retry_after_s
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-
-LONGEST_DIMENSIONS = 3900
-# A number as JSON, on a line of its own, indented.
-BYTES_OF_A_NUMBER = 48
-BYTES_OF_THE_REST = 64 * 1024
+from .question import Endpoint, Question
 
 # Before an answer began.
 HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
@@ -37,30 +30,6 @@ FOR_THE_OPERATOR = {
     403: "The embedding provider does not allow this key to use the model (403).",
     404: "The embedding provider knows no such address or model (404): see OPENAI_BASE_URL and SVC_EMBEDDING_MODEL.",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where, and with which key."""
-
-    base_url: str | None = field(repr=False)
-    api_key: str | None = field(repr=False)
-    ca_bundle: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """Texts for a model. `dimensions` must come back; they are sent along if `is_asked`: not every model takes them."""
-
-    model: str
-    texts: Sequence[str]
-    dimensions: int | None = None
-    is_asked: bool = False
-
-    @property
-    def most_bytes(self) -> int:
-        numbers = len(self.texts) * (self.dimensions or LONGEST_DIMENSIONS)
-        return numbers * BYTES_OF_A_NUMBER + BYTES_OF_THE_REST
 
 
 class _Answered(Exception):

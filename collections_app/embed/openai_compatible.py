@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
+from typing import TYPE_CHECKING
 
 from . import checks
 from .batches import batched, wait_s
 from .breaker import Breaker
 from .checks import Vectors
-from .connection import LONGEST_DIMENSIONS, Connection, Endpoint, Question
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
+from .question import LONGEST_DIMENSIONS, Endpoint, Question
+
+if TYPE_CHECKING:
+    from .connection import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,9 @@ class Line:
         self.breaker = Breaker(limits.failures, limits.open_s)
 
     def _connect(self) -> Connection:
+        # Late: the client's modules take a second and 40 MB of each process, and most installations have no provider.
+        from .connection import Connection  # noqa: PLC0415
+
         return Connection(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 
     def ask(self, question: Question, until: float) -> Vectors:

@@ -15,10 +15,10 @@ from collections_app.models import EmbeddingSpace
 
 from . import local
 from .checks import Vectors, cosine
-from .connection import Endpoint
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local import Local
 from .openai_compatible import Limits, Line, OpenAICompatible, native_dimensions
+from .question import Endpoint
 
 # Its vector is kept with the space. Several languages, since a model may change in one and not in another.
 PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"

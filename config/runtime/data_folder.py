@@ -29,6 +29,7 @@ class DataFolder:
         self.run = root / "run"
         self.draining = self.run / "draining"
         self.metrics = self.run / "metrics"
+        self.welcome = self.run / "welcome"
 
     @property
     def sockets(self) -> Path:

@@ -58,13 +58,13 @@ def main(words: list[str], environment: Environment) -> int:
     reason = "interrupt"
     try:
         start_servers(supervisor, environment, folder)
-        prepare()
+        prepare(folder, environment.local_url if wants_web else None)
         parts = (only,) if only else PARTS
         for part in parts:
             supervisor.start(part_child(part, environment, folder))
         if wants_web:
             # Beside the watch: a part that ends meanwhile is started again as ever.
-            threading.Thread(target=welcome_when_ready, args=(environment, supervisor), daemon=True).start()
+            threading.Thread(target=welcome_when_ready, args=(environment, folder, supervisor), daemon=True).start()
         code, reason = supervisor.watch()
     except Stopped:
         code = 0
@@ -131,10 +131,12 @@ def launch(supervisor: Supervisor, child: Child, server: Postgres | Valkey) -> N
         raise ConfigurationError(server.did_not_start)
 
 
-def prepare() -> None:
-    """Bring the database to this version of the code, in a process of its own that ends again."""
+def prepare(folder: DataFolder, address: str | None) -> None:
+    """Bring the database to this version of the code, in a process of its own that ends again. It leaves what is to be
+    said about `address`: it knows the accounts, and one more process with Django would make the start longer."""
+    folder.welcome.unlink(missing_ok=True)
+    command = [sys.executable, str(env.ROOT / "manage.py"), "prepare", *(["--welcome", address] if address else [])]
     # Its own session: Ctrl-C must not end it half way through a migration.
-    command = [sys.executable, str(env.ROOT / "manage.py"), "prepare"]
     done = subprocess.run(command, check=False, start_new_session=True)
     if done.returncode < 0:
         raise Stopped
@@ -155,8 +157,8 @@ def part_child(part: str, environment: Environment, folder: DataFolder) -> Child
 
 def web_command(environment: Environment) -> list[str]:
     command = [
-        sys.executable, "-m", "granian", "--interface", "wsgi", "--http", "1", "--host", environment.host,
-        "--port", str(environment.port), "--workers", str(environment.web_processes),
+        sys.executable, "-m", "config.runtime.web_server", "--interface", "wsgi", "--http", "1",
+        "--host", environment.host, "--port", str(environment.port), "--workers", str(environment.web_processes),
         "--blocking-threads", str(WEB_THREADS), "--blocking-threads-idle-timeout", str(THREAD_IDLE_S),
         "--no-ws", "--log-level", "warning",
         "--workers-kill-timeout", str(int(DRAIN_S)), "--respawn-failed-workers",
@@ -195,8 +197,8 @@ def answers(environment: Environment) -> bool:
         return False
 
 
-def welcome_when_ready(environment: Environment, supervisor: Supervisor) -> None:
-    """Print what a newcomer needs next; made by Django, because it knows the accounts."""
+def welcome_when_ready(environment: Environment, folder: DataFolder, supervisor: Supervisor) -> None:
+    """Print what a newcomer needs next."""
     until = time.monotonic() + WEB_READY_WITHIN_S
     while not answers(environment):
         if time.monotonic() > until or supervisor.is_stopping:
@@ -204,8 +206,8 @@ def welcome_when_ready(environment: Environment, supervisor: Supervisor) -> None
         time.sleep(0.05)
     if supervisor.is_stopping:
         return
-    command = [sys.executable, str(env.ROOT / "manage.py"), "welcome", environment.local_url]
-    subprocess.run(command, check=False, start_new_session=True)
+    print(folder.welcome.read_text(encoding="utf-8"), flush=True)
+    folder.welcome.unlink()
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:

@@ -87,16 +87,20 @@ def test_a_token_of_the_fragment_stays_nowhere(travel: Any, pairing: Pairing):  
     assert "id_token" not in pairing.product.output and "eyJ" not in pairing.product.output
 
 
+def fill_connection(page: Any, name: str, pairing: Pairing) -> None:
+    page.locator("#id_name").fill(name)
+    page.locator("#id_url_idp").fill(pairing.provider.url)
+    page.locator("#id_realm").fill("main")
+    page.locator("#id_client_id").fill("servicebase")
+    page.locator("#id_client_secret").fill(CLIENT_SECRET)
+
+
 def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pairing: Pairing):
     pairing.disconnect()
     alice = travel().sign_in_locally("alice", LOCAL_PASSWORD)
     page = alice.page
     page.goto("/admin/sso/oidcsetting/add/")
-    page.locator("#id_name").fill("Company account")
-    page.locator("#id_url_idp").fill(pairing.provider.url)
-    page.locator("#id_realm").fill("main")
-    page.locator("#id_client_id").fill("servicebase")
-    page.locator("#id_client_secret").fill(CLIENT_SECRET)
+    fill_connection(page, "Company account", pairing)
     page.locator("#id_active").check()
     page.locator("#id_enable_user_creation").check()
     page.get_by_role("button", name="Save", exact=True).click()
@@ -116,11 +120,7 @@ def test_enter_saves_the_form(travel: Any, pairing: Pairing):
     pairing.disconnect()
     page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
     page.goto("/admin/sso/oidcsetting/add/")
-    page.locator("#id_name").fill("By keyboard")
-    page.locator("#id_url_idp").fill(pairing.provider.url)
-    page.locator("#id_realm").fill("main")
-    page.locator("#id_client_id").fill("servicebase")
-    page.locator("#id_client_secret").fill(CLIENT_SECRET)
+    fill_connection(page, "By keyboard", pairing)
     page.keyboard.press("Enter")
 
     page.wait_for_url("**/change/**")

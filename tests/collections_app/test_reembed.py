@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -129,6 +130,20 @@ def test_each_turn_comes_further_however_little_time_it_has(collection: Collecti
     assert collection.space == new and right(collection, new)
 
 
+@contextmanager
+def searches_for_what_is_lacking() -> Iterator[list[Any]]:
+    """The parameters of each such statement."""
+    found: list[Any] = []
+
+    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql == vectors.LACKING:
+            found.append(params)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(noting):
+        yield found
+
+
 def test_what_is_filled_is_not_looked_through_in_each_turn(
     collection: Collection, old: Any, new: Any, monkeypatch: Any
 ):
@@ -138,16 +153,9 @@ def test_what_is_filled_is_not_looked_through_in_each_turn(
     reembed.start(collection, new)
     work(collection, -1)
     work(collection, -1)
-    looked_at = []
-
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == vectors.LACKING:
-            looked_at.append(params[0])
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(noting):
+    with searches_for_what_is_lacking() as found:
         work(collection, -1)
-    assert looked_at == [[second.pk]]
+    assert [versions for versions, *_ in found] == [[second.pk]]
     work(collection)
     assert collection.space == new and right(collection, new)
 
@@ -157,16 +165,9 @@ def test_passages_of_a_version_are_looked_for_after_the_last_that_was_stored(
 ):
     monkeypatch.setattr(vectors, "AT_ONCE", 100)
     reembed.start(collection, new)
-    places = []
-
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == vectors.LACKING:
-            places.append(params[2])
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(noting):
+    with searches_for_what_is_lacking() as found:
         work(collection)
-    assert places[:5] == [-1, 96, 196, 296, 299]
+    assert [after for _, _, after, *_ in found][:5] == [-1, 96, 196, 296, 299]
 
 
 def test_it_goes_on_where_it_was_left(collection: Collection, model: Model, new: Any):

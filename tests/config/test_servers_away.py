@@ -114,9 +114,10 @@ def test_without_postgresql_callers_are_told_to_come_back_and_then_it_goes_on(ho
     hosts.servers.stop("postgres", number)
     try:
         eventually(lambda: is_retry_later(hosts.me()), within_s=10)
+        # What it said last holds for a second.
+        eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
         seen = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
-        assert seen["/readyz"].status == 503
         assert seen["/"].status == 503 and "<html" in seen["/"].body and seen["/"].headers["retry-after"]
         assert {path: each.status for path, each in seen.items() if each.status == 500} == {}
         assert max(each.took_s for each in seen.values()) < 3

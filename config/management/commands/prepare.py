@@ -1,6 +1,7 @@
 """`manage.py prepare`: brings a database to this version of the code; `up` runs it before everything else."""
 
 import importlib.metadata
+import io
 import secrets
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 from django.db.utils import Error
 
@@ -17,7 +18,7 @@ from accounts import demo, first_admin, roles
 from collections_app import demo as demo_documents
 from config import schedules
 from config.env import ConfigurationError
-from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
+from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD, write_private
 from system import properties
 from system.health import OLDEST_VECTOR, pending_migrations, version
 from tableapi import demo as demo_records
@@ -38,7 +39,10 @@ FACTS = """
 class Command(BaseCommand):
     help = "Check and migrate the database, make what every installation has."
 
-    def handle(self, *_: Any, **__: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--welcome", metavar="ADDRESS", help="keep what `up` prints when it runs")
+
+    def handle(self, *_: Any, welcome: str | None = None, **__: Any) -> None:
         refuse_old_packages()
         refuse_unfit_database()
         with connection.cursor() as cursor:
@@ -47,6 +51,10 @@ class Command(BaseCommand):
                 self.bring_up_to_date()
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+        if welcome:
+            said = io.StringIO()
+            call_command("welcome", welcome, stdout=said)
+            write_private(settings.DATA_FOLDER.welcome, said.getvalue())
 
     def bring_up_to_date(self) -> None:
         if pending_migrations():

@@ -101,5 +101,5 @@ def test_killed_before_the_commit_nothing_is_there_and_the_retry_makes_it(
 
 
 def kill_the_one_that_serves(web: Stack) -> None:
-    (serving,) = web.child("granian").children(recursive=True)
+    (serving,) = web.child("web_server").children(recursive=True)
     os.kill(serving.pid, signal.SIGKILL)

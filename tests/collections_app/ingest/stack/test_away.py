@@ -102,7 +102,7 @@ def test_a_web_process_that_is_killed_while_it_loads_loses_nothing(product: Prod
         waiting = threading.Thread(target=load)
         waiting.start()
         eventually(lambda: product.rows(WAITS))
-        for each in product.web.child("granian").children(recursive=True):
+        for each in product.web.child("web_server").children(recursive=True):
             os.kill(each.pid, signal.SIGKILL)
     waiting.join(60)
     assert answered == [0]
