@@ -194,4 +194,7 @@ def _warnings(kept: Mapping[str, IdpCertificate], published: KeySet) -> list[str
     if not changed:
         return []
     which = ", ".join(f"“{kid}”" for kid in changed)
-    return [f"The provider publishes something else under the kid {which}: the stored key stays as it is."]
+    return [
+        f"The provider publishes something else under the kid {which}: the stored key stays as it is. "
+        "If that is right, delete the stored one under IdP certificates, then update them."
+    ]

@@ -161,7 +161,9 @@ def _read(document: Mapping[str, Any], candidate: str, policy: Policy) -> Endpoi
     """ "Accept a document only if its `issuer` is the candidate itself (one trailing slash apart)." """
     issuer = document["issuer"]
     if not isinstance(issuer, str) or issuer not in (candidate, f"{candidate}/", candidate.removesuffix("/")):
-        raise _NotHere(f"The provider calls itself {shown(issuer)}.")
+        raise _NotHere(
+            f"The provider calls itself {shown(issuer)}. If it is the right one, enter its address that way."
+        )
     return Endpoints(
         issuer=issuer,
         authorization=_address(document, "authorization_endpoint", policy, is_needed=True),
@@ -204,7 +206,10 @@ def _by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, tried
     except TimeoutError:
         raise Unresolved(f"The provider was not found within {deadline.seconds:g} s.", tuple(tried)) from None
     except key_sets.Unusable:
-        sentence = "No provider was found at this URL and realm: nowhere was there a document that describes one."
+        sentence = (
+            f"No provider was found at this URL with the realm “{realm}”: nowhere was there a document that describes "
+            "one. Compare both, upper and lower case too."
+        )
         raise Unresolved(sentence, tuple(tried)) from None
     return Endpoints(
         issuer=issuer,

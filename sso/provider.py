@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urlsplit
 
 from sso.endpoints import Endpoints, policy
 from sso.models import OidcSetting
@@ -39,6 +39,21 @@ class Redemption:
 
 def redeem(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadline: Deadline) -> Tokens:
     """The tokens of a code."""
+    answer = ask_for_tokens(setting, known, redemption, deadline)
+    if answer.status != 200:
+        raise rejected(answer)
+    found = answered_object(answer, "token_answer")
+    id_token, access_token = found.get("id_token"), found.get("access_token")
+    if not isinstance(id_token, str):
+        raise Refused("token_answer", "The token endpoint gave no ID token.")
+    if access_token is not None and not (isinstance(access_token, str) and SENDABLE.fullmatch(access_token)):
+        raise Refused("token_answer", "The access token is no text that can be sent.")
+    if str(found.get("token_type", "Bearer")).lower() != "bearer":
+        raise Refused("token_answer", "The access token is not of type Bearer.")
+    return Tokens(id_token, access_token)
+
+
+def ask_for_tokens(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadline: Deadline) -> Answer:
     form = {
         "grant_type": "authorization_code",
         "code": redemption.code,
@@ -55,18 +70,12 @@ def redeem(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadl
         form |= {"client_id": setting.client_id} | ({"client_secret": secret} if secret else {})
     with calling(deadline):
         within = policy().within(deadline.left())
-        answer = outbound.post_form(known.token, form, within, headers=headers, allow_query=True)
-    if answer.status != 200:
-        raise rejected(answer)
-    found = answered_object(answer, "token_answer")
-    id_token, access_token = found.get("id_token"), found.get("access_token")
-    if not isinstance(id_token, str):
-        raise Refused("token_answer", "The token endpoint gave no ID token.")
-    if access_token is not None and not (isinstance(access_token, str) and SENDABLE.fullmatch(access_token)):
-        raise Refused("token_answer", "The access token is no text that can be sent.")
-    if str(found.get("token_type", "Bearer")).lower() != "bearer":
-        raise Refused("token_answer", "The access token is not of type Bearer.")
-    return Tokens(id_token, access_token)
+        return outbound.post_form(known.token, form, within, headers=headers, allow_query=True)
+
+
+def authorization_address(known: Endpoints, asked: Mapping[str, str]) -> str:
+    """Where a browser goes to be asked who it is."""
+    return f"{known.authorization}{'&' if urlsplit(known.authorization).query else '?'}{urlencode(asked)}"
 
 
 def client_secret(setting: OidcSetting) -> str:
@@ -125,17 +134,22 @@ def calling(deadline: Deadline) -> Iterator[None]:
 
 
 def rejected(answer: Answer) -> Refused:
-    """Why the token endpoint gives no tokens. Of its own words only the code of the standard is kept."""
+    """Why the token endpoint gives no tokens."""
     if answer.status >= 500 or answer.status == 429:
         return Refused("provider_unavailable", f"The token endpoint answered {answer.status}.")
+    word = error_of(answer)
+    code = "client_rejected" if word in CLIENT_ERRORS else "code_rejected"
+    return Refused(code, f"The token endpoint answered {answer.status}, {word or 'no reason'}.")
+
+
+def error_of(answer: Answer) -> str:
+    """Of the token endpoint's own words only the code of the standard is kept."""
     try:
         said = answer.json()
     except OutboundError:
-        said = None
+        return ""
     error = said.get("error") if isinstance(said, dict) else None
-    word = error if isinstance(error, str) and WORD.fullmatch(error) else "no reason"
-    code = "client_rejected" if word in CLIENT_ERRORS else "code_rejected"
-    return Refused(code, f"The token endpoint answered {answer.status}, {word}.")
+    return error if isinstance(error, str) and WORD.fullmatch(error) else ""
 
 
 def answered_object(answer: Answer, code: str) -> Mapping[str, Any]:

@@ -73,6 +73,13 @@ REASONS: dict[str, Reason] = {
     "too_busy": Reason(503, "Many people sign in at this moment. Try again shortly."),
 }
 
+ABOUT_WHO = frozenset(
+    {
+        "provider_denied", "profile_invalid", "user_unknown", "user_ambiguous", "login_reserved", "login_taken",
+        "email_unverified", "subject_conflict", "user_inactive", "not_approved",
+    }
+)  # fmt: skip
+
 
 class Refused(Exception):
     """A sign-in, or a sign-out from outside, that does not happen.
@@ -89,6 +96,11 @@ class Refused(Exception):
     @property
     def status(self) -> int:
         return REASONS[self.code].status
+
+    @property
+    def is_about_who(self) -> bool:
+        """Whether somebody else could come in."""
+        return self.code in ABOUT_WHO
 
     @property
     def sentence(self) -> str:

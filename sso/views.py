@@ -210,7 +210,10 @@ def authorization_request(request: HttpRequest, setting: OidcSetting, known: End
     hint = request.GET.get("login_hint", "")
     if 0 < len(hint) <= LONGEST_HINT and "\x00" not in hint:
         asked["login_hint"] = hint
-    return f"{known.authorization}{'&' if urlsplit(known.authorization).query else '?'}{urlencode(asked)}"
+    # "Use another account": the provider asks anew, whoever is signed in there.
+    if request.GET.get("prompt") == "login":
+        asked["prompt"] = "login"
+    return provider.authorization_address(known, asked)
 
 
 def wanted_path(request: HttpRequest) -> str:

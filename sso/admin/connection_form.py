@@ -38,7 +38,7 @@ HINTS = {
     ),
     "role_claim": (
         "The path of the claim with the roles. "
-        "Empty: realm_access.roles, resource_access.<client>.roles, roles and groups."
+        "Empty: realm_access.roles, resource_access.{Client ID}.roles, roles and groups."
     ),
 }
 

@@ -80,6 +80,10 @@ LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], looks.Report]] = {
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
     form = ConnectionForm
+
+    class Media:
+        js = ("servicebase/connection.js",)
+
     list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
     list_filter: ClassVar[list[Any]] = ["active"]
     search_fields = ("name", "url_idp", "realm", "client_id")
@@ -141,8 +145,14 @@ class ConnectionAdmin(TrackedAdmin):
         return form
 
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
+        active_before = OidcSetting.active_one()
+        had_secret = change and bool(form.initial.get("client_secret"))
         obj.save(update_fields=form.changed_columns() if change else None)
         request.saved_connection = obj  # type: ignore[attr-defined]  # for what is said after the commit
+        if obj.active and active_before is not None and active_before.pk != obj.pk:
+            messages.info(request, f"“{active_before.name}” is not active any more: there is one active connection.")
+        if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
+            messages.warning(request, notes.SECRET_REMOVED)
 
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *positional: Any, **named: Any
@@ -183,18 +193,19 @@ class ConnectionAdmin(TrackedAdmin):
                     seen["report"] = look(request, form.instance)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            seen["notes"] = notes.about(stored)
+            seen["notes"] = notes.about(stored, seen["callback"])
             seen["stored"] = stored
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser
             seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
             seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
         if request.POST.get("client_secret"):
-            seen["notes"] = [notes.SECRET_IS_GONE, *seen.get("notes", [])]
+            seen["secret_is_gone"] = notes.SECRET_IS_GONE
 
     def _warn(self, request: HttpRequest) -> None:
         """Whoever leaves the form at the save reads on the next page what they would have read there."""
         saved = getattr(request, "saved_connection", None)
         stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        for note in notes.about(stored) if stored is not None else ():
+        callback = http.own_url(request, reverse("sso:callback"))
+        for note in notes.about(stored, callback) if stored is not None else ():
             messages.warning(request, note)

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 
+from sso.advice import ADVICE
 from sso.models import IdentityLink, IdpCertificate, SignIn
 from sso.models.links import may_reset
 from system.admin_site import ReadOnlyAdmin
@@ -65,12 +66,22 @@ class LinkAdmin(ReadOnlyAdmin):
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
-    list_display = ("sys_created_at", "login", "user", "setting_name", "outcome", "times", "address", "duration_ms")
+    list_display = (
+        "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
+    )  # fmt: skip
     list_filter: ClassVar[list[Any]] = ["outcome"]
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (
-        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "address", "duration_ms", "times",
-        "sys_updated_at",
+        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "what_to_do", "address", "duration_ms",
+        "times", "last_at",
     )  # fmt: skip
     readonly_fields = fields
+
+    @admin.display(description="Last at", ordering="sys_updated_at")
+    def last_at(self, entry: SignIn) -> Any:
+        return entry.sys_updated_at
+
+    @admin.display(description="What to do")
+    def what_to_do(self, entry: SignIn) -> str:
+        return ADVICE.get(entry.outcome, "")

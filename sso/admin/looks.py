@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sso import endpoints, key_sets, places, sign_in
+from sso import client_check, endpoints, key_sets, places, sign_in
 from sso.admin import notes
 from sso.certificates import counted
 from sso.models import IdpCertificate, OidcSetting
@@ -42,7 +42,9 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
         return Report(f"The provider was not found. {error.sentence}", False, tried)
     facts = [(name.replace("_", " "), address or "none") for name, address in found.addresses.items()]
     facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
-    doubts = _doubts(setting, found)
+    stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
+    moved = _moved(setting, stored, found)
+    doubts = _doubts(setting, found, moved)
     try:
         keys = key_sets.fetch(found.jwks, endpoints.policy(), deadline)
     except key_sets.Unusable as error:
@@ -50,21 +52,35 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     facts.append(("keys", ", ".join(keys.keys)))
     if keys.skipped:
         facts.append(("keys left out", ", ".join(counted(keys.skipped))))
-    stored = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
-    if stored and stored != set(keys.keys):
+    kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
+    if kids and kids != set(keys.keys):
         doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
+    verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
+    doubts = (*verdict.problems, *doubts, *verdict.doubts)
+    if verdict.problems:
+        return Report("The provider was found, but it does not accept this service.", False, tuple(facts), doubts)
     return Report("The connection works. Nothing was changed.", True, tuple(facts), doubts)
 
 
-def _doubts(setting: OidcSetting, found: endpoints.Endpoints) -> tuple[str, ...]:
+def _moved(setting: OidcSetting, stored: OidcSetting | None, found: endpoints.Endpoints) -> str:
+    known = stored.endpoints if stored is not None and stored.pair == setting.pair else None
+    return found.moved_from(known) if known is not None else ""
+
+
+def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: str) -> bool:
+    """Whoever may change the record, but not read the secret, must not have it sent to a server of their own."""
+    is_typed = stored is None or setting.client_secret != stored.client_secret
+    is_where_it_belongs = stored is not None and stored.pair == setting.pair and not moved
+    return is_typed or is_where_it_belongs or not setting.client_secret
+
+
+def _doubts(setting: OidcSetting, found: endpoints.Endpoints, moved: str) -> tuple[str, ...]:
     doubts = []
     if found.algorithms and not set(found.algorithms) & set(endpoints.SIGNING_ALGORITHMS):
         doubts.append(f"It signs with none of {', '.join(endpoints.SIGNING_ALGORITHMS)}: nobody could sign in.")
-    stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
-    known = stored.endpoints if stored is not None and stored.pair == setting.pair else None
-    if known is not None and (moved := found.moved_from(known)):
+    if moved:
         doubts.append(f"{moved} Adopt the found endpoints if this is right.")
-    if setting.ignore_case and notes.NOBODY in notes.about(setting):
+    if notes.lets_nobody_in(setting):
         doubts.append(notes.NOBODY)
     return tuple(doubts)
 

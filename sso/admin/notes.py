@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from django.db.models import Q
-from django.urls import reverse
 
 from accounts import roles
 from accounts.models import Role, User
@@ -24,22 +23,26 @@ NOBODY = (
     "true. Clear the one or set the other to false."
 )
 
+OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
+
 MOST_NAMED = 5
 OPEN_LOGINS = (
     "People are found by Login, and these accounts with guarded roles are not tied to this provider yet: {names}. "
     "Whoever can choose such a name at the provider comes into the account: make sure that nobody can, or choose Email."
 )
 SECRET_IS_GONE = "Enter the client secret again before you save: what was typed is never sent back to the browser."
+SECRET_REMOVED = "The client secret was removed, because URL IdP or Realm changed: enter the one of this provider."
 
 
-def about(setting: OidcSetting) -> list[str]:
-    return list(_about(setting))
+def about(setting: OidcSetting, callback: str) -> list[str]:
+    """`callback`: where sign-ins arrive, as the administrator's browser knows this service."""
+    return list(_about(setting, callback))
 
 
-def _about(setting: OidcSetting) -> Iterator[str]:
+def _about(setting: OidcSetting, callback: str) -> Iterator[str]:
     if setting.needs_approval:
         yield APPROVAL
-    if setting.ignore_case and properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)):
+    if lets_nobody_in(setting):
         yield NOBODY
     if setting.endpoints is None:
         yield f"The provider has not been found, so nobody can sign in. {setting.resolve_error}".strip()
@@ -48,16 +51,28 @@ def _about(setting: OidcSetting) -> Iterator[str]:
     advertised = setting.algorithms
     if advertised and not set(advertised) & set(SIGNING_ALGORITHMS):
         yield f"The provider signs with none of {', '.join(SIGNING_ALGORITHMS)}, so nobody can sign in."
-    yield from _about_addresses(setting)
+    yield from _about_addresses(setting, callback)
     yield from _about_logins(setting)
     yield from _about_secret(setting)
     yield from _about_certificates(setting)
 
 
-def _about_addresses(setting: OidcSetting) -> Iterator[str]:
-    callback = reverse("sso:callback")
-    if urlsplit(setting.redirect_uri).path != callback:
-        yield f"The Redirect URI does not lead to {callback}, where sign-ins arrive."
+def lets_nobody_in(setting: OidcSetting) -> bool:
+    return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)))
+
+
+def _about_addresses(setting: OidcSetting, callback: str) -> Iterator[str]:
+    leads_to, arrive_at = urlsplit(setting.redirect_uri), urlsplit(callback)
+    if leads_to.path != arrive_at.path:
+        yield f"The Redirect URI does not lead to {arrive_at.path}, where sign-ins arrive."
+    elif leads_to[:2] != arrive_at[:2]:
+        yield (
+            f"You are using this service at {arrive_at.scheme}://{arrive_at.netloc}, and the Redirect URI leads to "
+            f"{leads_to.scheme}://{leads_to.netloc}: a sign-in that begins at the one does not end at the other."
+        )
+    idp = urlsplit(setting.url_idp)
+    if idp.scheme == "http" and idp.hostname not in OWN_MACHINE:
+        yield "URL IdP begins with http: whoever is on the way can read and change what the provider says."
 
 
 def _about_logins(setting: OidcSetting) -> Iterator[str]:

@@ -17,12 +17,15 @@ from system.record import Record
 
 # Refusals of one kind from one address are one entry for so long: anybody can make as many as they like.
 FOLDED_WITHIN = timedelta(minutes=15)
+# Of one kind, so many causes have an entry each; what is in a cause may be a stranger's choice too.
+MOST_CAUSES = 5
 
 
 class SignIn(Record):
     """One attempt that came back from a provider, or several that were refused alike, from one place in a short time.
 
-    Of those the last one's detail and duration are kept, and `sys_updated_at` is its time.
+    Alike are those of one outcome, place, login and connection, and of one cause as long as the causes are few. Of them
+    the last one's detail and duration are kept, and `sys_updated_at` is its time.
     """
 
     OK = "ok"
@@ -61,11 +64,13 @@ class SignIn(Record):
         self.kind = hashlib.sha256(alike.encode()).hexdigest()
         locks.alone_with(locks.REFUSALS, self.kind)
         recent = timezone.now() - FOLDED_WITHIN
-        standing = type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent).first()
-        if standing is None:
+        standing = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MOST_CAUSES])
+        same_cause = next((each for each in standing if each.detail == self.detail), None)
+        if same_cause is None and len(standing) < MOST_CAUSES:
             return False
+        entry = same_cause or standing[0]
         last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
-        type(self).objects.filter(pk=standing.pk).update(
+        type(self).objects.filter(pk=entry.pk).update(
             times=models.F("times") + 1, sys_updated_at=timezone.now(), **last
         )
         return True

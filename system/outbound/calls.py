@@ -76,7 +76,9 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> A
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
         message = f"The provider redirects ({status}). Redirects are never followed: enter the final address."
-        raise OutboundFailed("redirected", message)
+        refused = OutboundFailed("redirected", message)
+        refused.leads_to = headers.get("location", "")
+        raise refused
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is ever unpacked, so there is no bomb to stop.
         raise OutboundFailed("encoded", "The provider compressed its answer although it was asked not to.")

@@ -28,6 +28,9 @@ nothing the other side sent.
 
 
 class OutboundError(Exception):
+    # Where a redirect leads that was not followed: the other side's own words, for whoever asked and never for a log.
+    leads_to = ""
+
     def __init__(self, code: str, message: str) -> None:
         # Both are handed on, so that a task queue can pickle the error.
         super().__init__(code, message)

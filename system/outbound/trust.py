@@ -60,5 +60,7 @@ def describe(error: ssl.SSLError, host: str) -> str:
         # `verify_message` is OpenSSL's own wording, never text from the certificate, but for the host we asked for.
         fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"is not accepted ({error.verify_message})."
         return f"The certificate of {host} {fault}"
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return f"{host} answers without encryption there: the address may begin with http://, or have another port."
     reason = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
     return f"The encrypted connection to {host} could not be set up{reason}."

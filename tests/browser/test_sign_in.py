@@ -116,6 +116,38 @@ def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pair
     assert page.locator("#result_list").get_by_text("anna").first.is_visible()
 
 
+def test_a_test_keeps_what_was_typed_the_secret_too(travel: Any, pairing: Pairing):
+    pairing.disconnect()
+    page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
+    page.goto("/admin/sso/oidcsetting/add/")
+    fill_connection(page, "Tested first", pairing)
+    page.locator("#id_client_id").fill("servicebas")
+    page.get_by_role("button", name="Test connection").click()
+    page.get_by_text("it does not accept this service").wait_for()
+    page.locator("#id_client_id").fill("servicebase")
+    page.get_by_role("button", name="Test connection").click()
+    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+
+    assert page.locator("#id_client_secret").input_value() == CLIENT_SECRET
+    assert page.locator("#report").evaluate("box => box === document.activeElement")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/change/**")
+    assert page.get_by_text("Enter the client secret again").count() == 0
+    page.get_by_role("button", name="Test connection").click()
+    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+
+
+def test_a_test_of_what_cannot_be_shows_the_fields(travel: Any, pairing: Pairing):
+    page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
+    page.goto("/admin/sso/oidcsetting/add/")
+    fill_connection(page, "Impossible", pairing)
+    page.locator("#id_realm").fill("../x")
+    page.get_by_role("button", name="Test connection").click()
+
+    page.get_by_text("A realm has 1 to 64 letters").wait_for()
+    page.get_by_text("Enter the client secret again before you save").wait_for()
+
+
 def test_enter_saves_the_form(travel: Any, pairing: Pairing):
     pairing.disconnect()
     page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page

@@ -7,6 +7,7 @@ from django.urls import reverse
 from accounts import roles
 from config.env import ROOT, Environment
 from sso import endpoints, mapping_script, profile
+from sso.advice import ADVICE
 from sso.models import OidcSetting
 from sso.refusals import REASONS
 from tests.providers import demo
@@ -18,7 +19,11 @@ ROWS = re.findall(r"^\| (\d{3}) \| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE, re.
 def test_every_code_is_on_the_page_with_its_status_and_what_to_do():
     assert {code: int(status) for status, code, _, _ in ROWS} == {code: known.status for code, known in REASONS.items()}
     assert len(ROWS) == len(REASONS)
-    assert all(happened.endswith(".") and advice.endswith(".") for _, _, happened, advice in ROWS)
+    assert all(happened.endswith(".") for _, _, happened, _ in ROWS)
+
+
+def test_the_page_and_the_sign_in_log_give_the_same_advice():
+    assert {code: re.sub("[*`]", "", advice) for _, code, _, advice in ROWS} == ADVICE
 
 
 def test_every_code_that_the_text_names_exists():

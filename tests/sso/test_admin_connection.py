@@ -63,6 +63,41 @@ class TestSaving:
         OidcSetting.objects.update(active=False)
         assert "Update certificates" not in as_sonja.get(address(setting)).content.decode()
 
+    def test_the_connection_that_it_switches_off_is_named(self, as_sonja: Client):
+        other = make(name="Former", active=True)
+        page = press(as_sonja, "_save", name="Newer", active=True)
+        assert "“Former” is not active any more" in said(page) and not other.refreshed().active
+        again = press(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
+        assert "not active any more" not in said(again)
+
+    def test_a_secret_that_goes_with_its_provider_is_told(self, as_sonja: Client):
+        press(as_sonja, "_save", client_secret="first", authorization_type="code")
+        setting = OidcSetting.objects.get()
+        assert "The client secret was removed" in said(press(as_sonja, "_save", setting, realm="other"))
+        assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), realm="third"))
+        press(as_sonja, "_save", setting.refreshed(), client_secret="second")
+        kept = press(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
+        assert "was removed" not in said(kept) and setting.refreshed().secret == "third"
+        assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), forget_secret=True))
+
+    @pytest.mark.parametrize(
+        ("redirect_uri", "sentence"),
+        [
+            ("http://testserver/elsewhere/", "does not lead to /sso/callback/"),
+            ("https://testserver/sso/callback/", "leads to https://testserver:"),
+            ("http://testserver:8001/sso/callback/", "leads to http://testserver:8001:"),
+        ],
+    )
+    def test_a_redirect_uri_that_leads_elsewhere_is_told_once(self, as_sonja: Client, redirect_uri: str, sentence: str):
+        page = as_sonja.get(address(make(redirect_uri=redirect_uri))).content.decode()
+        assert sentence in page and page.count("Redirect URI does not lead") + page.count("Redirect URI leads to") == 1
+        assert "Redirect URI leads to" not in as_sonja.get(address(make())).content.decode()
+
+    def test_http_beyond_this_machine_is_told(self, as_sonja: Client, http_allowed: None):
+        for url, is_told in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
+            page = as_sonja.get(address(make(url_idp=url))).content.decode()
+            assert ("URL IdP begins with http:" in page) is is_told
+
     def test_a_column_that_somebody_else_changed_meanwhile_stays(self, as_sonja: Client, monkeypatch: Any):
         setting = make(active=True)
         take_turn = OidcSetting.take_turn
@@ -238,6 +273,7 @@ class TestUpdateCertificates:
 class TestTestConnection:
     def test_it_says_what_it_found_and_changes_nothing(self, as_sonja: Client, provider: HostileProvider):
         setting = make()
+        provider.client_secret = ""
         before = OidcSetting.objects.values().get()
         page = press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
         report = page.context["report"]
@@ -247,6 +283,7 @@ class TestTestConnection:
         assert f'value="{provider.url_idp}"' in page.content.decode(), "what was typed is still there"
 
     def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
+        provider.client_secret = ""
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_good and not OidcSetting.objects.exists()
 
@@ -254,6 +291,10 @@ class TestTestConnection:
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert "The provider calls itself https://&lt;b&gt;other&lt;/b&gt;.example.com." in page.content.decode()
+
+    def test_a_typed_secret_is_asked_for_again(self, as_sonja: Client, provider: HostileProvider):
+        page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm, client_secret="typed")
+        assert 'id="secret-is-gone"' in page.content.decode()
 
     def test_wrong_values_are_errors_of_the_form_and_nothing_is_asked(self, as_sonja: Client):
         page = press(as_sonja, "_test", None, realm="../../x")

@@ -45,6 +45,14 @@ class TestCertificates:
         assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
 
 
+class TestTheSignInLog:
+    def test_an_entry_says_what_to_do_and_when_it_was_last(self, as_sonja: Client):
+        entry = SignIn(outcome="user_unknown", login="nina")
+        entry.save()
+        assert "Make the account, or select Enable user creation." in as_sonja.get(page_of(entry)).content.decode()
+        assert "Last at" in as_sonja.get("/admin/sso/signin/").content.decode()
+
+
 class TestLinks:  # A45
     def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
         made = link(bob)

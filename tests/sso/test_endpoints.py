@@ -168,7 +168,7 @@ class TestThePathPattern:
             nothing: list[Any] = [{}, {"keys": []}, []]
             for provider.jwks in nothing:
                 error = refused(provider)
-                assert error.sentence.startswith("No provider was found at this URL and realm")
+                assert error.sentence.startswith("No provider was found at this URL with the realm")
                 assert error.tried[0].endswith(f"/realms/main{WELL_KNOWN}") and error.tried[-1].endswith("/certs")
 
 

@@ -49,7 +49,9 @@ class TestAtTheSave:
         provider.discovery = {"issuer": "https://other.example.com"}
         stored = unfound(provider, active=True).refreshed()
         assert stored.active and stored.endpoints is None
-        assert stored.resolve_error == "The provider calls itself https://other.example.com."
+        assert stored.resolve_error.startswith(
+            "The provider calls itself https://other.example.com. If it is the right"
+        )
 
     def test_a_save_that_does_not_touch_the_pair_asks_nobody(self, provider: HostileProvider):
         setting = unfound(provider)

@@ -11,7 +11,7 @@ from sso.token_check import hashed
 from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK as REGISTERED
-from tests.sso.sign_ins import ME, Browser, active, ann, refused
+from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,20 @@ def test_what_the_provider_is_asked(browser: Browser, authorization_type: str): 
     assert (asked["response_type"], asked["scope"]) == ("code", "openid email")
     assert asked["code_challenge_method"] == "S256" and len(asked["code_challenge"]) == 43
     assert len(asked["state"]) >= 43 and len(asked["nonce"]) >= 43
+
+
+def test_somebody_who_is_not_let_in_can_come_as_another(browser: Browser):
+    active(browser.provider)
+    page = browser.sign_in()
+    refused(page, "user_unknown", 401)
+    assert b'href="/sso/start/?prompt=login"' in page.content
+    again = browser.start(prompt="login")
+    assert parse_qs(urlsplit(again).query)["prompt"] == ["login"]
+
+    for other in ("none", "login none", "consent", ""):
+        assert "prompt" not in parse_qs(urlsplit(browser.start(prompt=other)).query)
+    OidcSetting.objects.update(active=False)
+    assert b"Use another account" not in browser.client.get("/sso/start/", headers=PAGE).content
 
 
 def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18

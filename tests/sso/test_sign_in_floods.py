@@ -35,12 +35,21 @@ def denied(provider: HostileProvider, address: str = "192.0.2.1", error: str = "
 
 class TestTheSignInLog:
     def test_equal_refusals_from_one_address_are_one_entry(self, ours: HostileProvider):
-        for error in ("access_denied", "login_required", "access_denied"):
-            denied(ours, error=error)
+        for _ in range(3):
+            denied(ours)
         entry = SignIn.objects.get()
 
         assert (entry.times, entry.detail) == (3, "The provider said access_denied.")
         assert entry.sys_updated_at > entry.sys_created_at
+
+    def test_each_cause_is_one_as_long_as_they_are_few(self, ours: HostileProvider):
+        for error in ("access_denied", "login_required", "access_denied", *(f"made_up_{name}" for name in "abcde")):
+            denied(ours, error=error)
+
+        times = dict(SignIn.objects.values_list("detail", "times"))
+        assert times["The provider said access_denied."] == 2 and times["The provider said login_required."] == 1
+        # The last two went into the newest, which tells of the last.
+        assert times["The provider said made_up_e."] == 3 and len(times) == 5
 
     @pytest.mark.parametrize(
         ("addresses", "entries"),

@@ -42,6 +42,29 @@ def test_somebody_new_signs_in(connect: Any, journey: Journey, realm: str, colum
     assert only_entry().outcome == "ok" and only_entry().user == user
 
 
+WRONG = [
+    ({}, ""),
+    (PUBLIC, ""),
+    ({"client_secret": "wrong"}, "with this Client secret (invalid_client)"),
+    ({"client_id": "nobody"}, "with this Client secret (invalid_client)"),
+    ({**PUBLIC, "client_id": "nobody"}, "It does not take this Client ID (invalid_client)"),
+    ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register the Redirect URI there"),
+    ({"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token"}, ""),
+]
+
+
+@pytest.mark.parametrize(("columns", "sentence"), WRONG)
+def test_the_provider_says_beforehand_what_it_would_not_take(
+    real: RealProvider, as_sonja: Client, columns: dict[str, str], sentence: str
+):
+    right = {"authorization_type": "code", "client_id": "servicebase", "client_secret": CLIENT_SECRET}
+    page = press(as_sonja, "_test", None, **{**right, "url_idp": real.url, "realm": "main", **columns})
+    report = page.context["report"]
+
+    assert report.is_good is (not sentence), report
+    assert any(sentence in doubt for doubt in report.doubts) if sentence else report.doubts == ()
+
+
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
 def test_somebody_signs_in_by_the_fragment(connect: Any, journey: Journey, response_type: str):
     connect(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)

@@ -1,0 +1,143 @@
+"""Test connection: whether the provider takes this service, found out before anybody signs in."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from sso import client_check
+from sso.models import OidcSetting
+from tests.providers.behaviours import Visit, answers, fails, html, redirects
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import CALLBACK, make_at, press
+
+pytestmark = pytest.mark.django_db
+
+TAKEN = {"error": "invalid_grant"}, 400
+NOT_TAKEN = {"error": "invalid_client"}, 401
+
+
+def sent_back(provider: HostileProvider, to: str = CALLBACK, **said: str) -> None:
+    provider.serve("auth", redirects(f"{to}?{urlencode(said)}"))
+
+
+def says(provider: HostileProvider, browser: Client, **typed: str) -> Any:
+    page = press(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **typed)
+    return page.context["report"]
+
+
+@pytest.fixture
+def willing(provider: HostileProvider) -> HostileProvider:
+    """It knows this service, and would now ask somebody to sign in."""
+    provider.serve("token", answers(*TAKEN))
+    sent_back(provider, error="login_required", state="x")
+    return provider
+
+
+def test_a_client_that_is_taken(willing: HostileProvider, as_sonja: Client):
+    report = says(willing, as_sonja, authorization_type="code", client_secret="s3cret")
+
+    assert report.is_good and report.doubts == ()
+    (asked,) = willing.asked("auth")
+    assert asked.query["prompt"] == "none" and asked.query["redirect_uri"] == CALLBACK
+    (tried,) = willing.asked("token")
+    assert tried.headers["authorization"].startswith("Basic ") and tried.form["grant_type"] == "authorization_code"
+
+
+@pytest.mark.parametrize("kind", ["code", "pkce"])
+@pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
+def test_a_client_that_is_not_taken(willing: HostileProvider, as_sonja: Client, kind: str, word: str):
+    willing.serve("token", answers({"error": word}, 401))
+    report = says(willing, as_sonja, authorization_type=kind)
+
+    assert not report.is_good and word in report.doubts[0] and "Client ID" in report.doubts[0]
+    assert ("secret" in report.doubts[0].partition(":")[0]) is (kind == "code")
+
+
+@pytest.mark.parametrize("behaviour", [html(400), answers({"error": "invalid_redirect_uri"}, 400)])
+def test_a_redirect_uri_that_is_not_registered(willing: HostileProvider, as_sonja: Client, behaviour: Any):
+    willing.serve("auth", behaviour)
+    report = says(willing, as_sonja)
+
+    assert not report.is_good and "Register the Redirect URI" in report.doubts[0]
+
+
+def test_a_scope_that_the_client_may_not_have(willing: HostileProvider, as_sonja: Client):
+    sent_back(willing, error="invalid_scope")
+    report = says(willing, as_sonja)
+
+    assert not report.is_good and "(invalid_scope)" in report.doubts[0]
+
+
+UNCLEAR = [
+    ("auth", html(200)),
+    ("auth", fails(500)),
+    ("auth", fails(404)),
+    ("auth", redirects("https://idp.example.com/sign-in")),
+    ("auth", redirects(f"{CALLBACK}?error=<script>")),
+    ("auth", redirects(CALLBACK)),
+    ("auth", redirects("")),
+    ("token", answers({"error": "invalid_request"}, 400)),
+    ("token", html(404)),
+    ("token", fails(500)),
+    ("token", answers({"id_token": "x"}, 200)),
+    ("token", answers([], 400)),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "behaviour"), UNCLEAR)
+def test_what_a_provider_does_not_say_is_said(
+    willing: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
+):
+    willing.serve(endpoint, behaviour)
+    report = says(willing, as_sonja)
+
+    what = "the Redirect URI" if endpoint == "auth" else "the Client ID or secret"
+    assert report.is_good and report.doubts == (client_check.NOT_SAID.format(what=what),)
+
+
+def test_in_the_fragment_flow_no_client_proves_itself(willing: HostileProvider, as_sonja: Client):
+    willing.serve("auth", redirects(f"{CALLBACK}#error=login_required"))
+    report = says(willing, as_sonja, response_type="id_token")
+
+    assert report.is_good and report.doubts == () and willing.asked("token") == []
+
+
+class TestTheStoredSecret:  # A56
+    """Whoever may change a connection, but not read its secret, must not have it sent to a server of their own."""
+
+    @pytest.fixture
+    def setting(self, willing: HostileProvider) -> OidcSetting:
+        setting = make_at(willing, authorization_type="code")
+        setting.set_secret("stored-secret-canary")
+        setting.save()
+        return setting
+
+    def test_it_is_tried_where_it_belongs(self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting):
+        assert press(as_sonja, "_test", setting).context["report"].is_good
+        assert len(willing.asked("token")) == 1
+
+    @pytest.mark.parametrize("moved", [True, False], ids=["another provider", "its endpoint moved"])
+    def test_it_goes_nowhere_else(
+        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None, moved: bool
+    ):
+        with HostileProvider() as other:
+            seen: list[Visit] = []
+            other.serve("token", seen.append)
+            if moved:
+                columns = {"url_idp": other.url_idp}
+            else:
+                willing.discovery = {"token_endpoint": other.url("token")}
+                columns = {}
+            report = press(as_sonja, "_test", setting, **columns).context["report"]
+
+            assert seen == [] and other.asked("token") == [] and willing.asked("token") == []
+            assert client_check.SECRET_NOT_SENT in report.doubts
+
+    def test_a_typed_one_goes_where_it_was_typed_for(
+        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None
+    ):
+        with HostileProvider() as other:
+            press(as_sonja, "_test", setting, url_idp=other.url_idp, client_secret="typed")
+            assert len(other.asked("token")) == 1
