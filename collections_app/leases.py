@@ -103,6 +103,11 @@ def take(version_id: int) -> UUID | None:
     return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASED) else None
 
 
+def has_waiting(owner: str, most: int) -> bool:
+    """Whether so many of this owner's are not loaded yet. Reads no further in the index than to there."""
+    return Version.objects.filter(created_by=owner, state__in=UNFINISHED).order_by()[most - 1 : most].exists()
+
+
 def due() -> Any:
     """The versions that wait for somebody."""
     is_free = Q(lease_until=None) | Q(lease_until__lte=STATEMENT_CLOCK)

@@ -10,14 +10,16 @@ from typing import Any
 from django.conf import settings
 
 from accounts.models import User
-from collections_app import access, extract, ingest, parameters, store
+from collections_app import access, extract, ingest, leases, parameters, store
 from collections_app.models import Collection, Document, Version
 from collections_app.parameters import Given
 from collections_app.uploads import Upload
-from system.errors import NotFound
+from system.errors import NotFound, TooMany
 
 # Chosen: a proxy that waits half a minute for an answer gets one.
 WAIT_S = 20.0
+# Hundreds are done by then.
+FLOOD_OVER_AFTER_S = 10
 # Of a process's four threads; the others always serve other requests.
 LOADS_AT_ONCE = threading.BoundedSemaphore(2)
 KNOWN = ("collection_name", "metadata", "doc_id", "on_duplicate", "wait")
@@ -94,7 +96,19 @@ def check_may_load(user: User, name: str) -> None:
             raise
 
 
+def _refuse_a_flood(user: User) -> None:
+    """The worker serves one owner after the other; the disk has no such turns."""
+    if leases.has_waiting(user.pk, settings.COLLECTIONS["waiting_limit"]):
+        most = settings.COLLECTIONS["waiting_limit"]
+        raise TooMany(
+            f"{most} of your documents wait to be loaded. Send further ones when some of them are done.",
+            code="too_many_waiting",
+            retry_after_s=FLOOD_OVER_AFTER_S,
+        )
+
+
 def _load(user: User, collection: Collection, asked: Load, *, is_held: bool) -> Loaded:
+    _refuse_a_flood(user)
     accepted = store.accept(
         collection=collection,
         data=asked.data,
@@ -116,5 +130,6 @@ def _load(user: User, collection: Collection, asked: Load, *, is_held: bool) -> 
 
 def load_anew(user: User, collection: Collection, document: Document) -> Loaded:
     """What was sent, once more, as its next generation; searches see the one before until this one is ready."""
+    _refuse_a_flood(user)
     accepted = store.accept_anew(document, user_id=user.pk)
     return Loaded(collection=collection, document=accepted.document, version=accepted.version, is_duplicate=False)

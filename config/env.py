@@ -253,6 +253,12 @@ class Environment:
         2,
         "Up to this size, in MB, a load is answered when the document can be found; larger ones go to the worker.",
     )
+    waiting_limit: int = variable(
+        "SVC_WAITING_LIMIT",
+        whole(1, 1_000_000),
+        10_000,
+        "Most documents of one caller that may wait to be loaded; further loads are answered with 429.",
+    )
     max_pages: int = variable("SVC_MAX_PAGES", whole(1, 100_000), 5_000, "Most pages that are read of one document.")
     max_cells: int = variable(
         "SVC_MAX_CELLS", whole(1, 10_000_000), 500_000, "Most cells that are read of one spreadsheet."

@@ -201,6 +201,7 @@ COLLECTIONS = {
     "file_limit": ENVIRONMENT.file_limit_mb * 1024 * 1024,
     "text_limit": ENVIRONMENT.text_limit_mb * 1024 * 1024,
     "wait_limit": ENVIRONMENT.wait_limit_mb * 1024 * 1024,
+    "waiting_limit": ENVIRONMENT.waiting_limit,
     "max_pages": ENVIRONMENT.max_pages,
     "max_cells": ENVIRONMENT.max_cells,
     "max_characters": ENVIRONMENT.max_characters,

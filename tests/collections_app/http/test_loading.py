@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client, override_settings
 
 from accounts.models import Role, User
@@ -96,6 +97,20 @@ def test_whoever_does_not_wait_gets_202_and_a_worker_does_it(manager: Caller):
     assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]
 
 
+def test_whoever_has_many_waiting_waits_too_and_nobody_else_does(  # C46
+    manager: Caller, settings: Any
+):
+    settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 3}
+    for number in range(3):
+        assert manager.post(LOAD_TEXT, {"text": f"{number}", "wait": False}, collection_name="flood").status_code == 202
+    refused = manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood")
+
+    assert (failed(refused), int(refused["Retry-After"])) == ((429, "too_many_waiting", None), 10)
+    assert Document.objects.count() == 3
+    Version.objects.update(created_by="somebody else")
+    assert manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood").status_code == 201
+
+
 def test_a_long_one_is_left_to_the_worker(manager: Caller, settings: Any):
     settings.COLLECTIONS = {**settings.COLLECTIONS, "wait_limit": 100}
 
@@ -183,7 +198,15 @@ def test_a_collection_may_be_called_what_people_call_it(manager: Caller, name: s
     assert manager.get(NAMES, collection_name=name).status_code == 200
 
 
-@override_settings(COLLECTIONS={"text_limit": 1000, "file_limit": 1000, "wait_limit": 1000, "metadata_limit": 1000})
+@override_settings(
+    COLLECTIONS={
+        **settings.COLLECTIONS,
+        "text_limit": 1000,
+        "file_limit": 1000,
+        "wait_limit": 1000,
+        "metadata_limit": 1000,
+    }
+)
 def test_what_is_too_large_is_413(manager: Caller):  # C14
     assert failed(manager.post(LOAD_TEXT, {"text": "ю" * 501}, collection_name="a"))[:2] == (413, "too_large")
     assert failed(manager.upload(b"x" * 1001, "a.txt", collection_name="a"))[:2] == (413, "too_large")
