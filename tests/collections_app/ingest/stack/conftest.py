@@ -1,6 +1,7 @@
 """PostgreSQL and Valkey of their own, and the parts of the product on them as on hosts of their own."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,8 +12,15 @@ from tests.config.stack import Stack, environment, free_port, manage
 
 @pytest.fixture(scope="package")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Web, worker and beat; what is acknowledged is on the disk, as far as the end of a process can tell."""
+    """What is acknowledged is on the disk, as far as the end of a process can tell."""
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres("-c", "synchronous_commit=on")
+    with running_on(servers, tmp_path_factory) as made:
+        yield made
+
+
+@contextmanager
+def running_on(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Web, worker and beat on a PostgreSQL that runs."""
     servers.start_valkey()
     hosts: list[Stack] = []
     try:
