@@ -41,19 +41,22 @@ def _known(found: Decision) -> bool | None:
 
 def standing(rights: Rights, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
     """The record as it stands, locked: catalogue version, its id, its version if the caller may read that, whether the
-    operation is allowed on it; then for each column what is stored, and what its `question` asks."""
+    operation is allowed on it; then for each column what is stored, and in one list what all `question`s ask."""
     text = Text()
     anchor = Anchor(text, table)
     own = table.columns[OWN_VERSION]
     version = conditions.guarded(text, rights.column(READ, table, own), anchor, anchor.column(own))
     wanted = [anchor.sys_id(), version, _holds(text, rights.records(operation, table), anchor)]
+    wanted += [_stored(anchor, column) for column in columns]
+    asks: list[str] = []
     for column in columns:
         asked = question(rights, table, operation, column)
-        wanted.append(_stored(anchor, column))
         if asked.is_seen is None:
-            wanted.append(_holds(text, rights.column(READ, table, column), anchor))
+            asks.append(_holds(text, rights.column(READ, table, column), anchor))
         if asked.is_allowed is None:
-            wanted.append(_holds(text, rights.column(operation, table, column), anchor))
+            asks.append(_holds(text, rights.column(operation, table, column), anchor))
+    # One output for all: PostgreSQL has 1,664 at most, and a table nearly as many columns.
+    wanted.append(f"ARRAY[{', '.join(asks)}]::boolean[]")
     where = [f"{anchor.sys_id()} = {text.given('sys_id', 'varchar')}"]
     readable = conditions.decision(text, rights.records(READ, table), anchor)
     if readable:

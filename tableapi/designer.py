@@ -110,6 +110,15 @@ def count_values(column: Column) -> int:
         return int(cursor.fetchone()[0])
 
 
+def has_longer_text(column: Column, most: int) -> bool:
+    found = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE length({}) > %s)").format(
+        place(column.table), sql.Identifier(column.physical)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(found, [most])
+        return bool(cursor.fetchone()[0])
+
+
 def place(table: Table) -> sql.Identifier:
     return sql.Identifier("public" if table.is_system else physical.SCHEMA, table.name)
 

@@ -25,14 +25,16 @@ NEGATIONS = frozenset(
     }
 )  # fmt: skip
 
+# Who is in which group decides what somebody may read: asked where it is never late.
+MEMBERSHIPS = "public.sys_user_group"
 NAMED = {
     "me": "= {me}",
-    "my_groups": "IN (SELECT group_id FROM public.sys_user_group WHERE user_id = {me})",
+    "my_groups": f"IN (SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "IN (SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
 NAMED_IDS = {
     "me": "ARRAY[{me}]",
-    "my_groups": "ARRAY(SELECT group_id FROM public.sys_user_group WHERE user_id = {me})",
+    "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "ARRAY(SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import structlog
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError
 
 from system import properties
 from system.encoded_query import Condition, Moment, QueryError
+from system.faults import sqlstate_of
 
 from . import cursors, load, params, plan, statements, store
 from .access import Sight, record_not_found
 from .answers import Style
 from .catalogue import Catalogue, Table
+from .operators import MEMBERSHIPS
 from .params import AskedList, Shown
 from .sql import Inputs
 from .statements import Page
+
+logger = structlog.get_logger(__name__)
 
 VERSION = statements.Statement("SELECT version FROM public.tableapi_state", ())
 RECORD_ID = re.compile(r"[0-9a-z]{1,32}")
@@ -99,30 +104,35 @@ def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
     look = style(asked.shown)
     read = request.sight.kept(("plan", table.name, asked.shown, shape), lambda: _plan(request.sight, table, asked))
     bound_to = [table.name, asked.text, ",".join(asked.shown.fields), asked.shown.view, request.user_id]
-    keys = cursors.read(asked.cursor, bound_to) if asked.cursor else None
-    page = Page(asked.limit, asked.page > 1 and not keys, _pattern(keys))
+    after = cursors.read(asked.cursor, bound_to) if asked.cursor else None
+    skip = after.skip if after else (asked.page - 1) * asked.limit
+    page = Page(asked.limit, skip > 0, tuple(key is not None for key in after.keys) if after else None)
     statement = request.sight.kept(
         ("list", table.name, asked.shown, shape, look, page), lambda: statements.records(read, look, page)
     )
-    alias = _place(request, asked)
-    given = {f"after{number}": key for number, key in enumerate(keys or ()) if key is not None}
-    inputs = request.inputs(asked.query.conditions, offset=(asked.page - 1) * asked.limit, **given)
+    alias = _place(request, asked, statement)
+    given = {f"after{number}": key for number, key in enumerate(after.keys if after else ()) if key is not None}
+    inputs = request.inputs(asked.query.conditions, offset=skip, **given)
     found = _run(statement, inputs, request.sight.catalogue, alias)
     total = _count(request, read, asked, inputs, alias) if asked.count else None
     bodies = [row[0] for row in found[: asked.limit] if row[0] is not None]
     if len(found) <= asked.limit:
         return ListAnswer(bodies, {}, read.ignored, total)
-    last = [key.decode() if key is not None else None for key in found[asked.limit - 1][1:]]
-    following = cursors.write(last, bound_to)
-    return ListAnswer(bodies, _next(asked, following), read.ignored, total)
+    last = cursors.Place(tuple([key.decode() if key is not None else None for key in found[asked.limit - 1][1:]]))
+    return ListAnswer(bodies, _next(asked, after, last, bound_to), read.ignored, total)
 
 
-def _next(asked: AskedList, cursor: str) -> dict[str, str]:
-    """The parameters of the next page: a cursor, or the number of the page where a cursor would be too long."""
-    if cursor:
+def _next(asked: AskedList, after: cursors.Place | None, last: cursors.Place, bound_to: list[str]) -> dict[str, str]:
+    """The parameters of the next page: a cursor; where its values are too long, the one that led here and how many to
+    skip, or the number of the page."""
+    if cursor := cursors.write(last, bound_to):
         return {"sysparm_cursor": cursor}
-    is_by_page = not asked.cursor and asked.limit * (asked.page + 1) <= params.DEEPEST_RECORD
-    return {"sysparm_page": str(asked.page + 1)} if is_by_page else {}
+    skip = (after.skip if after else asked.limit * (asked.page - 1)) + asked.limit
+    if skip + asked.limit > params.DEEPEST_RECORD:
+        return {}
+    if after is None:
+        return {"sysparm_page": str(asked.page + 1)}
+    return {"sysparm_cursor": cursors.write(replace(after, skip=skip), bound_to)}
 
 
 def _nothing(request: Request, asked: AskedList) -> ListAnswer:
@@ -139,19 +149,19 @@ def _plan(sight: Sight, table: Table, asked: AskedList) -> plan.Read:
         raise params.invalid_query(error) from None
 
 
-def _place(request: Request, asked: AskedList) -> str:
+def _place(request: Request, asked: AskedList, statement: statements.Statement) -> str:
     """Where to read. "Everything else, credentials and rules included, is read from the primary": which rules are in
-    force is asked there, and a replica that has not heard of them yet is not asked at all."""
-    if not asked.replica or store.REPLICA not in settings.DATABASES:
+    force is asked there, and a replica that has not heard of them yet is not asked at all. Nor is one that is away."""
+    if not asked.replica or store.REPLICA not in settings.DATABASES or MEMBERSHIPS in statement.sql:
         return DEFAULT_DB_ALIAS
     inputs = request.inputs()
     store.current(store.fetch(VERSION, inputs), request.sight.catalogue)
-    ((there,),) = store.fetch(VERSION, inputs, store.REPLICA)
+    try:
+        ((there,),) = store.fetch(VERSION, inputs, store.REPLICA)
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("replica_unavailable", sqlstate=sqlstate_of(error))
+        return DEFAULT_DB_ALIAS
     return store.REPLICA if there == request.sight.catalogue.version else DEFAULT_DB_ALIAS
-
-
-def _pattern(keys: list[str | None] | None) -> tuple[bool, ...] | None:
-    return tuple(key is not None for key in keys) if keys is not None else None
 
 
 def _run(statement: statements.Statement, inputs: Inputs, catalogue: Catalogue, alias: str) -> list[store.Bytes]:

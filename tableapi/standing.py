@@ -48,17 +48,18 @@ def ask(change: Change, sys_id: str, operation: str, columns: tuple[Column, ...]
     )
     rows = store.fetch(statement, request.inputs(sys_id=sys_id))
     (answers,) = store.current(rows, request.sight.catalogue)
-    told = iter(answers)
-    is_there, version, is_allowed = next(told) is not None, next(told), next(told)
-    if not is_there:
+    found_id, version, is_allowed, *values, told = answers
+    if found_id is None:
         raise record_not_found()
     if change.is_current is not None and not change.is_current(version):
         raise Stale
     stored = {}
-    for column, asked in zip(columns, questions, strict=True):
-        value, plain = _loaded(table, column, next(told))
-        is_seen = next(told) if asked.is_seen is None else asked.is_seen
-        stored[column] = Stored(value, is_seen, next(told) if asked.is_allowed is None else asked.is_allowed, plain)
+    answered = iter(told)
+    for column, asked, raw in zip(columns, questions, values, strict=True):
+        value, plain = _loaded(table, column, raw)
+        is_seen = next(answered) if asked.is_seen is None else asked.is_seen
+        is_writable = next(answered) if asked.is_allowed is None else asked.is_allowed
+        stored[column] = Stored(value, is_seen, is_writable, plain)
     return Standing(is_allowed, stored)
 
 

@@ -156,7 +156,7 @@ def _page(text: Text, read: Read, page: Page, names: list[str]) -> str:
         return f"SELECT {selected} FROM {scope.from_clause()}{where}{tail}"
     branches = _behind(text, read, keys, page.after)
     source = scope.from_clause()
-    if not _leads_an_index(read):
+    if page.has_offset or not _leads_an_index(read):
         where = " AND ".join([*parts, f"({' OR '.join(branches)})"])
         return f"SELECT {selected} FROM {source} WHERE {where}{tail}"
     # Each branch is a range of the index, and they follow one another: none reads more than the page.

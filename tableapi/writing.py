@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 from django.db import transaction
 
-from system import deletion_log
+from system import deletion_log, properties
 from system.errors import AccessDenied, BadRequest, Invalid, together
 
 from . import deferred, designed, plan, reading, references, sent, standing, statements, store, system_records, values
@@ -236,16 +237,20 @@ def _changed(change: Change, column: Column, value: Any, stored: Stored, *, repl
         raise standing.read_only(column)
     if column.type == "json" and not replaces and isinstance(value, dict):
         value = values.merged(stored.value, value)
-    new = sent.value(change, column, value)
-    if stored.is_seen and _is_converted(column, stored, value):
+    if stored.is_seen and _is_as_it_reads(column, stored, value):
         return UNCHANGED
+    try:
+        new = sent.value(change, column, value)
+    except (Invalid, BadRequest):
+        # A choice that was taken away since, a text that is too long by now: it may stay.
+        if stored.is_seen and value == stored.value:
+            return UNCHANGED
+        raise
     return UNCHANGED if stored.is_seen and values.is_same(column, stored.value, new) else new
 
 
 def _is_same_shown(change: Change, column: Column, stored: Stored, value: Any) -> bool:
-    if value is None and stored.value in ("", []):
-        return True  # "`null` for empty"
-    if _is_converted(column, stored, value):
+    if _is_as_it_reads(column, stored, value):
         return True
     try:
         return values.is_same(column, stored.value, sent.value(change, column, value))
@@ -253,10 +258,21 @@ def _is_same_shown(change: Change, column: Column, stored: Stored, value: Any) -
         return False
 
 
-def _is_converted(column: Column, stored: Stored, value: Any) -> bool:
-    """Whether this is what a converted text column reads as: sent back, it must not take the formatting away, nor
-    what only looks like a tag in a text from before."""
-    return column.converted_from_text and value in (stored.value, stored.plain)
+def _is_as_it_reads(column: Column, stored: Stored, value: Any) -> bool:
+    """Whether this is what the column reads as, where that is not what is stored.
+
+    An empty text or list reads as `null`. A converted text reads as plain text or as HTML: sent back, it must not take
+    the formatting away, nor what only looks like a tag in a text from before.
+    """
+    if value is None and column.type != "json" and stored.value in ("", []):
+        return True
+    if not column.converted_from_text:
+        return False
+    if column.id not in properties.get(properties.WYSIWYG_COLUMNS):
+        return value in (stored.value, stored.plain)
+    # A text from before has no plain text beside it, and reads as HTML that shows it.
+    is_from_before = stored.value is not None and stored.plain == stored.value
+    return bool(value == (escape(stored.value, quote=False) if is_from_before else stored.value))
 
 
 def _is_theirs(table: Table, column: Column, stored: Stored) -> bool:

@@ -14,7 +14,8 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
 from system.admin_site import TrackedAdmin
-from tableapi import doubts, load
+from system.encoded_query import QueryError
+from tableapi import doubts, load, rules
 from tableapi.models import Rule
 
 CONDITION = (
@@ -57,7 +58,7 @@ def rules_of(role: Role) -> Iterator[str]:
 @admin.register(Rule)
 class RuleAdmin(TrackedAdmin):
     form = RuleForm
-    list_display = ("what", "held_by", "condition", "admin_overrides", "active")
+    list_display = ("what", "held_by", "asks", "admin_overrides", "active")
     list_filter: ClassVar[list[Any]] = ["operation", "active"]
     list_select_related = ("table",)
     search_fields = ("table__name", "column_name", "description")
@@ -80,6 +81,17 @@ class RuleAdmin(TrackedAdmin):
     @admin.display(description="What", ordering=Concat("table__name", "column_name", "operation"))
     def what(self, rule: Rule) -> str:
         return rule.place
+
+    @admin.display(description="Condition", ordering="condition")
+    def asks(self, rule: Rule) -> str:
+        """A column that it asks of may be gone since."""
+        if not rule.condition:
+            return ""
+        try:
+            rules.check_condition(load.newest(), rule.table.name if rule.table else None, rule.condition)
+        except QueryError as error:
+            return f"{rule.condition} (nobody: {error})"
+        return rule.condition
 
     @admin.display(description="Roles")
     def held_by(self, rule: Any) -> str:

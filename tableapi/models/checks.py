@@ -9,6 +9,7 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
 from accounts.models import Role
 from system.encoded_query import QueryError
+from system.errors import BadRequest
 from tableapi import catalogue, defaults, designer
 from tableapi.catalogue import NUMBER, OWN_TABLE, SYS_COLUMNS
 from tableapi.physical import WITHOUT_MAIN_INDEX
@@ -16,7 +17,7 @@ from tableapi.physical import WITHOUT_MAIN_INDEX
 if TYPE_CHECKING:
     from tableapi.models.rules import Rule
     from tableapi.models.tables import Choice, Column, Table
-    from tableapi.models.views import ViewColumn
+    from tableapi.models.views import View, ViewColumn
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into the list of them.
 LONGEST_INDEXED = 600
@@ -80,6 +81,8 @@ def check_column(column: Column) -> None:
     _check_target(column)
     _check_marks(column)
     _check_length(column)
+    if before is not None:
+        _check_stored_lengths(column, before)
     _check_default(column)
 
 
@@ -140,6 +143,15 @@ def _check_length(column: Column) -> None:
     column.max_length = column.max_length or usual
     if column.max_length > longest:
         raise ValidationError({"max_length": f"At most {longest:,}, so that it can be indexed."})
+
+
+def _check_stored_lengths(column: Column, before: Column) -> None:
+    """One text that is too long for an index, or for its list of words, would keep it from ever being built."""
+    marks = ("is_unique", "is_indexed", "is_display")
+    is_marked_now = any(getattr(column, mark) and not getattr(before, mark) for mark in marks)
+    if is_marked_now and column.max_length and designer.has_longer_text(column, column.max_length):
+        problem = f"A record holds a text of more than {column.max_length:,} characters; shorten those first."
+        raise ValidationError({"max_length": problem})
 
 
 def _check_default(column: Column) -> None:
@@ -254,6 +266,19 @@ def check_view_column(column: ViewColumn) -> None:
     view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
     if view is not None:  # else said by the checks of the fields
         check_path(view.table, column.path)
+        _check_joins(view, column)
+
+
+def _check_joins(view: View, column: ViewColumn) -> None:
+    """Every request with a view that leads too far would be refused."""
+    from tableapi import load, plan, resolve  # noqa: PLC0415  (they import the models)
+
+    known = load.read()
+    others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
+    try:
+        plan.read(resolve.RuleEyes(known), known.tables[view.table.name], fields=(*others, column.path))
+    except BadRequest as error:
+        raise ValidationError({"path": error.message}) from None
 
 
 def check_path(table: Table, path: str) -> None:

@@ -339,6 +339,18 @@ class TestRules:
 
         assert "nobody: its roles are gone" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
 
+    def test_a_rule_that_asks_a_column_which_is_gone_says_so(self, as_alice: Client):  # B74
+        task = Table.objects.get(name="task")
+        gone = Column(table=task, name="gone", label="Gone", type="string")
+        gone.save()
+        Rule(operation="read", table=task, condition="gone=1").save()
+        list_of_rules = "/admin/tableapi/rule/?q=task"
+        shown = said(as_alice.get(list_of_rules))
+        assert "gone=1" in shown and "gone=1 (nobody" not in shown
+        gone.delete()
+
+        assert "gone=1 (nobody: " in said(as_alice.get(list_of_rules))
+
 
 def test_records_that_could_not_be_created_are_shown_without_their_values(as_alice: Client, alice: User):
     values = {"name": "hidden value"}

@@ -183,6 +183,16 @@ class TestViews:
         assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
         assert path == "" or f"{path} leads nowhere from device." in answer.json()["errors"][0]["message"]
 
+    def test_a_view_that_leads_through_too_many_references_is_refused_when_it_is_saved(self, lamp: str, alice: User):
+        made = view("device", "wide", "name")
+        for number in range(12):
+            field("device", f"maker{number}", to="maker")
+            path = {"view": made.pk, "path": f"maker{number}.name", "position": number}
+            assert api(alice).post("sys_ui_view_column", path).status_code == 201
+        answer = api(alice).post("sys_ui_view_column", {"view": made.pk, "path": "maker.name", "position": 20})
+        assert failed(answer)[0] == 422 and "more than 12 references" in answer.json()["errors"][0]["message"]
+        assert len(data(one(alice, lamp, view="wide"))[0]) == 13
+
     def test_a_dead_path_may_be_moved_but_not_made_another_one(self, lamp: str, alice: User):
         gone = field("device", "gone")
         made = view("device", "short", "name", "gone").columns.get(path="gone")

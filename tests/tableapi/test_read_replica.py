@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import OperationalError
 
 from accounts.models import User
 from tableapi import load, store
@@ -74,6 +75,29 @@ def test_what_was_granted_is_read_although_it_is_behind(reading: Rule, replica: 
     if again:
         api(bob).get("note")
     assert column(ask(bob), "name") == ["a"]
+
+
+def test_who_is_in_which_group_is_never_read_from_one_that_may_be_behind(
+    reading: Rule, replica: list[str], bob: User, alice: User
+):
+    field("note", "team", to="sys_user_group")
+    reading.condition = "teamDYNAMICmy_groups"
+    reading.save()
+    api(bob).get("note")
+    replica.clear()
+    assert column(ask(bob), "name") == [] and store.REPLICA not in replica
+
+
+def test_one_that_is_away_is_not_asked(replica: list[str], bob: User, monkeypatch: Any):
+    fetch = store.fetch
+
+    def away(statement: Any, inputs: Any, alias: str = "default") -> Any:
+        if alias == store.REPLICA:
+            raise OperationalError("no connection")
+        return fetch(statement, inputs, alias)
+
+    monkeypatch.setattr(store, "fetch", away)
+    assert column(ask(bob, fields="name"), "name") == ["a"]
 
 
 def test_a_column_that_came_is_known_although_it_is_behind(reading: Rule, replica: list[str], bob: User):

@@ -7,7 +7,7 @@ import pytest
 from accounts.models import User
 from system import properties
 from system.models import Property
-from tableapi.models import Column, Table
+from tableapi.models import Choice, Column, State, Table
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
 
@@ -182,12 +182,13 @@ class TestSendingBackWhatWasRead:
         """A record with a value in every type, and with every kind of nothing."""
         for name, kind in {
             "html": "wysiwyg", "exact": "decimal", "yes": "boolean", "at": "datetime", "on_day": "date", "tree": "json",
-            "none": "string", "no_html": "wysiwyg", "no_tree": "json",
+            "none": "string", "no_html": "wysiwyg", "no_tree": "json", "empty": "string", "empty_tree": "json",
         }.items():  # fmt: skip
             field("device", name, kind)
         field("device", "owner", to="user")
         field("device", "users", "list", to="user")
-        field("device", "nobody", "list", to="user")
+        for name in ("nobody", "nobody_left"):
+            field("device", name, "list", to="user")
         field("device", "state", choices={"1": "New", "2": "Old"})
         for name in ("fixed_text", "fixed_none"):
             field("device", name, read_only=True)
@@ -200,6 +201,7 @@ class TestSendingBackWhatWasRead:
             at="2030-01-02T03:04:05.678+01:00", on_day="2030-01-02", tree={"a": [1.5, None], "b": {"c": True}},
             owner=bob.pk, users=[bob.pk, alice.pk], state="2", fixed_text="x", fixed_none="",
             fixed_at="2030-01-02T03:04:05.678Z", fixed_tree={"a": 1}, fixed_users=[alice.pk], fixed_owner=alice.pk,
+            empty="", nobody_left=[], empty_tree=[],
         )  # fmt: skip
 
     @pytest.mark.parametrize("links", [0, 1])
@@ -208,6 +210,37 @@ class TestSendingBackWhatWasRead:
         for send in (api(bob).put, api(bob).patch):
             assert data(send(f"device/{full}", read, exclude_reference_link=links)) == [read]
         assert stored(full, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
+
+    def test_what_may_not_be_written_may_come_back_empty(self, full: str, bob: User):
+        table = Table.objects.get(name="device")
+        for name in ("empty", "nobody_left"):
+            rule("write", table, name, roles=("admin",))
+        (read,) = data(api(bob).get(f"device/{full}"))
+        assert read["empty"] is read["nobody_left"] is None
+        assert data(api(bob).put(f"device/{full}", read | {"rank": 2}))[0]["rank"] == 2
+        assert failed(api(bob).patch(f"device/{full}", {"empty": "x"}))[:2] == (403, "access_denied")
+
+    def test_null_for_an_empty_json_list_is_a_change(self, full: str, bob: User):
+        data(api(bob).patch(f"device/{full}", {"empty_tree": None}))
+        assert stored(full, "empty_tree", "sys_version") == (None, 1)
+
+    @pytest.mark.parametrize("display", ["false", "true"])
+    def test_what_is_no_valid_value_any_more_may_stay(self, full: str, bob: User, display: str):
+        Choice.objects.get(column__table__name="device", column__name="state", value="2").delete()
+        column = Column.objects.get(table__name="device", name="name")
+        ask("UPDATE records.device SET name = %s", "x" * 40)
+        Column.objects.filter(pk=column.pk).update(max_length=10)
+        State.raise_version()
+        asked = {"display_value": display, "fields": "name,state,rank"}
+        (read,) = data(api(bob).get(f"device/{full}", **asked))
+
+        def send(body: dict[str, Any]) -> Any:
+            return api(bob).patch(f"device/{full}", body, input_display_value=display, **asked)
+
+        assert data(send(read)) == [read] and stored(full, "sys_version") == 0
+        assert data(send(read | {"rank": 3}))[0]["state"] == read["state"]
+        assert failed(send({"state": "3"}))[:2] == (422, "invalid_value")
+        assert failed(send({"name": "y" * 40}))[0] == 422
 
     def test_with_one_change_changes_one_thing(self, full: str, bob: User):
         (read,) = data(api(bob).get(f"device/{full}"))
@@ -270,6 +303,19 @@ class TestSendingBackWhatWasRead:
         (read,) = data(api(bob).get(f"device/{lamp}"))
         assert read["notes"] == "<p>Some <b>bold</b></p>"
         assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+
+    def test_where_it_reads_as_html_its_formatting_can_be_taken_away(self, lamp: str, bob: User):
+        ask("UPDATE records.device SET notes = 'a < b & c'")
+        column = Column.objects.get(table__name="device", name="notes")
+        column.type = "wysiwyg"
+        column.save()
+        set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
+        (read,) = data(api(bob).get(f"device/{lamp}"))
+        assert read["notes"] == "a &lt; b &amp; c"
+        assert data(api(bob).put(f"device/{lamp}", read)) == [read]
+        assert stored(lamp, "notes", "sys_version") == ("a < b & c", 0)
+        for notes in ("<p>Some <b>bold</b></p>", "Some bold"):
+            assert data(api(bob).patch(f"device/{lamp}", {"notes": notes}))[0]["notes"] == notes
 
 
 def test_a_whole_record_as_people_read_it_can_be_sent_back(lamp: str, bob: User):

@@ -66,9 +66,8 @@ def test_nothing_acknowledged_is_lost_and_all_goes_on_when_there_is_room(product
     assert product.web.get("/healthz") == 200
 
     subprocess.run(["mount", "-o", "remount,size=2g", str(disk)], check=True)
-    if (
-        product.servers.process("postgres").poll() is not None
-    ):  # its log had no room: its own supervisor starts it again
+    # Where its log had no room it ended, and what supervises it starts it again.
+    if product.servers.process("postgres").poll() is not None:
         product.servers.start_postgres(*POSTGRES)
     eventually(lambda: product.load("afterwards", content, is_waited_for=True).status in (200, 201))
     product.wait_until_done(within_s=300)
