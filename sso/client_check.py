@@ -28,9 +28,14 @@ PUBLIC_CLIENT_REFUSED = (
     "It does not take this Client ID ({said}): compare it, and see that the client is a public one there, or choose "
     "the Authorization Code Flow and enter its secret."
 )
-SIGN_IN_REFUSED = (
-    "It does not begin a sign-in ({said}). Register the Redirect URI there, letter for letter, and compare Client ID "
-    "and Scope."
+NO_TOKENS = "Its token endpoint cannot be asked. {said}"
+NOT_BEGUN = (
+    "It does not begin a sign-in: it answers 400. Register the Redirect URI there, letter for letter, and compare "
+    "Client ID."
+)
+SENT_BACK = (
+    "It does not begin a sign-in: it sends people back with {said}. Compare Scope, Response type and Authorization "
+    "type with what the client may use there."
 )
 SECRET_NOT_SENT = "The stored client secret was not tried at the changed address. Enter it to have it tried."
 NOT_SAID = "Whether {what} is right, this provider does not say beforehand: a sign-in shows it."
@@ -51,9 +56,10 @@ class _NotSaid(Exception):
 def check(setting: OidcSetting, known: Endpoints, deadline: Deadline, *, may_send_secret: bool) -> Verdict:
     problems: list[str] = []
     doubts: list[str] = []
-    if not may_send_secret:
+    is_exchanged = setting.response_type == setting.ResponseType.CODE
+    if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not may_send_secret:
         doubts.append(SECRET_NOT_SENT)
-    elif setting.response_type == setting.ResponseType.CODE:
+    elif is_exchanged:
         _note(problems, doubts, "the Client ID or secret", _about_client(setting, known, deadline))
     _note(problems, doubts, "the Redirect URI", _about_redirect_uri(setting, known, deadline))
     return Verdict(tuple(problems), tuple(doubts))
@@ -71,8 +77,9 @@ def _about_client(setting: OidcSetting, known: Endpoints, deadline: Deadline) ->
     never_was = provider.Redemption(secrets.token_urlsafe(32), secrets.token_urlsafe(32), setting.redirect_uri)
     try:
         word = provider.error_of(provider.ask_for_tokens(setting, known, never_was, deadline))
-    except Refused:
-        raise _NotSaid from None
+    except Refused as refused:
+        yield NO_TOKENS.format(said=refused.detail)
+        return
     if word in provider.CLIENT_ERRORS:
         is_public = setting.authorization_type == setting.AuthorizationType.PKCE
         yield (PUBLIC_CLIENT_REFUSED if is_public else CLIENT_REFUSED).format(said=word)
@@ -100,13 +107,13 @@ def _about_redirect_uri(setting: OidcSetting, known: Endpoints, deadline: Deadli
     except OutboundError as error:
         word = _sent_back_with(error.leads_to, setting.redirect_uri)
         if word not in WOULD_ASK:
-            yield SIGN_IN_REFUSED.format(said=word)
+            yield SENT_BACK.format(said=word)
     except TimeoutError:
         raise _NotSaid from None
     else:
         if status != 400:  # a page to sign in on, or what a wall before the provider answers to programs
             raise _NotSaid
-        yield SIGN_IN_REFUSED.format(said="it answers 400")
+        yield NOT_BEGUN
 
 
 def _sent_back_with(leads_to: str, redirect_uri: str) -> str:
@@ -114,6 +121,6 @@ def _sent_back_with(leads_to: str, redirect_uri: str) -> str:
         raise _NotSaid
     parts = urlsplit(leads_to)
     said = {**parse_qs(parts.query), **parse_qs(parts.fragment)}.get("error", [""])[0]
-    if not provider.WORD.fullmatch(said):
+    if not provider.WORD.fullmatch(said) or said in provider.AWAY:
         raise _NotSaid
     return said

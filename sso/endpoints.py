@@ -237,11 +237,11 @@ def look_again(setting: OidcSetting, *, may_move: bool = False, deadline: Deadli
     try:
         found = resolve(*setting.pair, policy(), deadline or Deadline.after(ALTOGETHER_S))
     except Unresolved as error:
-        setting.note(resolve_error=error.sentence)
+        setting.note_of_pair(resolve_error=error.sentence)
         return error.sentence
     known = setting.endpoints
     if known is not None and not may_move and (moved := found.moved_from(known)):
-        setting.note(resolve_error=moved)
+        setting.note_of_pair(resolve_error=moved)
         return moved
     setting.store_endpoints(found)
     return ""

@@ -16,6 +16,8 @@ from system.outbound import Answer, OutboundError
 from system.outbound.deadline import Deadline
 
 CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
+# It would go on at another time.
+AWAY = ("server_error", "temporarily_unavailable")
 WORD = re.compile(r"[a-z_]{1,64}")
 SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
 
@@ -68,7 +70,7 @@ def ask_for_tokens(setting: OidcSetting, known: Endpoints, redemption: Redemptio
         headers["Authorization"] = basic(setting.client_id, secret)
     else:
         form |= {"client_id": setting.client_id} | ({"client_secret": secret} if secret else {})
-    with calling(deadline):
+    with calling(deadline, too_large="token_answer"):
         within = policy().within(deadline.left())
         return outbound.post_form(known.token, form, within, headers=headers, allow_query=True)
 
@@ -110,7 +112,7 @@ def userinfo(known: Endpoints, access_token: str | None, deadline: Deadline) -> 
         return {}
     if not access_token:
         raise Refused("token_answer", "The token endpoint gave no access token to ask for the user's data with.")
-    with calling(deadline):
+    with calling(deadline, too_large="userinfo_answer"):
         within = policy().within(deadline.left())
         header = {"Authorization": f"Bearer {access_token}"}
         answer = outbound.get(known.userinfo, within, headers=header, allow_query=True)
@@ -122,15 +124,15 @@ def userinfo(known: Endpoints, access_token: str | None, deadline: Deadline) -> 
 
 
 @contextmanager
-def calling(deadline: Deadline) -> Iterator[None]:
-    """What goes wrong on the way is the provider's absence; an answer too large or broken counts as that too."""
+def calling(deadline: Deadline, *, too_large: str) -> Iterator[None]:
+    """What goes wrong on the way is the provider's absence, a broken answer too; one that is too large is an answer."""
     try:
         yield
     except TimeoutError:
         detail = f"The provider did not answer everything within {deadline.seconds:g} s."
         raise Refused("provider_unavailable", detail) from None
     except OutboundError as error:
-        raise Refused("provider_unavailable", error.message) from None
+        raise Refused(too_large if error.code == "too_large" else "provider_unavailable", error.message) from None
 
 
 def rejected(answer: Answer) -> Refused:

@@ -40,7 +40,6 @@ LONGEST_NEXT = 2000
 FROM_FRAGMENT = (
     "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
 )  # fmt: skip
-AWAY = ("server_error", "temporarily_unavailable")
 
 
 class Start(OIDCAuthenticationRequestView):  # type: ignore[misc]  # it has no types
@@ -262,5 +261,7 @@ def check_attempt(attempt: Attempt, kind: str, given: Mapping[str, str], setting
         raise Refused("response_issuer", "The answer does not say from which provider it comes, which this one does.")
     if "error" in given:
         word = given["error"] if provider.WORD.fullmatch(given["error"]) else "an error"
-        raise Refused("provider_unavailable" if word in AWAY else "provider_denied", f"The provider said {word}.")
+        raise Refused(
+            "provider_unavailable" if word in provider.AWAY else "provider_denied", f"The provider said {word}."
+        )
     return setting

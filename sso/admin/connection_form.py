@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 from django import forms
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
+from accounts import roles
 from sso.models import OidcSetting
 from sso.models.settings import default_script
 from system import encryption, properties
 
+GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
 KEEP = "Set. Leave it empty to keep it. It goes when URL IdP or Realm changes, unless it is entered again."
 HINTS = {
     "name": "What people read on the button of the sign-in page.",
@@ -29,7 +31,7 @@ HINTS = {
     "ignore_case": f"Works only while the property {properties.CASE_SENSITIVE.name} is false.",
     "enable_role_mapping": (
         "Roles of the token are given here; missing ones are made. A role that is marked as not grantable by sign-in "
-        "(as shipped: admin, sso_admin, collection_admin) is never given from outside."
+        f"(as shipped: {', '.join(GUARDED)}) is never given from outside."
     ),
     "update_data_when_login": "What the script names is updated at each sign-in, roles too.",
     "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name, phone.",
@@ -88,6 +90,10 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         self.fields["client_secret"].help_text = KEEP if is_set else "Not set."
         if not is_set:
             del self.fields["forget_secret"]
+        # Compared with what the page showed: what somebody else changed since is no change of whoever saves it.
+        if not self.is_bound or any(name.startswith("initial-") for name in self.data):
+            for name, field in self.fields.items():
+                field.show_hidden_initial = name not in ("client_secret", "forget_secret")
 
     def clean_client_secret(self) -> str:
         """What is to be stored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sso import client_check, endpoints, key_sets, places, sign_in
@@ -13,6 +14,7 @@ from system.outbound.deadline import Deadline
 
 LONGEST_CLAIMS = 256 * 1024
 LONGEST_SHOWN = 500
+NOBODY = "nobody could sign in"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Report:
     is_good: bool
     found: tuple[tuple[str, str], ...] = ()
     doubts: tuple[str, ...] = ()
+    may_adopt: bool = False
 
 
 def connection(setting: OidcSetting) -> Report:
@@ -44,7 +47,7 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
     stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
     moved = _moved(setting, stored, found)
-    doubts = _doubts(setting, found, moved)
+    doubts = (f"{moved} Adopt the found endpoints if this is right.",) if moved else ()
     try:
         keys = key_sets.fetch(found.jwks, endpoints.policy(), deadline)
     except key_sets.Unusable as error:
@@ -56,10 +59,12 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     if kids and kids != set(keys.keys):
         doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
     verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
-    doubts = (*verdict.problems, *doubts, *verdict.doubts)
-    if verdict.problems:
-        return Report("The provider was found, but it does not accept this service.", False, tuple(facts), doubts)
-    return Report("The connection works. Nothing was changed.", True, tuple(facts), doubts)
+    problems = (*verdict.problems, *_why_nobody_comes_in(setting, found))
+    title = "The connection works. Nothing was changed."
+    if problems:
+        title = f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
+    said = (*problems, *doubts, *verdict.doubts)
+    return Report(title, not problems, tuple(facts), said, may_adopt=bool(moved))
 
 
 def _moved(setting: OidcSetting, stored: OidcSetting | None, found: endpoints.Endpoints) -> str:
@@ -74,15 +79,11 @@ def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: st
     return is_typed or is_where_it_belongs or not setting.client_secret
 
 
-def _doubts(setting: OidcSetting, found: endpoints.Endpoints, moved: str) -> tuple[str, ...]:
-    doubts = []
+def _why_nobody_comes_in(setting: OidcSetting, found: endpoints.Endpoints) -> Iterator[str]:
     if found.algorithms and not set(found.algorithms) & set(endpoints.SIGNING_ALGORITHMS):
-        doubts.append(f"It signs with none of {', '.join(endpoints.SIGNING_ALGORITHMS)}: nobody could sign in.")
-    if moved:
-        doubts.append(f"{moved} Adopt the found endpoints if this is right.")
+        yield f"It signs with none of {', '.join(endpoints.SIGNING_ALGORITHMS)}."
     if notes.lets_nobody_in(setting):
-        doubts.append(notes.NOBODY)
-    return tuple(doubts)
+        yield notes.NOBODY
 
 
 def script(setting: OidcSetting, claims_text: str) -> Report:

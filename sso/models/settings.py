@@ -177,6 +177,12 @@ class OidcSetting(Record):
             setattr(self, name, value)
         type(self).objects.filter(pk=self.pk).update(**columns)
 
+    def note_of_pair(self, **columns: Any) -> None:
+        """The same about this pair: nothing of it is kept when the record has another one by now."""
+        for name, value in columns.items():
+            setattr(self, name, value)
+        type(self).objects.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
+
     def remember_claims(self, claims: dict[str, Any]) -> None:
         self.note(last_claims=encryption.encrypt(json.dumps(claims)))
 
@@ -214,7 +220,9 @@ class OidcSetting(Record):
         with transaction.atomic():
             stands = self._stored(is_locked=True)
             if stands is None or str(stands.sys_version) != as_seen:
-                raise Conflict("The connection was changed after this page was opened: look at it again.")
+                raise Conflict(
+                    "The connection was changed after this page was opened: open it anew and look at it again."
+                )
             if stands.needs_approval:
                 stands.store(needs_approval=False)
         self.refresh_from_db()

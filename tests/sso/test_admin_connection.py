@@ -1,5 +1,6 @@
 """The form of a connection: what it saves, and its buttons."""
 
+import html
 import re
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.models import IdentityLink, IdpCertificate, OidcSetting
+from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
 from tests.conftest import make_user
-from tests.providers.behaviours import fails, html
+from tests.providers.behaviours import fails
+from tests.providers.behaviours import html as page_of
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
 from tests.sso.connections import CALLBACK, LIST, address, make, make_at, press, said, typed, welcome_page
@@ -110,6 +112,38 @@ class TestSaving:
         press(as_sonja, "_save", setting, name="Renamed")
         stored = setting.refreshed()
         assert (stored.name, stored.scope) == ("Renamed", "openid email")
+
+    def test_what_somebody_else_changed_since_the_page_was_opened_stays(self, as_sonja: Client):
+        setting = make(active=True)
+        page = as_sonja.get(address(setting)).content.decode()
+        shown = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
+        assert shown["initial-scope"] == "openid" and "initial-client_secret" not in shown
+        opened = {**typed(setting), **{name: html.unescape(value) for name, value in shown.items()}}
+        OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
+        as_sonja.post(address(setting), {**opened, "name": "Renamed", "_save": "1"})
+        stored = setting.refreshed()
+        assert (stored.name, stored.scope, stored.enable_user_creation) == ("Renamed", "openid email", True)
+
+    @pytest.mark.parametrize(
+        ("columns", "sentence"),
+        [
+            ({"authorization_type": "code"}, "without a client secret works with few providers"),
+            ({"algorithms": ["HS256"]}, "The provider signs with none of"),
+            ({"authorization_type": "code", "client_secret": "not ours"}, "cannot be read with the keys"),
+        ],
+    )
+    def test_what_keeps_people_out_stands_on_the_form(self, as_sonja: Client, columns: Any, sentence: str):
+        setting = make()
+        OidcSetting.objects.update(**columns)
+        assert sentence in as_sonja.get(address(setting)).content.decode()
+
+    def test_what_is_wrong_with_the_certificates_stands_on_the_form(self, as_sonja: Client):
+        setting = make()
+        pair = CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, failure="It was away.")
+        assert "The last certificate update failed. It was away." in as_sonja.get(address(setting)).content.decode()
+        pair.failure, pair.warning = "", "Something else under the kid “a”."
+        pair.save()
+        assert "Something else under the kid" in as_sonja.get(address(setting)).content.decode()
 
     def test_the_form_warns_about_rule_2(self, as_sonja: Client):
         for button in ("_save", "_continue"):
@@ -236,7 +270,7 @@ class TestUpdateCertificates:
         table = page.content.decode().partition('id="certificates"')[2]
         assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
 
-    @pytest.mark.parametrize("behaviour", [fails(500), html()])
+    @pytest.mark.parametrize("behaviour", [fails(500), page_of()])
     def test_a_failure_is_the_specified_message_and_changes_nothing(  # A29
         self, as_sonja: Client, provider: HostileProvider, behaviour: Any
     ):
@@ -311,7 +345,13 @@ class TestApproval:  # A57
         assert press(as_sonja, "_approve", setting).status_code == 403
         assert setting.refreshed().needs_approval
         assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
-        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version="99"))
+        again = press(as_alice, "_approve", setting, seen_version="99")
+        assert "look at it again" in said(again)
+        # That page shows what was posted, so it must not approve what stands by now.
+        assert 'name="seen_version" value="99"' in again.content.decode()
+        for button in ("_test", "_try"):
+            shown = press(as_alice, button, setting, seen_version="98").content.decode()
+            assert 'name="seen_version" value="98"' in shown, button
         assert setting.refreshed().needs_approval
         page = as_alice.get(address(setting)).content.decode()
         (seen,) = re.findall(r'name="seen_version" value="([0-9]+)"', page)
@@ -336,6 +376,10 @@ class TestAdopting:
             stored.token_endpoint == "https://old.example.com/token" and "token endpoint is at" in stored.resolve_error
         )
         assert "Adopt the found endpoints" in as_alice.get(address(setting)).content.decode()
+        setting.note(resolve_error="")
+        assert "Adopt the found endpoints" not in as_alice.get(address(setting)).content.decode()
+        tested = press(as_alice, "_test", setting)
+        assert tested.context["report"].may_adopt and 'name="_adopt"' in tested.content.decode()
         press(as_alice, "_adopt", setting)
         stored = setting.refreshed()
         assert (stored.token_endpoint, stored.resolve_error) == (provider.url("token"), "")

@@ -7,9 +7,12 @@ import pytest
 from django.test import Client
 
 from sso import client_check
+from sso.admin import notes
 from sso.models import OidcSetting
+from system import encryption
 from tests.providers.behaviours import Visit, answers, fails, html, redirects
 from tests.providers.hostile import HostileProvider
+from tests.providers.signing import ABSENT
 from tests.sso.connections import CALLBACK, make_at, press
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +25,7 @@ def sent_back(provider: HostileProvider, to: str = CALLBACK, **said: str) -> Non
     provider.serve("auth", redirects(f"{to}?{urlencode(said)}"))
 
 
-def says(provider: HostileProvider, browser: Client, **typed: str) -> Any:
+def says(provider: HostileProvider, browser: Client, **typed: Any) -> Any:
     page = press(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **typed)
     return page.context["report"]
 
@@ -60,14 +63,45 @@ def test_a_redirect_uri_that_is_not_registered(willing: HostileProvider, as_sonj
     willing.serve("auth", behaviour)
     report = says(willing, as_sonja)
 
-    assert not report.is_good and "Register the Redirect URI" in report.doubts[0]
+    assert not report.is_good and report.doubts == (client_check.NOT_BEGUN,)
 
 
-def test_a_scope_that_the_client_may_not_have(willing: HostileProvider, as_sonja: Client):
-    sent_back(willing, error="invalid_scope")
+@pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
+def test_what_the_client_may_not_have(willing: HostileProvider, as_sonja: Client, word: str):
+    sent_back(willing, error=word)
     report = says(willing, as_sonja)
 
-    assert not report.is_good and "(invalid_scope)" in report.doubts[0]
+    assert not report.is_good and report.doubts == (client_check.SENT_BACK.format(said=word),)
+    assert "Redirect URI" not in report.doubts[0], "only to a registered one does a provider send somebody back"
+
+
+def test_a_token_endpoint_that_cannot_be_asked(willing: HostileProvider, as_sonja: Client):
+    for endpoint, sentence in ((None, "has no token endpoint"), ("http://127.0.0.1:9/token", "No connection")):
+        willing.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
+        report = says(willing, as_sonja)
+        assert not report.is_good and sentence in report.doubts[0], report
+
+
+def test_a_secret_whose_key_is_gone(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
+    setting = make_at(willing, authorization_type="code")
+    setting.set_secret("stored")
+    setting.save()
+    monkeypatch.setattr(encryption, "decrypt", undecipherable)
+    report = press(as_sonja, "_test", setting).context["report"]
+
+    assert not report.is_good and willing.asked("token") == []
+
+
+def undecipherable(stored: str) -> str:
+    raise encryption.Undecipherable
+
+
+def test_a_connection_that_lets_nobody_in_does_not_work(willing: HostileProvider, as_sonja: Client):
+    report = says(willing, as_sonja, ignore_case=True)
+    assert not report.is_good and "nobody could sign in" in report.title and notes.NOBODY in report.doubts
+    willing.algorithms = ["HS256"]
+    report = says(willing, as_sonja)
+    assert not report.is_good and "It signs with none of" in report.doubts[0]
 
 
 UNCLEAR = [
@@ -78,6 +112,8 @@ UNCLEAR = [
     ("auth", redirects(f"{CALLBACK}?error=<script>")),
     ("auth", redirects(CALLBACK)),
     ("auth", redirects("")),
+    ("auth", redirects(f"{CALLBACK}?error=server_error")),
+    ("auth", redirects(f"{CALLBACK}?error=temporarily_unavailable")),
     ("token", answers({"error": "invalid_request"}, 400)),
     ("token", html(404)),
     ("token", fails(500)),
@@ -134,6 +170,17 @@ class TestTheStoredSecret:  # A56
 
             assert seen == [] and other.asked("token") == [] and willing.asked("token") == []
             assert client_check.SECRET_NOT_SENT in report.doubts
+
+    def test_where_none_is_sent_the_client_is_tried(
+        self, willing: HostileProvider, as_sonja: Client, http_allowed: None
+    ):
+        setting = make_at(willing)
+        setting.set_secret("left over")
+        setting.save()
+        with HostileProvider() as other:
+            press(as_sonja, "_test", setting, url_idp=other.url_idp)
+            (asked,) = other.asked("token")
+            assert "authorization" not in asked.headers and "client_secret" not in asked.form
 
     def test_a_typed_one_goes_where_it_was_typed_for(
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None

@@ -162,7 +162,7 @@ def test_a_token_that_the_suite_does_not_think_of_is_refused(browser: Browser, w
 @pytest.mark.parametrize(
     ("response_type", "size", "code"),
     [
-        ("code", 1_000_000, "provider_unavailable"),
+        ("code", 1_000_000, "token_answer"),
         ("code", 17_000, "token_form"),
         ("id_token", 1_000_000, "response_malformed"),
         ("id_token", 17_000, "response_malformed"),

@@ -2,10 +2,13 @@
 // the client secret too. Without it, and when a field is not right, the whole page comes again.
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector("#oidcsetting_form");
+  // Before the theme's own listener, which would take the submit for one and no longer warn of what is not saved.
+  const early = { capture: true };
   form?.addEventListener("submit", async (event) => {
     const button = event.submitter;
     if (!["_test", "_try"].includes(button?.name) || button.dataset.whole) return;
     event.preventDefault();
+    event.stopImmediatePropagation();
     if (button.ariaBusy === "true") return;
     const name = button.textContent;
     button.ariaBusy = "true";
@@ -23,5 +26,5 @@ document.addEventListener("DOMContentLoaded", () => {
     found.querySelector("#secret-is-gone")?.remove();
     document.querySelector("#looked-at").replaceWith(found);
     found.querySelector("#report").focus();
-  });
+  }, early);
 });
