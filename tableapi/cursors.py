@@ -19,6 +19,8 @@ from django.conf import settings
 from system.errors import BadRequest
 
 LONGEST = 4096
+# What a number of records to skip takes in it, so that one that was given out can be given out again with one.
+ROOM_FOR_SKIP = 32
 # Of what a cursor is made of: one of another form does not belong to any list.
 FORM = "2"
 
@@ -42,7 +44,7 @@ def write(place: Place, bound_to: list[str]) -> str:
     data = json.dumps([place.keys, place.skip], ensure_ascii=False).encode()
     sealed = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(bound_to)])
     written = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
-    return written if len(written) <= LONGEST else ""
+    return written if len(written) <= (LONGEST if place.skip else LONGEST - ROOM_FOR_SKIP) else ""
 
 
 def read(cursor: str, bound_to: list[str]) -> Place:

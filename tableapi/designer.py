@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
-from django.db.utils import Error, IntegrityError
+from django.db.utils import Error, IntegrityError, OperationalError
 from psycopg import errors, sql
 
 from system.errors import Unavailable
@@ -111,12 +111,20 @@ def count_values(column: Column) -> int:
 
 
 def has_longer_text(column: Column, most: int) -> bool:
-    found = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE length({}) > %s)").format(
-        place(column.table), sql.Identifier(column.physical)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(found, [most])
-        return bool(cursor.fetchone()[0])
+    """Whether a record holds a text of more characters, of a formatted one its words. Bytes are asked first: they are
+    known without unpacking. A table that is too large to be looked through in a request counts as having none."""
+    words: sql.Composable = sql.Identifier(column.physical)
+    if column.type == column.Type.WYSIWYG:
+        words = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_name(column.pk)), words)
+    found = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({words}) > %s AND length({words}) > %s)")
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(found.format(place(column.table), words=words), [most, most])
+            return bool(cursor.fetchone()[0])
+    except OperationalError as error:
+        if not isinstance(error.__cause__, errors.QueryCanceled):
+            raise
+        return False
 
 
 def place(table: Table) -> sql.Identifier:

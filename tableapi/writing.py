@@ -243,7 +243,7 @@ def _changed(change: Change, column: Column, value: Any, stored: Stored, *, repl
         new = sent.value(change, column, value)
     except (Invalid, BadRequest):
         # A choice that was taken away since, a text that is too long by now: it may stay.
-        if stored.is_seen and value == stored.value:
+        if stored.is_seen and isinstance(value, str) and value == stored.value:
             return UNCHANGED
         raise
     return UNCHANGED if stored.is_seen and values.is_same(column, stored.value, new) else new

@@ -30,6 +30,7 @@ class DataFolder:
         self.draining = self.run / "draining"
         self.metrics = self.run / "metrics"
         self.welcome = self.run / "welcome"
+        self.password_shown = self.run / "password-shown"
 
     @property
     def sockets(self) -> Path:

@@ -208,6 +208,7 @@ def welcome_when_ready(environment: Environment, folder: DataFolder, supervisor:
         return
     print(folder.welcome.read_text(encoding="utf-8"), flush=True)
     folder.welcome.unlink()
+    folder.password_shown.touch()
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:

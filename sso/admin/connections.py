@@ -198,7 +198,8 @@ class ConnectionAdmin(TrackedAdmin):
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser
             # A page that comes again shows what was posted: it approves what was looked at, not what stands by now.
-            seen["seen_version"] = request.POST.get("seen_version") or stored.sys_version
+            is_shown_again = request.method == "POST"
+            seen["seen_version"] = request.POST.get("seen_version", "") if is_shown_again else stored.sys_version
             seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
             seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
         if request.POST.get("client_secret"):

@@ -148,8 +148,9 @@ def _check_length(column: Column) -> None:
 def _check_stored_lengths(column: Column, before: Column) -> None:
     """One text that is too long for an index, or for its list of words, would keep it from ever being built."""
     marks = ("is_unique", "is_indexed", "is_display")
-    is_marked_now = any(getattr(column, mark) and not getattr(before, mark) for mark in marks)
-    if is_marked_now and column.max_length and designer.has_longer_text(column, column.max_length):
+    is_new_type = column.type != before.type
+    is_marked_now = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
+    if is_marked_now and column.max_length and designer.has_longer_text(before, column.max_length):
         problem = f"A record holds a text of more than {column.max_length:,} characters; shorten those first."
         raise ValidationError({"max_length": problem})
 

@@ -349,6 +349,8 @@ class TestApproval:  # A57
         assert "look at it again" in said(again)
         # That page shows what was posted, so it must not approve what stands by now.
         assert 'name="seen_version" value="99"' in again.content.decode()
+        unsaid = press(as_alice, "_test", setting).content.decode()
+        assert 'name="seen_version" value=""' in unsaid, "an approved one became one to approve meanwhile"
         for button in ("_test", "_try"):
             shown = press(as_alice, button, setting, seen_version="98").content.decode()
             assert 'name="seen_version" value="98"' in shown, button

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
 
 from accounts.models import User
 from tableapi import checks, designer, load, statements, store, tasks
@@ -186,15 +187,48 @@ class TestIndexes:
 
 
 @pytest.mark.parametrize(("kind", "most"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
-def test_a_column_with_longer_texts_than_an_index_takes_is_not_marked(note: Any, kind: str, most: int):
+def test_a_column_with_longer_texts_than_an_index_takes_is_not_marked(note: Any, bob: User, kind: str, most: int):
     body = field("note", "body", kind)
     lamp = record("note", body="x " * (most // 2) + "yy")
     body.is_indexed = True
     with pytest.raises(ValidationError, match=f"more than {most:,} characters"):
         body.save()
-    ask(f"UPDATE records.note SET {body.physical} = left({body.physical}, {most}) WHERE sys_id = %s", lamp)
+    data(api(bob).patch(f"note/{lamp}", {"body": "x " * (most // 2)}))
     body.save()
     body.refreshed().save()  # what is marked already is not looked through again
+
+
+def test_of_a_formatted_text_its_words_are_measured(note: Any):
+    body = field("note", "body", "wysiwyg")
+    picture = "data:image/png;base64," + "A" * 120_000
+    record("note", body=f'<p>Seen <img src="{picture}"></p>')
+    body.is_indexed = True
+    body.save()
+
+
+def test_an_indexed_text_becomes_a_string_only_if_all_are_short(note: Any):
+    body = field("note", "body", "text", is_indexed=True)
+    record("note", body="x" * 300)
+    body.type, body.max_length = "string", 255
+    with pytest.raises(ValidationError, match="more than 255 characters"):
+        body.save()
+
+
+def test_a_table_that_takes_too_long_to_measure_is_indexed_as_ever(note: Any, monkeypatch: Any):
+    body = field("note", "body", "text")
+    record("note", body="x" * 200_000)
+    body.is_indexed = True
+
+    def cut_off(execute: Any, query: Any, *rest: Any) -> Any:
+        if "octet_length" in str(query):
+            query = "SELECT pg_sleep(5), %s, %s"
+        return execute(query, *rest)
+
+    ask("SET LOCAL statement_timeout = 200")
+    with connection.execute_wrapper(cut_off):
+        body.save()
+    ask("SET LOCAL statement_timeout = 0")
+    assert body.refreshed().is_indexed
 
 
 def test_past_a_very_long_value_pages_are_counted(note: Any, bob: User):

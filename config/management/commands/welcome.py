@@ -51,13 +51,11 @@ class Command(BaseCommand):
 
     def sign_in_lines(self, login: str, password: str | None) -> list[str]:
         """The random password itself only at the first start; later only where it is kept."""
-        shown = settings.DATA_FOLDER.run / "password-shown"
         if password is None:
             lines = [f"    Sign in    {login}, with the password chosen for it"]
-        elif shown.exists():
+        elif settings.DATA_FOLDER.password_shown.exists():
             lines = [f"    Sign in    {login}, password in {near(ADMIN_PASSWORD)}"]
         else:
-            shown.touch()
             lines = [
                 f"    Sign in    {login}  password  {password}",
                 f"               (shown once; kept in {near(ADMIN_PASSWORD)})",

@@ -13,7 +13,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const name = button.textContent;
     button.ariaBusy = "true";
     button.textContent = "Looking…";
-    const found = await fetch(location.href, { method: "POST", body: new FormData(form, button) })
+    const body = new FormData(form);
+    body.set(button.name, "1"); // which older browsers leave out
+    const found = await fetch(location.href, { method: "POST", body })
       .then((answer) => answer.text())
       .then((text) => new DOMParser().parseFromString(text, "text/html").querySelector("#looked-at"))
       .catch(() => null);
