@@ -12,6 +12,9 @@ from .expressions import NEVER, Decision
 from .rules import Rights
 
 MOST_STATEMENTS = 500
+# What they may weigh together, about in bytes: a few hundred usual ones, or a few dozen of 500 fields.
+MOST_KEPT = 4_000_000
+PER_FIELD = 500
 
 
 class Sight:
@@ -23,6 +26,7 @@ class Sight:
         self.sorted_roles = tuple(sorted(role_names))
         self.rights = Rights(catalogue, role_names)
         self._statements: dict[Any, Any] = {}
+        self._weight = 0
 
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
         column = table.columns.get(name)
@@ -53,10 +57,20 @@ class Sight:
         found = self._statements.get(key)
         if found is None:
             found = make()
-            if len(self._statements) >= MOST_STATEMENTS:
+            weight = _weight(found) + len(repr(key))
+            if len(self._statements) >= MOST_STATEMENTS or self._weight + weight > MOST_KEPT:
                 self._statements.clear()
+                self._weight = 0
             self._statements[key] = found
+            self._weight += weight
         return found
+
+
+def _weight(kept: Any) -> int:
+    """About how much memory a plan or a statement holds."""
+    if isinstance(kept, tuple):
+        return sum(map(_weight, kept))
+    return len(getattr(kept, "sql", "")) + PER_FIELD * len(getattr(kept, "fields", ()))
 
 
 @lru_cache(maxsize=64)

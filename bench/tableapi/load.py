@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 CHUNK = 1 << 20
 # Stands in a body where each request must say something new.
@@ -28,6 +29,7 @@ class Job:
 class Done:
     requests: int
     seconds: float
+    median_ms: float  # from a request to its answer, as its client sees it
 
 
 class Client:
@@ -41,9 +43,11 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = b""
         self.left = -1
+        self.began = 0.0
 
     def send(self) -> None:
         self.head, self.left = b"", -1
+        self.began = time.perf_counter()
         self.socket.sendall(next(self.requests).replace(COUNTER, b"%010d" % next(counted)))
 
     def has_answer(self) -> bool:
@@ -71,7 +75,8 @@ class Client:
 def run(job: Job) -> Done:
     """Ask for as long as the job says; what is under way then is waited for and counted."""
     clients = [Client(job, number) for number in range(job.clients)]
-    count, waiting = 0, len(clients)
+    took: list[float] = []
+    waiting = len(clients)
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
@@ -82,7 +87,7 @@ def run(job: Job) -> Done:
             for key, _ in selector.select():
                 if not key.data.has_answer():
                     continue
-                count += 1
+                took.append(time.perf_counter() - key.data.began)
                 if time.perf_counter() - began < job.seconds:
                     key.data.send()
                 else:
@@ -90,4 +95,4 @@ def run(job: Job) -> Done:
         ended = time.perf_counter()
     for client in clients:
         client.socket.close()
-    return Done(count, ended - began)
+    return Done(len(took), ended - began, 1000 * median(took))

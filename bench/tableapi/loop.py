@@ -32,6 +32,10 @@ class LoopDone:
     seconds: float
     cpu_s: float  # of this process
 
+    @property
+    def median_ms(self) -> float:
+        return 1000 * self.seconds / self.requests
+
 
 @cache
 def connected(url: str) -> "psycopg.Connection[Any]":

@@ -14,15 +14,18 @@ class Counted(Protocol):
     def requests(self) -> int: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def median_ms(self) -> float: ...
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Per second, and milliseconds of CPU per request."""
+    """Per second, milliseconds of CPU per request, and what a client waits."""
 
     rate: float
     app_ms: float
     database_ms: float
+    median_ms: float
 
     @property
     def cpu_ms(self) -> float:
@@ -37,6 +40,7 @@ class Figures:
     app_ms: float
     database_ms: float
     cpu_ms: float
+    median_ms: float
     spread: float
 
 
@@ -48,6 +52,7 @@ def figures(slices: Iterable[Slice]) -> Figures:
         median(each.app_ms for each in found),
         median(each.database_ms for each in found),
         median(cpu),
+        median(each.median_ms for each in found),
         (max(cpu) - min(cpu)) / median(cpu),
     )
 
@@ -81,4 +86,5 @@ def measured(work: Callable[[], Counted], app_cpu_s: Callable[[Any], float], pos
     app, database = app_cpu_s(None), database_cpu_s(postmaster)
     done = work()
     app, database = app_cpu_s(done) - app, database_cpu_s(postmaster) - database
-    return Slice(done.requests / done.seconds, 1000 * app / done.requests, 1000 * database / done.requests)
+    per_request = 1000 / done.requests
+    return Slice(done.requests / done.seconds, app * per_request, database * per_request, done.median_ms)

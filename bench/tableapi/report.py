@@ -28,12 +28,14 @@ FLAT = 1.25
 
 def table(found: Found, whats: Mapping[tuple[str, str], str]) -> list[str]:
     head = (
-        f"{'rows':>9} {'clients':>7}  {'case':<46} {'req/s':>8} {'app ms':>8} {'db ms':>8} {'CPU ms':>8} {'spread':>7}"
+        f"{'rows':>9} {'clients':>7}  {'case':<46} {'req/s':>8} {'app ms':>8} {'db ms':>8} {'CPU ms':>8} {'spread':>7} "
+        f"{'p50 ms':>8}"
     )
     lines = [head]
     for place, each in sorted(found.items()):
         case = f"{place.name} {place.way}: {whats[place.name, place.way]}"
         numbers = f"{each.rate:8,.0f} {each.app_ms:8.3f} {each.database_ms:8.3f} {each.cpu_ms:8.3f} {each.spread:6.0%}"
+        numbers += f" {each.median_ms:8.3f}"
         lines.append(f"{place.rows:9,} {place.clients:7}  {case:<46} {numbers}")
     return lines
 
@@ -92,10 +94,12 @@ class Judged:
         return Aim(text, most.cpu_ms / least.cpu_ms, FLAT, False)
 
     def alike(self) -> Aim | None:
-        hidden, missing = self.at("H1"), self.at("H2")
+        """As somebody sees it who probes ids, and nobody else is there to make it noisy."""
+        hidden, missing = self.at("H1", clients=1), self.at("H2", clients=1)
         if hidden is None or missing is None:
             return None
-        return Aim("ms between a hidden and a missing record", abs(hidden.cpu_ms - missing.cpu_ms), 1, False)
+        between = abs(hidden.median_ms - missing.median_ms)
+        return Aim("p50 ms between a hidden and a missing record", between, 1, False)
 
     def cursor(self) -> Aim | None:
         first, deep = self.at("P0"), self.at("Pc")

@@ -1,6 +1,7 @@
 """Admin pages of columns and their choices."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -8,9 +9,9 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from tableapi import defaults, designer
+from tableapi import asked, defaults, designer, load
 from tableapi.admin.design import OfTable
-from tableapi.models import Choice, Column, Table, checks
+from tableapi.models import Choice, Column, Rule, Table, checks
 
 TYPES = frozenset(Column.Type.values)
 # What only columns of some types have; the form shows it for these.
@@ -42,6 +43,22 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
     def _may(self, request: HttpRequest, obj: Any) -> bool:
         is_ours = obj is not None and obj.table.is_system
         return not is_ours and bool(super().has_change_permission(request, obj))
+
+
+def _left_by(column: Column) -> Iterator[str]:
+    """What stays and is no longer what it was: no rule goes with a column, each fails closed."""
+    catalogue = load.newest()
+    known = catalogue.tables[column.table.name].columns[column.name]
+    ids = [rule.id for rule in asked.by_rules(catalogue, known)]
+    for rule in Rule.objects.filter(pk__in=ids).select_related("table"):
+        about = (
+            "will be about nothing"
+            if rule.column_name == column.name
+            else "asks for it, and without it holds for no record"
+        )
+        yield f"Not deleted: the access rule “{rule}”, which {about}"
+    for table, name in asked.by_views(catalogue, known):
+        yield f"Not deleted: the view “{name}” of {table}, which leaves it out from then on"
 
 
 @admin.register(Column)
@@ -107,7 +124,8 @@ class ColumnAdmin(OfTable):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, *rest = super().get_deleted_objects(objs, request)
         lost = [f"The values of {designer.count_values(column)} records in {column}" for column in objs]
-        return [*deleted, *lost], *rest
+        left = [sentence for column in objs for sentence in _left_by(column)]
+        return [*deleted, *lost, *left], *rest
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         is_formatted = obj is not None and obj.type == Column.Type.WYSIWYG

@@ -70,6 +70,7 @@ class RuleAdmin(TrackedAdmin):
         place = Func(OuterRef("roles"), F("sys_id"), function="array_position", output_field=IntegerField())
         named = Role.objects.annotate(place=place).filter(place__isnull=False).order_by("name").values("name")
         found: QuerySet[Rule] = super().get_queryset(request).annotate(role_names=ArraySubquery(named))
+        load.newest()  # once, for all rows of the list
         return found
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
@@ -88,7 +89,7 @@ class RuleAdmin(TrackedAdmin):
         if not rule.condition:
             return ""
         try:
-            rules.check_condition(load.newest(), rule.table.name if rule.table else None, rule.condition)
+            rules.check_condition(load.current(), rule.table.name if rule.table else None, rule.condition)
         except QueryError as error:
             return f"{rule.condition} (nobody: {error})"
         return rule.condition

@@ -9,7 +9,7 @@ from django.test import Client
 from accounts.models import Role, User
 from system.errors import Unavailable
 from tableapi import designer
-from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View
+from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View, ViewColumn
 from tests.tableapi.designs import indexes_of, insert, make_column, make_table, types_of
 
 pytestmark = pytest.mark.django_db
@@ -331,6 +331,35 @@ class TestRules:
             assert "the access rule “read task for desk”, which will hold for nobody" in text
             assert "the access rule “read task.state for desk, itil”, which will hold for its other roles only" in text
             assert "the access rule “read task.number" not in text
+
+    def test_deleting_a_column_names_the_rules_and_views_that_ask_for_it(self, as_alice: Client, device: Table):  # B74
+        model = make_column(device, "model")
+        ticket = make_table("ticket")
+        make_column(ticket, "device", "reference", reference_table=device)
+        make_column(ticket, "models")
+        for table, values in (
+            (device, {"condition": "sys_version=1^ORmodel=x"}),
+            (device, {"column_name": "model"}),
+            (ticket, {"condition": "device.modelISEMPTY"}),
+            (ticket, {"condition": "modelsISEMPTY"}),  # only its name is like it
+            (None, {"condition": "modelISNOTEMPTY"}),
+            (None, {"condition": "sys_versionISNOTEMPTY"}),
+        ):
+            Rule(operation="read", table=table, **values).save()
+        for name, path in (("asking", "device.model"), ("other", "models")):
+            ViewColumn(view=View.objects.create(table=ticket, name=name), path=path, position=1).save()
+
+        chosen = {"action": "delete_selected", "_selected_action": [model.pk]}
+        for text in (said(as_alice.get(page("column", model, "delete"))),
+                     said(as_alice.post("/admin/tableapi/column/", chosen))):  # fmt: skip
+            found = [each.partition(", which")[0] for each in text.split("Not deleted: ")[1:]]
+            assert sorted(found) == [
+                "the access rule “read any table where modelISNOTEMPTY”",
+                "the access rule “read device where sys_version=1^ORmodel=x”",
+                "the access rule “read device.model”",
+                "the access rule “read ticket where device.modelISEMPTY”",
+                "the view “asking” of ticket",
+            ]
 
     def test_a_rule_whose_role_is_gone_says_so(self, as_alice: Client):  # B74
         role = Role.objects.create(name="desk")

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 
 from accounts.models import User
-from tableapi import checks, designer, load, statements, store, tasks
+from tableapi import access, checks, designer, load, statements, store, tasks
 from tableapi.models import Column, Rule, State
 from tests.tableapi.designs import ask, indexes_of, make_column
 from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
@@ -354,3 +354,17 @@ class TestAmounts:
             assert failed(answer) == (422, "invalid_value", "tree")
         (after,) = data(api(bob).patch(f"note/{device}", json.dumps({"tree": {"a": [0.1, 5]}})))
         assert after["tree"] == {"a": [0.1, 5]}
+
+
+def test_wide_requests_hold_no_more_memory_than_narrow_ones(note: Any, bob: User):
+    """500 of 500 fields each, all different, would hold hundreds of megabytes."""
+    names = [field("note", f"c{number}").name for number in range(20)]
+    for number in range(180):
+        asked = ",".join([*names, *(f"of_the_request_{number}_{each}" for each in range(450))])
+        assert api(bob).get("note", fields=asked, limit=1).status_code == 200
+    seen = access.sight(load.newest(), frozenset())
+    texts = [each.sql for each in seen._statements.values() if isinstance(each, statements.Statement)]
+    assert 0 < sum(map(len, texts)) < access.MOST_KEPT
+    assert 0 < seen._weight <= access.MOST_KEPT
+    # It was let go on the way: so many would weigh more.
+    assert len(texts) < 180

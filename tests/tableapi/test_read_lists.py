@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import User
+from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, next_of
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +68,17 @@ class TestCounts:
         assert api(bob).get("note", count=kind, limit=2)["X-Total-Count"] == "25"
         assert api(bob).get("note", count=kind, limit=2, page=99)["X-Total-Count"] == "25"
         assert api(bob).get("note", count=kind, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
+
+    def test_an_estimate_counts_no_further_than_ten_thousand(self, notes: list[str], bob: User):
+        """The planner would know more, and what it knows includes what Bob may not read."""
+        ask(
+            "INSERT INTO records.note (name, rank, sys_db_table_id) "
+            "SELECT 'many', n, sys_db_table_id FROM generate_series(1, 10000) n, records.note WHERE sys_id = %s",
+            notes[0],
+        )
+        assert api(bob).get("note", count="estimated", limit=1)["X-Total-Count"] == "10000"
+        assert api(bob).get("note", count="exact", limit=1)["X-Total-Count"] == "10025"
+        assert api(bob).get("note", count="estimated", limit=1, query="rank>9000^name=many")["X-Total-Count"] == "1000"
 
     def test_other_ways_to_count_are_refused(self, notes: list[str], bob: User):
         for given in ("1", "Exact", "all"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -18,21 +19,28 @@ VALUES: dict[str, list[Any]] = {
     "text": [None, "a", "b", "red fox"],
     "wysiwyg": [None, "<p>a</p>", "<p>ab</p>"],
     "integer": [None, 0, 1, 2],
+    "decimal": [None, Decimal(1), Decimal("1.5"), Decimal("1.50")],
     "boolean": [None, True, False],
     "date": [None, NOW.date(), NOW.date().replace(day=1)],
+    "datetime": [None, NOW, NOW.replace(day=1)],
     "choice": [None, "1", "2"],
     "json": [None, {"a": 1}, {"a": 2}],
+    "secret": [None, "sa", "sb"],
 }
 TYPES = [
+    "string",
     "string",
     "string",
     "text",
     "wysiwyg",
     "integer",
+    "decimal",
     "boolean",
     "date",
+    "datetime",
     "choice",
     "json",
+    "secret",
     "reference",
     "reference",
     "list",
@@ -65,10 +73,11 @@ class Pair:
         return self.one.rows != self.other.rows
 
 
-def make(random: Random) -> Pair:
+def make(random: Random, *, may_write: bool | None = None) -> Pair:
     caller = Caller(random.choice(USER_IDS), frozenset(random.choice([(), ("agent",)])), (GROUP_IDS[0],))
     caller = replace(caller, role_ids=tuple(ROLE_IDS[name] for name in caller.role_names))
-    may_write = random.random() < 0.5
+    if may_write is None:
+        may_write = random.random() < 0.5
     catalogue = schema(random)
     catalogue = replace(catalogue, rules=rules(random, catalogue, may_write), views=views(random, catalogue))
     one = World(catalogue, {name: records(random, catalogue, table) for name, table in catalogue.tables.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -15,8 +15,14 @@ OPERATORS: dict[str, list[str]] = {
     "plain": ["=", "!=", "IN", "NOT IN", ">", "<="],
     "exact": ["=", "!="],
 }
+# Where nothing is stored.
+PLAIN = {"integer": "1", "decimal": "1.5", "boolean": "true", "date": "2024-05-31", "datetime": "2024-05-31 12:00:30"}
 WITHOUT_VALUE = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
 STRANGE_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
+# Stands for the ETag that the caller heard last of this record.
+HEARD = "heard"
+# What the database makes first in each of the two, see `running.CLOCK`.
+FIRST_MADE = "180000000000000002"
 
 
 @dataclass(frozen=True)
@@ -29,11 +35,12 @@ class Step:
     params: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] | None = None
     follows: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 def as_json(value: Any, column: Column) -> Any:
     """A stored value as a body has it."""
-    if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg"):
+    if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg", "secret"):
         return value
     return text_of(value, column) or None
 
@@ -41,9 +48,10 @@ def as_json(value: Any, column: Column) -> Any:
 class Author:
     """Writes programs about one pair: every name and every value of both databases is known."""
 
-    def __init__(self, random: Random, pair: Pair) -> None:
+    def __init__(self, random: Random, pair: Pair, *, kept: frozenset[str] = frozenset({KIND})) -> None:
         self.random = random
         self.pair = pair
+        self.kept = kept  # the columns that no body changes
         self.tables = list(pair.catalogue.tables.values())
         worlds = (pair.one, pair.other)
         self.ids = {
@@ -52,7 +60,12 @@ class Author:
         }
 
     def program(self) -> list[Step]:
-        return [self.step() for _ in range(self.random.randint(1, 6))]
+        found: list[Step] = []
+        for _ in range(self.random.randint(1, 6)):
+            found.append(self.step())
+            if "Idempotency-Key" in found[-1].headers and self.random.random() < 0.5:
+                found.append(found[-1])
+        return found
 
     def step(self) -> Step:
         table = self.random.choice(self.tables)
@@ -60,8 +73,32 @@ class Author:
         if chance < (0.45 if self.pair.may_write else 0.8):
             return self.listing(table)
         if not self.pair.may_write or chance < 0.55:
-            return Step("GET", table.name, self.some_id(table), self.shown(table))
-        return self.writing(table)
+            seen = self.headers("If-None-Match")
+            return Step("GET", table.name, self.some_id(table), self.shown(table), headers=seen)
+        return self.sending(table)
+
+    def sending(self, table: Table) -> Step:
+        """A write with what its client says of it."""
+        step = replace(self.writing(table), headers=self.headers("If-Match", "Idempotency-Key"))
+        return self.by_display(table, step) if step.body and self.random.random() < 0.15 else step
+
+    def headers(self, *names: str) -> dict[str, str]:
+        keys = {"Idempotency-Key": ["k", "k", "l"]}
+        return {
+            name: self.random.choice(keys.get(name, [HEARD, HEARD, HEARD, "*", '"1-x"']))
+            for name in names
+            if self.random.random() < 0.12
+        }
+
+    def by_display(self, table: Table, step: Step) -> Step:
+        """The same with names in the place of ids."""
+        body = dict(step.body or {})
+        for name in body:
+            column = table.columns.get(name)
+            if column is not None and column.type in ("reference", "list"):
+                called = self.random.choice(VALUES["string"])
+                body[name] = [called] if column.type == "list" and called else called
+        return replace(step, body=body, params={**step.params, "sysparm_input_display_value": "1"})
 
     def writing(self, table: Table) -> Step:
         method = self.random.choice(["POST", "POST", "PATCH", "PATCH", "PUT", "DELETE"])
@@ -93,18 +130,19 @@ class Author:
         return {each.name: as_json(shown[each.name], each) for each in columns}
 
     def some_id(self, table: Table) -> str:
-        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099"])
+        made = [FIRST_MADE] if self.pair.may_write else []
+        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *made])
 
     def body(self, table: Table) -> dict[str, Any]:
-        columns = [each for each in table.columns.values() if not each.is_sys and each.name != KIND]
-        found = {}
+        columns = [each for each in table.columns.values() if not each.is_sys and each.name not in self.kept]
+        found: dict[str, Any] = {}
         references = [each for each in columns if each.type == "reference"]
-        if references and self.random.random() < 0.4:
+        if references and self.random.random() < 0.5:
             columns = references
         for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
             found[column.name] = as_json(value(self.random, column), column)
         if self.random.random() < 0.08:
-            found[self.random.choice(["nosuch", "sys_version"])] = 1
+            found[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
         return found
 
     def listing(self, table: Table) -> Step:
@@ -164,12 +202,12 @@ class Author:
         chance = self.random.random()
         if chance < 0.05:
             return f"{self.random.choice(STRANGE_NAMES)}=a"
-        if chance < 0.15:
+        if chance < 0.2:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
-        if chance < 0.18:
+        if chance < 0.23:
             return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
         path, column = self.column(table)
-        if self.random.random() < 0.15 or column.type == "json":
+        if self.random.random() < 0.15 or column.type in ("json", "secret"):
             return path + self.random.choice(WITHOUT_VALUE)
         if self.random.random() < 0.3:
             alike = [each.name for each in table.columns.values() if each.type == column.type and not each.is_sys]
@@ -187,7 +225,7 @@ class Author:
         text = text_of(
             self.random.choice(VALUES[column.type]) if drawn is None and column.type in VALUES else drawn, column
         )
-        text = text or {"integer": "1", "boolean": "true", "date": "2024-05-31"}.get(column.type, "a")
+        text = text or PLAIN.get(column.type, "a")
         return (
             text[: self.random.randint(1, 2)]
             if column.type in ("string", "text", "wysiwyg") and self.random.random() < 0.4

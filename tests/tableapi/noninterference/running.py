@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -20,10 +20,11 @@ from system import actor
 from tableapi import reading
 from tableapi.urls import MANY, ONE
 from tableapi.views import BASE
+from tests.tableapi.asked_of_database import statements
 from tests.tableapi.laws.stage import in_force, inserting, making, own_columns, place, read_back, seat, undone
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, seen
-from tests.tableapi.noninterference.programs import Author, Step
+from tests.tableapi.noninterference.programs import HEARD, Author, Step
 from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.alphabets import NOW, moment
 
@@ -41,6 +42,8 @@ CLOCK = f"""
 IGNORED_HEADERS = {"date", "x-request-id"}
 FACTORY = APIRequestFactory()
 Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
+# An answer, and what was asked of the database for it: a difference there is one in time.
+Heard = tuple[Step, Answer, list[str]]
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,11 @@ def difference(seed: int) -> Difference | None:
         for world in (pair.one, pair.other):
             with undone(), in_force(pair.catalogue):
                 fill(world)
-                found = [answer for step in program for answer in answers_to(step, pair.caller)]
+                talk = Conversation(pair.caller)
+                found = [answer for step in program for answer in talk.answers_to(step)]
                 answers.append((found, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
     (one, after_one), (other, after_other) = answers
-    for (step, left), (_, right) in zip(one, other, strict=False):
+    for (step, *left), (_, *right) in zip(one, other, strict=False):
         if left != right:
             return Difference(pair, step, left, right)
     keys = [key for key in after_one | after_other if after_one.get(key) != after_other.get(key)]
@@ -124,25 +128,45 @@ def fill(world: World) -> None:
         cursor.execute(sql.SQL(";").join(statements), values)
 
 
-def answers_to(step: Step, caller: Caller) -> list[tuple[Step, Answer]]:
-    response = send(step, caller)
-    found = [(step, canonical(response))]
-    for _ in range(step.follows):
-        following = response.headers.get("Link", "")
-        if not following:
-            break
-        given = parse_qs(urlsplit(following[1 : following.index(">")]).query)
-        params = {name: values[0] for name, values in given.items()}
-        response = send(Step("GET", step.table, "", params), caller)
-        found.append((step, canonical(response)))
-    return found
+class Conversation:
+    """What one caller asks one after the other: they send back the tags that they heard."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.heard: dict[tuple[str, str], str] = {}
+
+    def answers_to(self, step: Step) -> list[Heard]:
+        with statements() as asked:
+            response = self.send(step)
+        found = [(step, canonical(response), asked)]
+        for _ in range(step.follows):
+            following = response.headers.get("Link", "")
+            if not following:
+                break
+            given = parse_qs(urlsplit(following[1 : following.index(">")]).query)
+            params = {name: values[0] for name, values in given.items()}
+            with statements() as asked:
+                response = self.send(Step("GET", step.table, "", params))
+            found.append((step, canonical(response), asked))
+        return found
+
+    def send(self, step: Step) -> HttpResponse:
+        about = (step.table, step.sys_id)
+        tag = self.heard.get(about, '"0-0"')
+        headers = {name: tag if value == HEARD else value for name, value in step.headers.items()}
+        response = send(replace(step, headers=headers), self.caller)
+        if "ETag" in response.headers:
+            self.heard[about] = response.headers["ETag"]
+        return response
 
 
 def send(step: Step, caller: Caller) -> HttpResponse:
     path = f"{BASE}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
     text = "" if step.body is None else json.dumps(step.body)
     kind = "application/json" if step.body is not None else ""
-    request = FACTORY.generic(step.method, path, text, content_type=kind, QUERY_STRING=encoded(step.params))
+    request = FACTORY.generic(
+        step.method, path, text, content_type=kind, QUERY_STRING=encoded(step.params), headers=step.headers
+    )
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
     force_authenticate(request, user)

@@ -1,0 +1,27 @@
+"""What goes to the database, by whichever cursor: the texts of the statements without their values.
+
+Without those for properties too, which a process keeps for a while: whether it asks depends on when it asked last.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    found: list[str] = []
+    execute = psycopg.Cursor.execute
+
+    def noting(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
+        # Savepoints are numbered, and named after their thread.
+        if "sys_property" not in str(query):
+            found.append(re.sub(r"\d+", "N", str(query)))
+        return execute(cursor, query, *positional, **named)
+
+    with patch.object(psycopg.Cursor, "execute", noting):
+        yield found

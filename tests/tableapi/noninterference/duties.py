@@ -1,0 +1,173 @@
+"""What a write may do, asked of one database: nothing but what the rules allow before it and after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from system import actor
+from tableapi import reading
+from tableapi.catalogue import CREATE, DELETE, READ, WRITE, Column
+from tests.tableapi.laws.stage import in_force, on_stage, read_back, seat, undone
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import KIND, Pair
+from tests.tableapi.noninterference.programs import Author, Step
+from tests.tableapi.noninterference.running import Answer, Conversation, Difference
+from tests.tableapi.oracle import Row, World, can
+from tests.tableapi.oracle.alphabets import NOW, USER_IDS, moment
+
+# What the server writes with every change, and what it alone writes once.
+WITH_EVERY_CHANGE = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
+REFERRING = ("reference", "list")
+WRITES = 6
+
+
+def violation(seed: int) -> Difference | None:
+    """The first write of this seed that does what it may not."""
+    random = Random(seed)
+    pair = movable(pairs.make(random, may_write=True))
+    author = Author(random, pair, kept=frozenset())
+    steps = [bolder(random, author.sending(random.choice(author.tables))) for _ in range(WRITES)]
+    with ExitStack() as stack:
+        stack.enter_context(undone())
+        stack.enter_context(patch.object(reading, "now", lambda: NOW))
+        stack.enter_context(actor.acting_as(pair.caller.id))
+        stack.enter_context(on_stage(pair.one))
+        stack.enter_context(in_force(pair.catalogue))
+        seat(pair.caller)
+        talk = Conversation(pair.caller)
+        before = read_back(pair.catalogue)
+        for step in steps:
+            ((_, answer, _),) = talk.answers_to(step)
+            after = read_back(pair.catalogue)
+            wrong = [*faults(pair, step, answer, before, after)]
+            if wrong:
+                return Difference(pair, step, answer, wrong)
+            before = after
+    return None
+
+
+def bolder(random: Random, step: Step) -> Step:
+    """More of what rules decide by, and of what only the server writes."""
+    body = dict(step.body or {})
+    if step.body is not None and random.random() < 0.4:
+        body[KIND] = random.choice(["a", "b", None])
+    if step.method == "POST" and random.random() < 0.15:
+        body["sys_created_by"] = random.choice(USER_IDS)
+    return replace(step, body=body) if step.body is not None else step
+
+
+def movable(pair: Pair) -> Pair:
+    """With the column changeable that decides the rules: so a write moves records across them."""
+    rules = tuple(each for each in pair.catalogue.rules if (each.operation, each.column) != (WRITE, KIND))
+    catalogue = replace(pair.catalogue, rules=rules)
+    return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
+
+
+def faults(pair: Pair, step: Step, answer: Answer, before: World, after: World) -> Iterator[str]:
+    status = answer[0]
+    if status >= 500:
+        yield "no answer"
+    one, other = by_id(before), by_id(after)
+    gone, made = one.keys() - other.keys(), other.keys() - one.keys()
+    changed = {sys_id for sys_id in one.keys() & other.keys() if one[sys_id] != other[sys_id]}
+    if status >= 400 and (gone or made or changed):
+        yield f"refused and done: {gone} {made} {changed}"
+    yield from refusals(pair, step, status, before)
+    may = Asked(pair, before), Asked(pair, after)
+    for sys_id in gone:
+        if step.method != "DELETE" or sys_id != step.sys_id or not may[0].record(DELETE, *one[sys_id]):
+            yield f"{sys_id} was deleted"
+    for sys_id in made:
+        yield from faults_of_new(pair, step, may[1], *other[sys_id])
+    for sys_id in changed:
+        if step.method == "DELETE":
+            yield from faults_of_released(pair, gone, one[sys_id], other[sys_id])
+        elif step.method == "POST" or sys_id != step.sys_id:
+            yield f"{sys_id} was changed beside"
+        else:
+            yield from faults_of_changed(pair, may, one[sys_id], other[sys_id])
+
+
+Found = tuple[str, Row]
+
+
+def by_id(world: World) -> dict[str, Found]:
+    return {sys_id: (name, row) for name, rows in world.rows.items() for sys_id, row in rows.items()}
+
+
+class Asked:
+    """What the caller may do in this world."""
+
+    def __init__(self, pair: Pair, world: World) -> None:
+        self.pair = pair
+        self.world = world
+
+    def record(self, operation: str, table: str, row: Row) -> bool:
+        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
+
+    def column(self, operation: str, table: str, row: Row, name: str) -> bool:
+        return can(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
+
+
+def refusals(pair: Pair, step: Step, status: int, before: World) -> Iterator[str]:
+    """Readable and not for them to change: 403. Not readable: 404, whatever else they may do with it."""
+    if step.method == "POST":
+        return
+    found = before.find(pair.catalogue.tables[step.table], step.sys_id)
+    asked = Asked(pair, before)
+    if found is None or not asked.record(READ, step.table, found):
+        expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
+    elif not asked.record(DELETE if step.method == "DELETE" else WRITE, step.table, found):
+        expected = {400, 403, 409, 412}
+    else:
+        return
+    if status not in expected and "Idempotency-Key" not in step.headers:
+        yield f"{status} and not one of {expected}"
+
+
+def faults_of_new(pair: Pair, step: Step, may: Asked, table: str, row: Row) -> Iterator[str]:
+    if step.method != "POST" or step.table != table:
+        yield f"{row['sys_id']} was made by {step.method} {step.table}"
+    if not may.record(CREATE, table, row):
+        yield f"{row['sys_id']} was made"
+    yield from (f"{name} was given" for name in step.body or {} if not may.column(CREATE, table, row, name))
+    if row["sys_created_by"] != pair.caller.id:
+        yield f"it was made by {row['sys_created_by']}"
+
+
+def faults_of_changed(pair: Pair, may: tuple[Asked, Asked], one: Found, other: Found) -> Iterator[str]:
+    (table, old), (_, new) = one, other
+    if not may[0].record(READ, table, old) or not all(
+        each.record(WRITE, table, row) for each, row in zip(may, (old, new), strict=True)
+    ):
+        yield f"{old['sys_id']} was changed"
+    for name in old.keys() - WITH_EVERY_CHANGE:
+        if old[name] != new[name] and (
+            pair.catalogue.tables[table].columns[name].is_sys
+            or not all(each.column(WRITE, table, row, name) for each, row in zip(may, (old, new), strict=True))
+        ):
+            yield f"{name} was changed"
+    if new["sys_version"] != old["sys_version"] + 1:
+        yield "the version was not counted"
+
+
+def faults_of_released(pair: Pair, gone: set[str], one: Found, other: Found) -> Iterator[str]:
+    """A deletion empties what refers to the record, and changes nothing else."""
+    (table, old), (_, new) = one, other
+    for name, column in pair.catalogue.tables[table].columns.items():
+        if name not in WITH_EVERY_CHANGE and old[name] != new[name] and new[name] != released(column, old[name], gone):
+            yield f"{name} of {old['sys_id']} became {json.dumps(new[name], default=str)}"
+
+
+def released(column: Column, value: Any, gone: set[str]) -> Any:
+    if column.type not in REFERRING or value is None:
+        return value
+    if column.type == "reference":
+        return None if value in gone else value
+    return [each for each in value if each not in gone]

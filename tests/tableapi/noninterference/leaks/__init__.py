@@ -1,0 +1,12 @@
+"""Faults that can be switched on, each under the abuse cases that it stands for. All of them must be found.
+
+switch             the list of them
+columns, records   what reads may show
+names              a hidden column that is not like a missing one
+writes             what writes may tell, and what they may do
+"""
+
+from tests.tableapi.noninterference.leaks import columns, names, records, writes
+from tests.tableapi.noninterference.leaks.switch import LEAKS, switched_on
+
+__all__ = ["LEAKS", "columns", "names", "records", "switched_on", "writes"]

@@ -1,0 +1,48 @@
+"""A hidden column that is not like a missing one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from system.errors import BadRequest
+from tableapi import plan, resolve
+from tableapi.catalogue import Table
+from tableapi.resolve import RuleEyes
+from tableapi.rules import Rights
+from tests.tableapi.noninterference.leaks.switch import instead, leak
+
+
+@leak("B19", by="names")
+def the_message_for_a_hidden_column_is_another(stack: ExitStack) -> None:
+    def leaf(right: Any, eyes: Any, table: Table, path: tuple[str, ...]) -> Any:
+        found = right(eyes, table, path)
+        if found is None and right(RuleEyes(eyes.catalogue), table, path):
+            raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
+        return found
+
+    instead(stack, resolve, "leaf", leaf)
+
+
+@leak("B07", by="names")
+def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
+    def read(right: Any, eyes: Any, table: Table, **named: Any) -> Any:
+        found = right(eyes, table, **named)
+        return replace(found, ignored=tuple(name for name in found.ignored if name.split(".")[0] in table.columns))
+
+    instead(stack, plan, "read", read)
+
+
+@leak("B29", by="names")
+def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
+    instead(stack, Rights, "is_known", lambda right, self, table, column: True)
+
+
+@leak("B08", by="names")
+def a_hidden_column_is_left_out_in_silence(stack: ExitStack) -> None:
+    def outputs(right: Any, eyes: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
+        kept = tuple(each for each in fields if each not in table.columns or eyes.column(table, each))
+        return right(eyes, table, kept or fields, view)
+
+    instead(stack, plan, "_outputs", outputs)

@@ -1,0 +1,130 @@
+"""What a read may show of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.db import connection
+
+from system.errors import AccessDenied, NotFound
+from tableapi import answers, cursors, plan, reading, standing, statements
+from tableapi.catalogue import Table
+from tableapi.expressions import ALWAYS, AnyOf, Leaf
+from tableapi.rules import Rights
+from tests.tableapi.noninterference.leaks.switch import count_of, instead, leak
+
+
+@leak("B13")
+def a_list_has_every_record(stack: ExitStack) -> None:
+    instead(
+        stack, statements, "_page", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest)
+    )
+
+
+@leak("B21")
+def a_record_is_found_by_its_id_whatever_the_rules(stack: ExitStack) -> None:
+    instead(stack, statements, "record", lambda right, read, style: right(replace(read, records=ALWAYS), style))
+
+
+@leak("B12")
+def hidden_records_are_counted(stack: ExitStack) -> None:
+    instead(stack, statements, "counted", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
+
+
+@leak("B14")
+def an_or_leads_past_the_rule(stack: ExitStack) -> None:
+    def read(right: Any, *positional: Any, **named: Any) -> Any:
+        found = right(*positional, **named)
+        return replace(found, records=ALWAYS) if isinstance(found.where, AnyOf) else found
+
+    instead(stack, plan, "read", read)
+
+
+@leak("B06")
+def a_walk_ends_at_every_record(stack: ExitStack) -> None:
+    instead(
+        stack,
+        statements.Scope,
+        "_join",
+        lambda right, self, anchor, hop: right(self, anchor, replace(hop, records=ALWAYS)),
+    )
+
+
+@leak("B05")
+def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
+    instead(
+        stack,
+        statements.Scope,
+        "_join",
+        lambda right, self, anchor, hop: right(self, anchor, replace(hop, guard=ALWAYS)),
+    )
+
+
+@leak("B10")
+def hidden_records_have_a_display_value(stack: ExitStack) -> None:
+    def called(right: Any, text: Any, display: Leaf | None, reference: str) -> Any:
+        open_ = display and replace(display, hops=tuple(replace(hop, records=ALWAYS) for hop in display.hops))
+        return right(text, open_, reference)
+
+    instead(stack, answers, "_called", called)
+
+
+@leak("B11")
+def a_link_stands_only_where_a_record_is(stack: ExitStack) -> None:
+    def linked(right: Any, text: Any, column: Any, stored: str) -> str:
+        link = str(right(text, column, stored))
+        if column.is_sys:
+            return link
+        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
+
+    instead(stack, answers, "_linked", linked)
+
+
+@leak("B13")
+def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
+    instead(stack, Rights, "_record_outcome", lambda right, self, operation, own: right(
+        self, operation, self.catalogue.tables[own.lineage[-1]]))  # fmt: skip
+
+
+@leak("B12")
+def there_is_more_when_the_table_has_more(stack: ExitStack) -> None:
+    def records(right: Any, request: Any, table: Table, asked: Any) -> Any:
+        found = right(request, table, asked)
+        return replace(
+            found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > asked.limit else {}
+        )
+
+    instead(stack, reading, "records", records)
+
+
+@leak("B12")
+def the_cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
+    def write(right: Any, keys: Any, bound_to: Any) -> str:
+        with connection.cursor() as cursor:
+            cursor.execute(f'SELECT count(*) FROM records."{bound_to[0]}"')
+            return f"{right(keys, bound_to)}{cursor.fetchone()[0]}"
+
+    instead(stack, cursors, "write", write)
+
+
+@leak("B21")
+def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
+    instead(stack, reading, "record", partial(forbidden, lambda request, table, sys_id, shown: (table, sys_id)))
+
+
+@leak("B21", "B23")
+def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
+    instead(stack, standing, "ask", partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)))
+
+
+def forbidden(place: Callable[..., tuple[Table, str]], right: Any, *positional: Any) -> Any:
+    try:
+        return right(*positional)
+    except NotFound:
+        if count_of(*place(*positional)):
+            raise AccessDenied from None
+        raise

@@ -1,0 +1,127 @@
+"""What a write may tell, and what it may do."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from django.db import connection
+
+from system.errors import Conflict
+from tableapi import checks, designed, plan, references, sent, standing, writing
+from tableapi.catalogue import DELETE, SYS_COLUMNS, WRITE, Table
+from tableapi.expressions import ALWAYS
+from tableapi.rules import Rights
+from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open_eyes
+
+
+@leak("B30")
+def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
+    class Everything:
+        def records(self, operation: str, table: Table) -> Any:
+            return ALWAYS
+
+    instead(stack, checks, "there", lambda right, rights, target, **named: right(Everything(), target, **named))
+
+
+@leak("B29")
+def a_hidden_value_sent_as_it_stands_counts_as_unchanged(stack: ExitStack) -> None:
+    instead(stack, writing, "_changed", lambda right, change, column, value, stored, **named: right(
+        change, column, value, replace(stored, is_seen=True), **named))  # fmt: skip
+
+
+@leak("B24")
+def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
+    def left_out(right: Any, table: Table, sent: Any, stand: Any) -> Any:
+        return right(table, sent, replace(stand, columns={
+            column: replace(stored, is_seen=True) for column, stored in stand.columns.items()}))  # fmt: skip
+
+    instead(stack, writing, "_left_out", left_out)
+
+
+@leak("B24")
+def a_write_answers_every_column(stack: ExitStack) -> None:
+    def prepare(right: Any, change: Any) -> Any:
+        with patch.object(plan, "_output", partial(with_open_eyes, plan._output)):
+            return right(change)
+
+    instead(stack, writing, "_prepare_answer", prepare)
+
+
+@leak("B30")
+def a_deletion_tells_of_hidden_references(stack: ExitStack) -> None:
+    def release(right: Any, catalogue: Any, table: Table, sys_id: str) -> None:
+        for column in catalogue.referring_to(table):
+            if column.type == "reference":
+                with connection.cursor() as cursor:
+                    cursor.execute(
+                        f'SELECT count(*) FROM records."{column.owner}" WHERE "{column.name}" = %s', [sys_id]
+                    )
+                    (count,) = cursor.fetchone()
+                if count:
+                    raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
+        right(catalogue, table, sys_id)
+
+    instead(stack, references, "release", release)
+
+
+@leak("B17", by="whispers")
+def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
+    instead(stack, writing, "_naming_only", lambda right, body: nullcontext())
+
+
+@leak("B22", by="duties")
+def what_is_read_may_be_deleted(stack: ExitStack) -> None:
+    instead(stack, standing, "ask", partial(allowed, DELETE))
+
+
+@leak("B23", by="duties")
+def what_is_read_may_be_changed(stack: ExitStack) -> None:
+    instead(stack, standing, "ask", partial(allowed, WRITE))
+
+
+def allowed(wanted: str, right: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
+    found = right(change, sys_id, operation, columns)
+    return replace(found, is_allowed=found.is_allowed or operation == wanted)
+
+
+@leak("B23", by="duties")
+def every_column_of_a_record_may_be_changed(stack: ExitStack) -> None:
+    instead(stack, Rights, "column", lambda right, self, operation, table, column: (
+        ALWAYS if operation == WRITE else right(self, operation, table, column)))  # fmt: skip
+
+
+@leak("B25", by="duties")
+def nobody_looks_at_what_became_of_a_record(stack: ExitStack) -> None:
+    instead(stack, writing, "check_allowed", lambda right, *rest: None)
+
+
+@leak("B26", by="duties")
+def who_made_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
+    told: dict[str, Any] = {}
+
+    def columns(right: Any, change: Any) -> Any:
+        told["who"] = change.body.get("sys_created_by")
+        return right(replace(change, body={k: v for k, v in change.body.items() if k not in SYS_COLUMNS}))
+
+    def insert(right: Any, catalogue: Any, table: Table, *rest: Any) -> str:
+        made = str(right(catalogue, table, *rest))
+        if isinstance(told["who"], str):
+            root = table.lineage[-1]
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s', [told["who"], made]
+                )
+        return made
+
+    instead(stack, sent, "columns", columns)
+    instead(stack, designed, "insert", insert)
+
+
+@leak("B27", by="privileges")
+def rules_are_not_asked_of_the_tables_of_the_product(stack: ExitStack) -> None:
+    instead(stack, Rights, "records", lambda right, self, operation, table: (
+        ALWAYS if table.is_system else right(self, operation, table)))  # fmt: skip

@@ -1,0 +1,78 @@
+"""Who has no role changes nothing of the product's own tables, whatever they send."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+from system import actor
+from tableapi import load
+from tableapi.catalogue import Catalogue, Column, Table
+from tests.tableapi.laws.stage import place, undone
+from tests.tableapi.noninterference.programs import Step
+from tests.tableapi.noninterference.running import Answer, canonical, send
+from tests.tableapi.oracle import Caller
+from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
+
+CALLER = Caller(USER_IDS[0])
+VALUES: dict[str, list[Any]] = {
+    "boolean": [True, "true", 1, False],
+    "integer": [1, "1"],
+    "json": [{}, [], None],
+    "list": [[ROLE_IDS["admin"]], None],
+}
+IDS = [*USER_IDS, *GROUP_IDS, *ROLE_IDS.values()]
+
+
+def violation(seed: int) -> tuple[Step, Answer] | None:
+    random = Random(seed)
+    catalogue = load.newest()
+    tables = [each for each in catalogue.tables.values() if each.is_system]
+    with undone(), actor.acting_as(CALLER.id):
+        before = contents(catalogue)
+        for _ in range(4):
+            step = step_for(random, random.choice(tables))
+            with undone():
+                answer = canonical(send(step, CALLER))
+                if answer[0] < 400 or contents(catalogue) != before:
+                    return step, answer
+    return None
+
+
+def step_for(random: Random, table: Table) -> Step:
+    method = random.choice(["POST", "POST", "PATCH", "PUT", "DELETE"])
+    sys_id = "" if method == "POST" else some_id(random, table)
+    if method == "DELETE":
+        return Step(method, table.name, sys_id)
+    columns = [each for each in table.columns.values() if not each.is_sys or random.random() < 0.1]
+    chosen = [each for each in columns if each.mandatory or random.random() < 0.4]
+    return Step(method, table.name, sys_id, {}, {each.name: value(random, each) for each in chosen})
+
+
+def some_id(random: Random, table: Table) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("SELECT sys_id FROM {}").format(place(table)))
+        found = [row[0] for row in cursor.fetchall()]
+    return random.choice([*found, "1"])
+
+
+def value(random: Random, column: Column) -> Any:
+    if column.type == "reference":
+        return random.choice(IDS)
+    if column.choices:
+        return random.choice(column.choices)[0]
+    return random.choice(VALUES.get(column.type, ["a", "b", "admin"]))
+
+
+def contents(catalogue: Catalogue) -> list[Any]:
+    whole = sql.SQL("SELECT md5(string_agg(t::text, '' ORDER BY sys_id)) FROM {} t")
+    found = []
+    with connection.cursor() as cursor:
+        for table in catalogue.tables.values():
+            if table.is_system:
+                cursor.execute(whole.format(place(table)))
+                found.append((table.name, cursor.fetchone()))
+    return found

@@ -1,0 +1,87 @@
+"""No answer names a column that its caller can never read, unless they named it themselves."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from random import Random
+from unittest.mock import patch
+
+from django.db import connection
+
+from system import actor
+from tableapi import physical, reading
+from tableapi.catalogue import Catalogue, Column
+from tests.tableapi.laws.stage import in_force, on_stage, seat, undone
+from tests.tableapi.noninterference import pairs
+from tests.tableapi.noninterference.pairs import Pair
+from tests.tableapi.noninterference.programs import Author, Step
+from tests.tableapi.noninterference.renaming import unreadable
+from tests.tableapi.noninterference.running import Conversation, Difference
+from tests.tableapi.oracle import World
+from tests.tableapi.oracle.alphabets import NOW
+
+
+def violation(seed: int) -> Difference | None:
+    random = Random(seed)
+    pair = pairs.make(random, may_write=True)
+    hidden = [
+        (table, name)
+        for table, name in unreadable(pair)
+        if is_called_after(pair.catalogue.tables[table].columns[name], table)
+        and is_hidden_everywhere(pair, table, name)
+    ]
+    if not hidden:
+        return None
+    table, name = random.choice(hidden)
+    pair = with_unique(pair, table, name)
+    # Two that leave the column to its default: the second meets what the first has taken.
+    steps = [*Author(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
+    with ExitStack() as stack:
+        stack.enter_context(undone())
+        stack.enter_context(patch.object(reading, "now", lambda: NOW))
+        stack.enter_context(actor.acting_as(pair.caller.id))
+        stack.enter_context(on_stage(pair.one))
+        stack.enter_context(in_force(pair.catalogue))
+        seat(pair.caller)
+        make_unique(pair.catalogue, table, name)
+        talk = Conversation(pair.caller)
+        for step in steps:
+            if name in str(step) or not all(each.isascii() for each in step.params.values()):
+                continue
+            for _, answer, _ in talk.answers_to(step):
+                if name in str(answer):
+                    return Difference(pair, step, answer, name)
+    return None
+
+
+def is_called_after(column: Column, table: str) -> bool:
+    """No other table has a column of this name."""
+    return column.type == "string" and column.owner == table and column.name.startswith(table)
+
+
+def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
+    hidden = unreadable(pair)
+    return all((each, name) in hidden for each in pair.catalogue.tables[table].family)
+
+
+def with_unique(pair: Pair, table: str, name: str) -> Pair:
+    """The hidden column of one table is unique, has a default, and is empty in every record."""
+    column = replace(pair.catalogue.tables[table].columns[name], is_unique=True, default="a", is_display=False)
+    tables = {
+        each: replace(found, columns={**found.columns, name: column}) if table in found.lineage else found
+        for each, found in pair.catalogue.tables.items()
+    }
+    rows = {
+        each: {sys_id: {**row, name: None} if name in row and table in tables[each].lineage else row
+               for sys_id, row in found.items()}
+        for each, found in pair.one.rows.items()
+    }  # fmt: skip
+    catalogue = replace(pair.catalogue, tables=tables)
+    return replace(pair, one=World(catalogue, rows), other=World(catalogue, rows))
+
+
+def make_unique(catalogue: Catalogue, table: str, name: str) -> None:
+    index = physical.unique_index(catalogue.tables[table].columns[name], table)
+    with connection.cursor() as cursor:
+        cursor.execute(index.create())
