@@ -7,12 +7,13 @@ from django.db import connection
 
 from accounts.models import User
 from sso.mapping_script import DEFAULT
-from sso.models import IdentityLink, OidcSetting, SignIn
+from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from system import properties
 from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db
 
@@ -205,3 +206,19 @@ def test_others_do_not(browser: Browser):  # A57
 
 def test_the_default_script_is_the_one_of_a_new_connection(browser: Browser):
     assert active(browser.provider).script == DEFAULT
+
+
+def test_an_account_deleted_by_the_table_api_takes_its_identity_along(browser: Browser, alice: User):
+    active(browser.provider, enable_user_creation=True)
+    browser.sign_in()
+    first = User.objects.get(login="ann")
+    assert browser.login == "ann"
+    assert api(alice).delete(f"user/{first.pk}").status_code == 200
+
+    assert browser.login is None
+    assert not IdentityLink.objects.exists() and not ProviderSession.objects.exists()
+    entry = SignIn.objects.latest("sys_id")
+    assert (entry.outcome, entry.login, entry.user) == (SignIn.OK, "ann", None)
+
+    browser.sign_in()
+    assert User.objects.get(login="ann").pk != first.pk
