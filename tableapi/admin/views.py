@@ -1,5 +1,7 @@
 """Admin pages of form views."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -14,17 +16,24 @@ from tableapi.models import View, ViewColumn, checks
 
 class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
     def clean(self) -> None:
-        """Of a new view, which its columns cannot ask yet: a wrong path is said beside it."""
+        """Of a new view, which its columns cannot ask yet: a wrong path is said beside it, and then that all together
+        lead too far beside the last."""
         super().clean()
         if not self.instance.is_new or self.instance.table_id is None:
             return
-        for form in self.forms:
-            path = form.cleaned_data.get("path") if form.is_valid() and form not in self.deleted_forms else None
-            try:
-                if path:
-                    checks.check_path(self.instance.table, path)
-            except ValidationError as error:
-                form.add_error(None, error)
+        table = self.instance.table
+        kept = [form for form in self.forms if form.is_valid() and form not in self.deleted_forms]
+        named = [(form, form.cleaned_data["path"]) for form in kept if form.cleaned_data.get("path")]
+        for form, path in named:
+            self._say(form, partial(checks.check_path, table, path))
+        if named and all(form.is_valid() for form, _ in named):
+            self._say(named[-1][0], partial(checks.check_joins, table, tuple(path for _, path in named)))
+
+    def _say(self, form: Any, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except ValidationError as error:
+            form.add_error(None, error)
 
 
 class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no types

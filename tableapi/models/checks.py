@@ -17,7 +17,7 @@ from tableapi.physical import WITHOUT_MAIN_INDEX
 if TYPE_CHECKING:
     from tableapi.models.rules import Rule
     from tableapi.models.tables import Choice, Column, Table
-    from tableapi.models.views import View, ViewColumn
+    from tableapi.models.views import ViewColumn
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into the list of them.
 LONGEST_INDEXED = 600
@@ -267,17 +267,17 @@ def check_view_column(column: ViewColumn) -> None:
     view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
     if view is not None:  # else said by the checks of the fields
         check_path(view.table, column.path)
-        _check_joins(view, column)
+        others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
+        check_joins(view.table, (*others, column.path))
 
 
-def _check_joins(view: View, column: ViewColumn) -> None:
+def check_joins(table: Table, paths: tuple[str, ...]) -> None:
     """Every request with a view that leads too far would be refused."""
     from tableapi import load, plan, resolve  # noqa: PLC0415  (they import the models)
 
     known = load.read()
-    others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
     try:
-        plan.read(resolve.RuleEyes(known), known.tables[view.table.name], fields=(*others, column.path))
+        plan.read(resolve.RuleEyes(known), known.tables[table.name], fields=paths)
     except BadRequest as error:
         raise ValidationError({"path": error.message}) from None
 

@@ -411,3 +411,18 @@ def test_names_are_escaped(as_alice: Client, device: Table):
 
     for address in ("/admin/tableapi/table/", page("table", device), page("column", column), "/admin/tableapi/column/"):
         assert b"<script>alert" not in as_alice.get(address).content
+
+
+def test_a_new_view_that_leads_too_far_is_refused_as_a_whole(as_alice: Client):
+    """Every request with it would be refused."""
+    references = ["assigned_user", "closed_by", "opened_by", "caller", "contact", "parent_id"]
+    paths = [*(f"{each}.login" for each in references[:5]), *(f"{each}.company.name" for each in references[:4]),
+             *(f"parent_id.{each}.login" for each in references[:3])]  # fmt: skip
+    columns = [{"path": path, "position": number} for number, path in enumerate(paths)]
+    task = Table.objects.get(name="task")
+    answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns))
+    assert "The paths lead through more than 12 references" in said(answer)
+    assert not View.objects.filter(name="far").exists()
+
+    answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns[:-1]))
+    assert answer.status_code == 302 and View.objects.get(name="far").columns.count() == len(paths) - 1
