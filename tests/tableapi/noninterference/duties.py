@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
 from typing import Any
-from unittest.mock import patch
 
-from system import actor
-from tableapi import reading
 from tableapi.catalogue import CREATE, DELETE, READ, WRITE, Column
-from tests.tableapi.laws.stage import in_force, on_stage, read_back, seat, undone
+from tests.tableapi.laws.stage import read_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND, Pair
 from tests.tableapi.noninterference.programs import Author, Step
-from tests.tableapi.noninterference.running import Answer, Conversation, Difference
+from tests.tableapi.noninterference.running import Answer, Difference, conversation
 from tests.tableapi.oracle import Row, World, can
-from tests.tableapi.oracle.alphabets import NOW, USER_IDS, moment
+from tests.tableapi.oracle.alphabets import USER_IDS, moment
 
 # What the server writes with every change, and what it alone writes once.
 WITH_EVERY_CHANGE = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
@@ -33,14 +29,7 @@ def violation(seed: int) -> Difference | None:
     pair = movable(pairs.make(random, may_write=True))
     author = Author(random, pair, kept=frozenset())
     steps = [bolder(random, author.sending(random.choice(author.tables))) for _ in range(WRITES)]
-    with ExitStack() as stack:
-        stack.enter_context(undone())
-        stack.enter_context(patch.object(reading, "now", lambda: NOW))
-        stack.enter_context(actor.acting_as(pair.caller.id))
-        stack.enter_context(on_stage(pair.one))
-        stack.enter_context(in_force(pair.catalogue))
-        seat(pair.caller)
-        talk = Conversation(pair.caller)
+    with conversation(pair) as talk:
         before = read_back(pair.catalogue)
         for step in steps:
             ((_, answer, _),) = talk.answers_to(step)

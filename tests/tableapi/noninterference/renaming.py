@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from random import Random
-from unittest.mock import patch
 
-from system import actor
-from tableapi import reading
-from tests.tableapi.laws.stage import in_force, on_stage, seat, undone
+from tests.tableapi.laws.stage import undone
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import Answer, Difference, canonical, send
+from tests.tableapi.noninterference.running import Answer, Difference, canonical, conversation, send
 from tests.tableapi.oracle import Refused, field
-from tests.tableapi.oracle.alphabets import NOW, moment
+from tests.tableapi.oracle.alphabets import moment
 
 NAME = "NAME"
 QUERIES = [
@@ -34,12 +30,7 @@ def difference(seed: int) -> Difference | None:
     table, name = random.choice(hidden)
     # Of the same length, for the positions; and in the same place of the alphabet.
     missing = name[:-1] + "z"
-    with ExitStack() as stack:
-        stack.enter_context(on_stage(pair.one))
-        stack.enter_context(in_force(pair.catalogue))
-        stack.enter_context(patch.object(reading, "now", lambda: NOW))
-        stack.enter_context(actor.acting_as(pair.caller.id))
-        seat(pair.caller)
+    with conversation(pair):
         for step in steps(random, pair, table):
             found = []
             for each in (name, missing):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -21,7 +22,17 @@ from tableapi import reading
 from tableapi.urls import MANY, ONE
 from tableapi.views import BASE
 from tests.tableapi.asked_of_database import statements
-from tests.tableapi.laws.stage import in_force, inserting, making, own_columns, place, read_back, seat, undone
+from tests.tableapi.laws.stage import (
+    in_force,
+    inserting,
+    making,
+    on_stage,
+    own_columns,
+    place,
+    read_back,
+    seat,
+    undone,
+)
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, seen
 from tests.tableapi.noninterference.programs import HEARD, Author, Step
@@ -158,6 +169,17 @@ class Conversation:
         if "ETag" in response.headers:
             self.heard[about] = response.headers["ETag"]
         return response
+
+
+@contextmanager
+def conversation(pair: Pair) -> Iterator[Conversation]:
+    """The first of the two databases is there, and the caller about to ask."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(reading, "now", lambda: NOW))
+        stack.enter_context(actor.acting_as(pair.caller.id))
+        stack.enter_context(on_stage(pair.one))
+        seat(pair.caller)
+        yield Conversation(pair.caller)
 
 
 def send(step: Step, caller: Caller) -> HttpResponse:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
-from unittest.mock import patch
 
 from django.db import connection
 
-from system import actor
-from tableapi import physical, reading
+from tableapi import physical
 from tableapi.catalogue import Catalogue, Column
-from tests.tableapi.laws.stage import in_force, on_stage, seat, undone
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Author, Step
 from tests.tableapi.noninterference.renaming import unreadable
-from tests.tableapi.noninterference.running import Conversation, Difference
+from tests.tableapi.noninterference.running import Difference, conversation
 from tests.tableapi.oracle import World
-from tests.tableapi.oracle.alphabets import NOW
 
 
 def violation(seed: int) -> Difference | None:
@@ -37,15 +32,8 @@ def violation(seed: int) -> Difference | None:
     pair = with_unique(pair, table, name)
     # Two that leave the column to its default: the second meets what the first has taken.
     steps = [*Author(random, pair).program(), Step("POST", table, body={}), Step("POST", table, body={})]
-    with ExitStack() as stack:
-        stack.enter_context(undone())
-        stack.enter_context(patch.object(reading, "now", lambda: NOW))
-        stack.enter_context(actor.acting_as(pair.caller.id))
-        stack.enter_context(on_stage(pair.one))
-        stack.enter_context(in_force(pair.catalogue))
-        seat(pair.caller)
+    with conversation(pair) as talk:
         make_unique(pair.catalogue, table, name)
-        talk = Conversation(pair.caller)
         for step in steps:
             if name in str(step) or not all(each.isascii() for each in step.params.values()):
                 continue
