@@ -9,7 +9,9 @@ from system.errors import NotFound
 
 from .catalogue import READ, Catalogue, Column, Table
 from .expressions import NEVER, Decision
+from .plan import Read
 from .rules import Rights
+from .statements import Statement
 
 MOST_STATEMENTS = 500
 # What they may weigh together, about in bytes: a few hundred usual ones, or a few dozen of 500 fields.
@@ -67,10 +69,12 @@ class Sight:
 
 
 def _weight(kept: Any) -> int:
-    """About how much memory a plan or a statement holds."""
+    """About how much memory a plan, a statement or something else holds."""
     if isinstance(kept, tuple):
         return sum(map(_weight, kept))
-    return len(getattr(kept, "sql", "")) + PER_FIELD * len(getattr(kept, "fields", ()))
+    if isinstance(kept, Statement):
+        return len(kept.sql)
+    return PER_FIELD * len(kept.fields) if isinstance(kept, Read) else len(repr(kept))
 
 
 @lru_cache(maxsize=64)

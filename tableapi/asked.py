@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 
-from system.encoded_query import Query, QueryError, parse
+from system.encoded_query import Query, QueryError, ValueKind, parse
 from system.errors import BadRequest
 
 from . import rules
 from .catalogue import Catalogue, Column, Rule, Table
 from .expressions import Leaf
 from .resolve import RuleEyes, leaf
+from .rules import ANY_TABLE
 
 # The name of a table's view, as the catalogue has it.
 ViewName = tuple[str, str]
 
 
-def by_rules(catalogue: Catalogue, column: Column) -> Iterator[Rule]:
-    """Those about this column, and those whose condition asks for it or for something behind it."""
-    family = catalogue.tables[column.owner].family
+class How(Enum):
+    """What a rule has to do with a column: is about it, asks for it or for what is behind it, searches its words."""
+
+    ABOUT = "about"
+    ASKS = "asks"
+    SEARCHES = "searches"
+
+
+def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, How]]:
+    """Each rule once, with what weighs most: without what it asks for, a rule holds for no record."""
+    places = (*catalogue.tables[column.owner].family, ANY_TABLE)
     for rule in catalogue.rules:
-        is_about = rule.column == column.name and rule.table in family
-        if is_about or (not rule.is_broken and _is_asked(catalogue, rule, column)):
-            yield rule
+        found = set() if rule.is_broken else set(_asked(catalogue, rule, column))
+        if rule.column == column.name and rule.table in places:
+            found.add(How.ABOUT)
+        first = next((how for how in (How.ASKS, How.SEARCHES, How.ABOUT) if how in found), None)
+        if first is not None:
+            yield rule, first
 
 
 def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
@@ -34,18 +47,24 @@ def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
             yield table, name
 
 
-def _is_asked(catalogue: Catalogue, rule: Rule, column: Column) -> bool:
-    if column.name not in rule.condition:
-        return False  # most of them: what follows reads the condition for every table it may hold for
+def _asked(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[How]:
     query = parse(rule.condition)
-    names = catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables)
-    return any(column.id in found for name in names for found in _asked(catalogue.tables[name], catalogue, query))
+    # Most name nothing like it: what follows reads the condition for every table it may hold for.
+    names = {name for condition in query.conditions() for name in (*condition.path, *condition.value.split("."))}
+    has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
+    if column.name not in names and not has_words:
+        return
+    for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
+        yield from _asked_in(catalogue.tables[name], catalogue, query, column)
 
 
-def _asked(table: Table, catalogue: Catalogue, query: Query) -> Iterator[set[str]]:
+def _asked_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[How]:
     try:
         for test in rules.tests(RuleEyes(catalogue), table, query):
-            yield _columns(test.leaf) | (_columns(test.other) if test.other else set())
+            if column.id in _columns(test.leaf) | (_columns(test.other) if test.other else set()):
+                yield How.ASKS
+            if any(column.id in _columns(each) for each in test.searched):
+                yield How.SEARCHES
     except (QueryError, BadRequest):
         return  # it does not fit this table
 

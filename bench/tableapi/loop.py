@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import median
 from typing import Any
 
 import psycopg
@@ -31,10 +32,7 @@ class LoopDone:
     requests: int
     seconds: float
     cpu_s: float  # of this process
-
-    @property
-    def median_ms(self) -> float:
-        return 1000 * self.seconds / self.requests
+    median_ms: float
 
 
 @cache
@@ -46,15 +44,17 @@ def run(job: LoopJob) -> LoopDone:
     turns = [(each.sql, each.values) for each in job.runs]
     kind = psycopg.RawCursor if job.runs[0].is_raw else psycopg.Cursor
     began, own = time.perf_counter(), time.process_time()
-    count = 0
+    took: list[float] = []
+    now = began
     with kind(connected(job.url)) as cursor:
         for sql, values in itertools.cycle(turns):
             cursor.execute(sql, values, prepare=True)
             fetch(cursor)
-            count += 1
-            if time.perf_counter() - began >= job.seconds:
+            before, now = now, time.perf_counter()
+            took.append(now - before)
+            if now - began >= job.seconds:
                 break
-    return LoopDone(count, time.perf_counter() - began, time.process_time() - own)
+    return LoopDone(len(took), now - began, time.process_time() - own, 1000 * median(took))
 
 
 def fetch(cursor: "psycopg.Cursor[Any]") -> None:

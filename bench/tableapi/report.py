@@ -95,7 +95,8 @@ class Judged:
 
     def alike(self) -> Aim | None:
         """As somebody sees it who probes ids, and nobody else is there to make it noisy."""
-        hidden, missing = self.at("H1", clients=1), self.at("H2", clients=1)
+        clients = min((place.clients for place in self.found if place.name == "H1"), default=CLIENTS)
+        hidden, missing = self.at("H1", clients=clients), self.at("H2", clients=clients)
         if hidden is None or missing is None:
             return None
         between = abs(hidden.median_ms - missing.median_ms)

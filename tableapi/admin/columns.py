@@ -45,18 +45,20 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
         return not is_ours and bool(super().has_change_permission(request, obj))
 
 
+LEFT = {
+    asked.How.ABOUT: "which is about it",
+    asked.How.ASKS: "which asks for it: where it is gone, the rule holds for no record",
+    asked.How.SEARCHES: "which searches its words",
+}
+
+
 def _left_by(column: Column) -> Iterator[str]:
     """What stays and is no longer what it was: no rule goes with a column, each fails closed."""
     catalogue = load.newest()
     known = catalogue.tables[column.table.name].columns[column.name]
-    ids = [rule.id for rule in asked.by_rules(catalogue, known)]
-    for rule in Rule.objects.filter(pk__in=ids).select_related("table"):
-        about = (
-            "will be about nothing"
-            if rule.column_name == column.name
-            else "asks for it, and without it holds for no record"
-        )
-        yield f"Not deleted: the access rule “{rule}”, which {about}"
+    found = {rule.id: how for rule, how in asked.by_rules(catalogue, known)}
+    for rule in Rule.objects.filter(pk__in=found).select_related("table"):
+        yield f"Not deleted: the access rule “{rule}”, {LEFT[found[rule.pk]]}"
     for table, name in asked.by_views(catalogue, known):
         yield f"Not deleted: the view “{name}” of {table}, which leaves it out from then on"
 
