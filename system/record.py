@@ -1,5 +1,6 @@
 """In charge of what every record has: an id made by the database, its `sys_*` columns, its entry when deleted."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
@@ -37,6 +38,10 @@ class Record(models.Model):
     # What people call a record by, where it is no column `name`; which columns of ids, without foreign key, hold whose.
     display_column: ClassVar[str] = ""
     references: ClassVar[dict[str, str]] = {}
+    # What `look_ahead` wants to know of a change.
+    ahead_columns: ClassVar[frozenset[str]] = frozenset()
+    # What it found, for the save.
+    found_ahead: Any = None
 
     # Made by the database, so that every writer, ORM or SQL, gets one.
     sys_id = models.CharField(
@@ -76,6 +81,13 @@ class Record(models.Model):
             setattr(self, name, value)
         if options.get("update_fields") is not None:
             options["update_fields"] = {*options["update_fields"], *stamped}
+
+    @classmethod
+    def look_ahead(cls, sys_id: str, wanted: Mapping[str, Any]) -> Any:
+        """Before `take_turn`: what takes its time to find out about a record that is to have these values.
+
+        Whoever changes the record then puts it into `found_ahead`. The save finds out itself what is not there.
+        """
 
     @classmethod
     def take_turn(cls) -> None:

@@ -48,10 +48,11 @@ def insert(table: Table, given: Mapping[Column, Any]) -> str:
     return str(record.pk)
 
 
-def update(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
+def update(table: Table, sys_id: str, given: Mapping[Column, Any], found_ahead: Any = None) -> None:
     record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
     if record is None:
         raise record_not_found()
+    record.found_ahead = found_ahead
     _save(table, record, given)
 
 

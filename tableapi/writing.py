@@ -16,6 +16,7 @@ from system.errors import AccessDenied, BadRequest, Invalid, together
 
 from . import deferred, designed, plan, reading, references, sent, standing, statements, store, system_records, values
 from .access import Sight
+from .ahead import look_ahead
 from .catalogue import CREATE, DELETE, DISPLAY_NAME, NUMBER, OWN_TABLE, WRITE, Column, Table
 from .change import Body, Change, Written
 from .expressions import NEVER
@@ -122,6 +123,7 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
     table = change.table
     look = _prepare_answer(change)
     named = sent.columns(change)
+    found_ahead = look_ahead(change, sys_id, named)
     stand = standing.ask(change, sys_id, WRITE, tuple(table.columns.values()) if replaces else tuple(named))
     if not stand.is_allowed:
         raise AccessDenied("You have no access to change this record.")
@@ -138,7 +140,7 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
     if wrong:
         raise together(wrong)
     if given:
-        _update(change, sys_id, given)
+        _update(change, sys_id, given, found_ahead)
         check_allowed(change, WRITE, sys_id, tuple(given))
     return Written(sys_id, look(sys_id))
 
@@ -172,9 +174,9 @@ def _check_mandatory(
                 _need(sight, table, column, value)
 
 
-def _update(change: Change, sys_id: str, given: Mapping[Column, Any]) -> None:
+def _update(change: Change, sys_id: str, given: Mapping[Column, Any], found_ahead: Any) -> None:
     if change.table.is_system:
-        system_records.update(change.table, sys_id, given)
+        system_records.update(change.table, sys_id, given, found_ahead)
     else:
         with _naming_only(change.body):
             designed.update(change.request.sight.catalogue, change.table, sys_id, given)

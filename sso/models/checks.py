@@ -1,12 +1,13 @@
-"""What the columns of a connection may hold: one row for each column that is more than a field's own check."""
+"""What the columns of a connection may hold: one row for each column that is more than a field's own check.
+
+The script is run for its check: `script_runs`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
-from sso import mapping_script
 from sso.endpoints import WELL_KNOWN, policy
 from system import encryption, outbound, properties
 
@@ -51,26 +52,9 @@ def client_secret(stored: str) -> str:
     return stored
 
 
-def script(given: str) -> str:
-    given = given.replace("\r\n", "\n")  # of a form: no change
-    try:
-        _run_once(given)
-    except mapping_script.ScriptRefused as error:
-        raise ValueError(str(error)) from None
-    return given
-
-
-@lru_cache(maxsize=8)
-def _run_once(source: str) -> None:
-    """A form is checked before it is saved, and the save holds a lock that must not wait for a process again."""
-    if source != mapping_script.DEFAULT:
-        mapping_script.check(source)
-
-
 CHECKS: Mapping[str, Callable[[str], str]] = {
     "url_idp": url_idp,
     "redirect_uri": redirect_uri,
     "scope": scope,
     "client_secret": client_secret,
-    "script": script,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -15,6 +16,7 @@ from sso import activation, endpoints, mapping_script, trust
 from sso.endpoints import Endpoints
 from sso.models import checks
 from sso.models.certificates import drop_keys
+from sso.models.script_runs import ScriptRuns
 from system import actor, encryption
 from system.errors import AccessDenied, Conflict
 from system.history import tracked
@@ -65,6 +67,7 @@ class OidcSetting(Record):
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
     )  # fmt: skip
     secret_columns = encrypted_columns = frozenset({"client_secret", "last_claims"})
+    ahead_columns = frozenset({"script", "active"})
 
     class AuthorizationType(models.TextChoices):
         CODE = "code", "Authorization Code Flow"
@@ -230,8 +233,21 @@ class OidcSetting(Record):
     # Saving and deleting.
 
     @classmethod
+    def look_ahead(cls, sys_id: str, wanted: Mapping[str, Any]) -> ScriptRuns:
+        runs, stored = ScriptRuns(), cls.objects.filter(pk=sys_id).first()
+        if stored is not None:
+            runs.look_ahead(stored, wanted)
+        return runs
+
+    @classmethod
     def take_turn(cls) -> None:
         activation.take_turn()
+
+    @property
+    def script_runs(self) -> ScriptRuns:
+        found: ScriptRuns = self.found_ahead or ScriptRuns()
+        self.found_ahead = found
+        return found
 
     def validate_constraints(self, exclude: Any = None) -> None:
         """The one constraint is kept by deactivating the others, not by refusing this one."""
@@ -241,7 +257,7 @@ class OidcSetting(Record):
         before = self._stored()
         # What stands may be out of date by the operator's settings; switching it off must stay possible.
         is_set_off = before is None or (self.active and not before.active)
-        for name, check in checks.CHECKS.items():
+        for name, check in {**checks.CHECKS, "script": self.script_runs.check}.items():
             if is_set_off or getattr(before, name) != getattr(self, name) or (self.active and name == "redirect_uri"):
                 try:
                     setattr(self, name, check(getattr(self, name)))
@@ -250,10 +266,13 @@ class OidcSetting(Record):
 
     def save(self, *positional: Any, **options: Any) -> None:
         """With the rules about the active one, the welcome page and the certificates, in one transaction."""
+        named = options.pop("update_fields", None)
+        changing = {name: getattr(self, name) for name in self.ahead_columns if named is None or name in named}
+        self.script_runs.look_ahead(self._stored(), changing)
         with transaction.atomic():
             self.take_turn()
             before = self._stored(is_locked=True)
-            self._take_over(before, options.pop("update_fields", None))
+            self._take_over(before, named)
             self.full_clean(exclude={"sys_id"})
             self._follow(before)
             activation.deactivate_others(self)

@@ -1,0 +1,161 @@
+"""The script of a connection is run before its save takes its turn: no other saver waits for a process."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from accounts.models import User
+from sso import activation, locks, mapping_script
+from sso.models import OidcSetting
+from tests.collections_app.ingest.processes import another_connection
+from tests.sso.connections import RIGHT, make
+from tests.sso.test_settings_at_once import by_api, by_form, by_script
+from tests.tableapi.world import api, failed, rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GOOD = "function map(claims) {\n  return {login: claims.sub, email: claims.email}\n}"
+OTHER = "function map(claims) { return {login: claims.name, email: claims.email} }"
+BROKEN = "function map("
+
+
+@pytest.fixture
+def runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
+    """The scripts that are run to be checked, and whether another connection could take its turn meanwhile."""
+    know_the_rules(sonja)
+    found: list[tuple[str, bool]] = []
+    run = mapping_script.check
+
+    def noted(source: str) -> None:
+        with another_connection() as other:
+            asked = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [locks.CONNECTIONS])
+            found.append((source, asked.fetchone() == (True,)))
+        run(source)
+
+    monkeypatch.setattr(mapping_script, "check", noted)
+    return found
+
+
+def know_the_rules(sonja: User) -> None:
+    """A request that finds them changed is worked on twice, and so is its script."""
+    assert api(sonja).get("oidc_setting").status_code == 200
+
+
+def put(user: User, setting: OidcSetting, **columns: Any) -> int:
+    return int(api(user).put(f"oidc_setting/{setting.pk}", {**RIGHT, **columns}).status_code)
+
+
+Way = Callable[..., int]
+WAYS: dict[str, Way] = {
+    "form": by_form,
+    "patch": by_api,
+    "put": put,
+    "save": lambda user, setting, **columns: by_script(setting, **columns),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_nobody_waits_for_the_check_of_a_script(runs: list[Any], sonja: User, way: Way):
+    setting = make()
+    assert way(sonja, setting, script=GOOD.replace("\n", "\r\n")) in (0, 200, 302)
+
+    assert setting.refreshed().script == GOOD
+    assert runs == [(GOOD, True)]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_nor_when_a_connection_is_switched_on(runs: list[Any], sonja: User, way: Way):
+    setting = make(script=GOOD)
+    runs.clear()
+    assert way(sonja, setting, script=GOOD, active=True) in (0, 200, 302)
+
+    assert setting.refreshed().active
+    assert runs == [(GOOD, True)]
+
+
+def test_nor_when_only_that_is_sent(runs: list[Any], sonja: User):
+    setting = make(script=GOOD)
+    runs.clear()
+    assert by_api(sonja, setting, active=True) == 200
+
+    assert setting.refreshed().active
+    assert runs == [(GOOD, True)]
+
+
+def test_nor_for_a_new_one(runs: list[Any], sonja: User, http_allowed: None):
+    new = {**RIGHT, "url_idp": "http://127.0.0.1:9", "script": GOOD}  # where nobody answers the look after the save
+    assert api(sonja).post("oidc_setting", new).status_code == 201
+    make(script=OTHER)
+
+    assert runs == [(GOOD, True), (OTHER, True)]
+
+
+@pytest.mark.parametrize("script", [BROKEN, "function map() { for (;;) {} }", 7])
+def test_one_that_is_refused_is_run_once_and_nobody_waits_for_it(runs: list[Any], sonja: User, script: Any):
+    setting = make()
+    before = OidcSetting.objects.values().get()
+    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
+
+    assert failed(answer) == (422, "invalid_value", "script")
+    assert OidcSetting.objects.values().get() == before
+    assert runs == [(str(script), True)]
+
+
+def test_what_changes_nothing_or_may_not_be_is_not_run(runs: list[Any], sonja: User, bob: User):
+    setting = make(script=GOOD)
+    for operation in ("read", "write"):
+        rule(operation, "oidc_setting")
+    know_the_rules(sonja)
+    runs.clear()
+    assert by_api(sonja, setting, name="Renamed", script=GOOD, active=False) == 200
+    assert by_api(sonja, setting, script=None) == 422
+    assert by_api(bob, setting, script=OTHER) == 403
+    assert api(sonja).patch("oidc_setting/0", {"script": OTHER}).status_code == 404
+    rule("write", "oidc_setting", "script", roles=["itil"])
+    know_the_rules(sonja)
+    assert by_api(sonja, setting, script=OTHER) == 403
+
+    assert runs == []
+
+
+def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
+    """Somebody else stores this script between the look ahead and the turn."""
+    take_turn = activation.take_turn
+
+    def late() -> None:
+        OidcSetting.objects.filter(pk=setting.pk).update(script=script)
+        take_turn()
+
+    monkeypatch.setattr(activation, "take_turn", late)
+
+
+def test_a_script_that_was_stored_meanwhile_is_looked_at_in_its_turn(runs: list[Any], sonja: User, monkeypatch: Any):
+    setting = make(script=GOOD)
+    changed_meanwhile(monkeypatch, setting, BROKEN)
+    answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
+
+    assert answer.status_code == 422 and not OidcSetting.active_one()
+    assert [script for script, _ in runs][-2:] == [GOOD, BROKEN]
+    mine = OidcSetting.objects.get()
+    mine.active = True
+    with pytest.raises(ValidationError, match="does not run"):
+        mine.save(update_fields=["active"])
+
+
+def test_a_good_one_that_was_stored_meanwhile_stays(sonja: User, monkeypatch: Any):
+    setting = make(script=GOOD)
+    changed_meanwhile(monkeypatch, setting, OTHER)
+    assert by_api(sonja, setting, active=True) == 200
+
+    stored = setting.refreshed()
+    assert (stored.active, stored.script) == (True, OTHER)
+
+
+def test_the_script_that_is_sent_takes_the_place_of_one_stored_meanwhile(sonja: User, monkeypatch: Any):
+    setting = make()
+    changed_meanwhile(monkeypatch, setting, OTHER)
+    assert by_api(sonja, setting, script=GOOD) == 200
+
+    assert setting.refreshed().script == GOOD
