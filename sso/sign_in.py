@@ -18,9 +18,9 @@ from accounts import provisioning, roles
 from accounts.models import Role, User
 from accounts.provisioning import NotMade, RoleChange
 from sso import mapping_script, profile, user_matching
+from sso.approval import DECISIVE
 from sso.mapping_script import ScriptFailed, ScriptNotRun
 from sso.models import IdentityLink, OidcSetting
-from sso.models.settings import DECISIVE
 from sso.profile import Profile
 from sso.refusals import Refused
 from sso.user_matching import Account, Comparison
@@ -90,7 +90,7 @@ def enter(setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline | 
 
 
 def preview(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> Preview:
-    """The same steps with this script, all of them undone."""
+    """The same steps with this script, all of them undone; `setting.needs_approval` is what would be in force."""
     made: dict[str, Any] = {}
     try:
         how = comparison(setting)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 
-from sso import client_check, endpoints, key_sets, places, sign_in
+from sso import approval, client_check, endpoints, key_sets, places, sign_in
 from sso.admin import notes
 from sso.certificates import counted
 from sso.models import IdpCertificate, OidcSetting
@@ -45,7 +46,7 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
         return Report(f"The provider was not found. {error.sentence}", False, tried)
     facts = [(name.replace("_", " "), address or "none") for name, address in found.addresses.items()]
     facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
-    stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
+    stored = stored_of(setting)
     moved = _moved(setting, stored, found)
     doubts = (f"{moved} Adopt the found endpoints if this is right.",) if moved else ()
     try:
@@ -88,22 +89,29 @@ def _why_nobody_comes_in(setting: OidcSetting, found: endpoints.Endpoints) -> It
 
 def script(setting: OidcSetting, claims_text: str) -> Report:
     """The typed script on pasted claims or, with none pasted, on those of the last sign-in."""
+    stored = stored_of(setting)
     if claims_text.strip():
         try:
             claims = parse_json(claims_text.encode(errors="surrogatepass")[: LONGEST_CLAIMS + 1])
         except OutboundError:
             return Report("The claims are no JSON object.", False)
     else:
-        stored = OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
         claims = stored.known_claims if stored is not None else None
         if claims is None:
             return Report("There is no earlier sign-in to take claims from: paste some.", False)
     if not isinstance(claims, dict):
         return Report("The claims are no JSON object.", False)
-    return _previewed(sign_in.preview(setting, setting.script, claims))
+    tried = copy(setting)  # its form is shown again, with what is stored
+    tried.needs_approval = approval.is_due(stored, setting)
+    waits = (notes.ONCE_SAVED,) if tried.needs_approval and not setting.needs_approval else ()
+    return _previewed(sign_in.preview(tried, tried.script, claims), waits)
 
 
-def _previewed(found: sign_in.Preview) -> Report:
+def stored_of(setting: OidcSetting) -> OidcSetting | None:
+    return OidcSetting.objects.filter(pk=setting.pk).first() if not setting.is_new else None
+
+
+def _previewed(found: sign_in.Preview, waits: tuple[str, ...]) -> Report:
     account = f"{found.user.login} (new)" if found.user and found.is_new else found.user and found.user.login
     rows: list[tuple[str, object]] = [
         *((f"user.{name}", value) for name, value in found.fields.items()),
@@ -114,9 +122,9 @@ def _previewed(found: sign_in.Preview) -> Report:
     ]
     facts = tuple((name, shown(value)) for name, value in rows if value not in ("", None))
     if found.refusal is None:
-        return Report("This sign-in would go on. Nothing was changed.", True, facts, found.notes)
+        return Report("This sign-in would go on. Nothing was changed.", True, facts, (*found.notes, *waits))
     why = f"{found.refusal.code}. {found.refusal.detail}".strip()
-    return Report(f"This sign-in would be refused: {why}", False, facts, found.notes)
+    return Report(f"This sign-in would be refused: {why}", False, facts, (*found.notes, *waits))
 
 
 def shown(value: object) -> str:

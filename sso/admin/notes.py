@@ -17,6 +17,10 @@ APPROVAL = (
     "This connection was changed by somebody without the role admin. Holders of roles that no sign-in may grant, admin "
     "among them, cannot sign in through it until an administrator approves it; everybody else can."
 )
+ONCE_SAVED = (
+    "Saved by you as it stands in the form, the connection waits for an administrator's approval. Until then nobody "
+    "who holds a role that no sign-in may grant can sign in through it; this trial goes by that."
+)
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY = (
     f"Nobody can sign in: Ignore case sensitivity is selected while the property {properties.CASE_SENSITIVE.name} is "

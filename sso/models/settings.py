@@ -12,12 +12,12 @@ from django.core.validators import RegexValidator
 from django.db import models, transaction
 from django.utils import timezone
 
-from sso import activation, endpoints, mapping_script, trust
+from sso import activation, approval, endpoints, mapping_script, trust
 from sso.endpoints import Endpoints
 from sso.models import checks
 from sso.models.certificates import drop_keys
 from sso.models.script_runs import ScriptRuns
-from system import actor, encryption
+from system import encryption
 from system.errors import AccessDenied, Conflict
 from system.history import tracked
 from system.record import Record
@@ -28,11 +28,6 @@ REALM = RegexValidator(
     r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z", "A realm has 1 to 64 letters, digits, dots, dashes and underscores."
 )
 
-# What decides who may come in: changed by somebody without the role admin, an administrator has to look at it.
-DECISIVE = (
-    "url_idp", "realm", "client_id", "user_field", "script", "role_claim", "enable_user_creation", "ignore_case",
-    "enable_role_mapping", "update_data_when_login", "authorization_type", "response_type",
-)  # fmt: skip
 # Column of the record, name in `Endpoints`.
 ENDPOINTS = {
     "issuer": "issuer",
@@ -308,12 +303,7 @@ class OidcSetting(Record):
 
     def _follow(self, before: OidcSetting | None) -> None:
         """What a change of some columns means for others."""
-        changed = {name for name in DECISIVE if before is None or getattr(before, name) != getattr(self, name)}
-        if self.active and (before is None or not before.active):
-            changed.add("active")
-        # What others changed before stays to be approved: who saves one column has not looked at the others.
-        if actor.current() is not None and not trust.is_trusted():
-            self.needs_approval = self.needs_approval or bool(changed)
+        self.needs_approval = approval.is_due(before, self)
         if before is not None and before.pair != self.pair:
             self._forget_provider(before)
 

@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
+from sso.admin.notes import ONCE_SAVED
 from sso.models import IdentityLink, OidcSetting, SignIn
 from tests.sso.connections import make, press
 
@@ -97,3 +98,48 @@ def test_a_typed_secret_must_be_entered_again(as_sonja: Client):
     page = press(as_sonja, "_try", make(), try_claims="{}", client_secret="canary").content.decode()
 
     assert "Enter the client secret again" in page and "canary" not in page
+
+
+class TestWhatWouldBeInForce:  # A57
+    """Saved without the role admin, the version in the form would wait for an approval, and guarded roles with it."""
+
+    ALICE = {**ANN, "email": "alice@example.com"}
+    OTHER = "function map(claims) { return {login: 'x', email: claims.email} }"
+
+    @pytest.mark.parametrize(
+        ("columns", "is_let_in"),
+        [
+            ({}, True),
+            ({"name": "Renamed", "scope": "openid email"}, True),
+            ({"script": OTHER}, False),
+            ({"enable_role_mapping": True}, False),
+            ({"active": True}, False),
+        ],
+        ids=str,
+    )
+    def test_it_is_that_of_the_version_that_is_tried(
+        self, as_sonja: Client, alice: User, columns: dict[str, Any], is_let_in: bool
+    ):
+        setting = make()
+        report = tried(as_sonja, setting, self.ALICE, **columns)
+        assert report.is_good is is_let_in and ("refused: not_approved." in report.title) is not is_let_in
+        assert (ONCE_SAVED in report.doubts) is not is_let_in
+        assert not setting.refreshed().needs_approval
+
+        press(as_sonja, "_save", setting, **columns)
+        stored = setting.refreshed()
+        again = tried(as_sonja, stored, self.ALICE)
+        assert (stored.needs_approval, again.title) == (not is_let_in, report.title), "as it was foretold"
+        assert ONCE_SAVED not in again.doubts
+
+    def test_a_new_one_by_sonja_would_wait_and_others_come_in_meanwhile(self, as_sonja: Client, alice: User, bob: User):
+        assert "refused: not_approved." in tried(as_sonja, None, self.ALICE).title
+        report = tried(as_sonja, None, ANN)
+        assert report.is_good and report.doubts == (ONCE_SAVED,)
+
+    def test_a_holder_of_admin_changes_it_without_waiting_but_approves_nothing(self, as_alice: Client):
+        setting = make()
+        report = tried(as_alice, setting, self.ALICE, script=self.OTHER)
+        assert report.is_good and report.doubts == ()
+        OidcSetting.objects.update(needs_approval=True)
+        assert "refused: not_approved." in tried(as_alice, setting, self.ALICE, script=self.OTHER).title
