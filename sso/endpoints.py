@@ -30,6 +30,7 @@ AGAIN_AFTER = timedelta(seconds=30)
 # After one of these no other path of the same host will do better: "the first connection failure ends it".
 NO_CONNECTION = frozenset({"dns", "connect", "tls", "timeout", "ca_bundle"})
 LONGEST_NAME_SHOWN = 200
+GONE = "The connection was deleted, or changed to another provider, meanwhile."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,12 @@ class Endpoints:
         """Every address by its name."""
         plain = ("algorithms", "token_auth_methods", "iss_in_response")
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in plain}
+
+    def told_since(self, before: Endpoints | None) -> str:
+        """The addresses that differ from those, in words."""
+        known = before.addresses if before else {}
+        changed = {name: address for name, address in self.addresses.items() if address != known.get(name)}
+        return ", ".join(f"{name.replace('_', ' ')} {shown(address) or 'none'}" for name, address in changed.items())
 
     def moved_from(self, before: Endpoints) -> str:
         """What an administrator must look at before these take the place of those; nothing for a harmless change."""
@@ -243,8 +250,7 @@ def look_again(setting: OidcSetting, *, may_move: bool = False, deadline: Deadli
     if known is not None and not may_move and (moved := found.moved_from(known)):
         setting.note_of_pair(resolve_error=moved)
         return moved
-    setting.store_endpoints(found)
-    return ""
+    return "" if setting.store_endpoints(found) else GONE
 
 
 def look_after_save(setting: OidcSetting) -> None:

@@ -55,13 +55,16 @@ def approve(request: HttpRequest, setting: OidcSetting) -> None:
 
 
 def adopt(request: HttpRequest, setting: OidcSetting) -> None:
-    """ "A changed issuer or host never applies by itself": here somebody says that it shall."""
+    """ "A changed issuer or host never applies by itself": here somebody says that it shall, and reads what it was."""
+    before = setting.endpoints
     with places.place():
         problem = endpoints.look_again(setting, may_move=True)
-    if problem:
+    if problem or setting.endpoints is None:
         messages.error(request, f"Nothing was changed. {problem}")
-    else:
-        messages.success(request, "The endpoints that the provider names now are in force.")
+        return
+    changed = setting.endpoints.told_since(before)
+    told = f" Changed: {changed}." if changed else ""
+    messages.success(request, f"The endpoints that the provider names now are in force.{told}")
 
 
 # Buttons that act on the record as it is stored; what is typed in the form stays there, unsaved.
@@ -173,10 +176,14 @@ class ConnectionAdmin(TrackedAdmin):
                 setting = self.get_object(request, object_id)
                 if setting is None or not self.has_change_permission(request, setting):
                     raise PermissionDenied
+                read = str(setting.sys_version)
                 try:
                     act(request, setting)
                 except places.NoPlace:
                     messages.error(request, f"Nothing was changed. {places.NONE_FREE}")
+                # What the act made of the very version that the page showed, it shows on the page that comes now.
+                if request.POST.get("seen_version") == read:
+                    request.seen_version = setting.sys_version  # type: ignore[attr-defined]
 
     def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""
@@ -198,8 +205,8 @@ class ConnectionAdmin(TrackedAdmin):
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser
             # A page that comes again shows what was posted: it approves what was looked at, not what stands by now.
-            is_shown_again = request.method == "POST"
-            seen["seen_version"] = request.POST.get("seen_version", "") if is_shown_again else stored.sys_version
+            looked_at = getattr(request, "seen_version", request.POST.get("seen_version", ""))
+            seen["seen_version"] = looked_at if request.method == "POST" else stored.sys_version
             seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
             seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
         if request.POST.get("client_secret"):

@@ -195,20 +195,24 @@ class OidcSetting(Record):
         return is_ours
 
     def store_endpoints(self, found: Endpoints) -> bool:
-        """Keep what was found for this pair; False when the record has another pair, or is gone, by now."""
+        """Keep what was found for this pair; False when the record has another pair, or is gone, by now.
+
+        The version of this object goes along, unless somebody changed the record since it was read.
+        """
         with transaction.atomic():
             stands = type(self).objects.select_for_update().filter(pk=self.pk).first()
             if stands is None or stands.pair != self.pair:
                 return False
-            known = stands.endpoints
+            known, is_as_read = stands.endpoints, stands.sys_version == self.sys_version
             stands.note(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
             if known != found:
                 values = {column: getattr(found, name) for column, name in ENDPOINTS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
                 is_decisive = known is not None and found.moved_from(known) and not trust.is_trusted()
-                approval = {"needs_approval": True} if is_decisive else {}
-                stands.store(**values | lists | approval)
-        self.refresh_from_db(fields=[*FOUND_OUT, "sys_version", "sys_updated_at", "sys_updated_by"])
+                awaits = {"needs_approval": True} if is_decisive else {}
+                stands.store(**values | lists | awaits)
+            version = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_as_read else []
+            self.refresh_from_db(fields=[*FOUND_OUT, *version])
         return True
 
     def approve(self, *, as_seen: str) -> None:
@@ -223,7 +227,7 @@ class OidcSetting(Record):
                 )
             if stands.needs_approval:
                 stands.store(needs_approval=False)
-        self.refresh_from_db()
+            self.refresh_from_db()  # as this made it: what somebody changes after it was not seen
 
     # Saving and deleting.
 

@@ -335,58 +335,6 @@ class TestTestConnection:
         assert "report" not in page.context and "realm" in page.context["adminform"].form.errors
 
 
-class TestApproval:  # A57
-    def test_only_a_holder_of_admin_approves(self, as_sonja: Client, as_alice: Client):
-        press(as_sonja, "_save", client_id="mine")
-        setting = OidcSetting.objects.get()
-        assert setting.needs_approval
-        page = as_sonja.get(address(setting)).content.decode()
-        assert "changed by somebody without the role admin" in page and 'name="_approve"' not in page
-        assert press(as_sonja, "_approve", setting).status_code == 403
-        assert setting.refreshed().needs_approval
-        assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
-        again = press(as_alice, "_approve", setting, seen_version="99")
-        assert "look at it again" in said(again)
-        # That page shows what was posted, so it must not approve what stands by now.
-        assert 'name="seen_version" value="99"' in again.content.decode()
-        unsaid = press(as_alice, "_test", setting).content.decode()
-        assert 'name="seen_version" value=""' in unsaid, "an approved one became one to approve meanwhile"
-        for button in ("_test", "_try"):
-            shown = press(as_alice, button, setting, seen_version="98").content.decode()
-            assert 'name="seen_version" value="98"' in shown, button
-        assert setting.refreshed().needs_approval
-        page = as_alice.get(address(setting)).content.decode()
-        (seen,) = re.findall(r'name="seen_version" value="([0-9]+)"', page)
-        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen))
-        assert not setting.refreshed().needs_approval
-
-    def test_a_save_by_a_holder_of_admin_does_not_approve(self, as_sonja: Client, as_alice: Client):
-        press(as_sonja, "_save")
-        setting = OidcSetting.objects.get()
-        press(as_alice, "_save", setting)
-        assert setting.refreshed().needs_approval
-
-
-class TestAdopting:
-    def test_a_provider_that_moved_is_adopted_by_hand_only(self, as_alice: Client, provider: HostileProvider):
-        from sso import tasks
-
-        setting = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
-        tasks.refresh_daily()
-        stored = setting.refreshed()
-        assert (
-            stored.token_endpoint == "https://old.example.com/token" and "token endpoint is at" in stored.resolve_error
-        )
-        assert "Adopt the found endpoints" in as_alice.get(address(setting)).content.decode()
-        setting.note(resolve_error="")
-        assert "Adopt the found endpoints" not in as_alice.get(address(setting)).content.decode()
-        tested = press(as_alice, "_test", setting)
-        assert tested.context["report"].may_adopt and 'name="_adopt"' in tested.content.decode()
-        press(as_alice, "_adopt", setting)
-        stored = setting.refreshed()
-        assert (stored.token_endpoint, stored.resolve_error) == (provider.url("token"), "")
-
-
 class TestWhoMay:  # A58
     @pytest.mark.parametrize(
         "path", [LIST, f"{LIST}add/", "/admin/sso/idpcertificate/", "/admin/sso/signin/", "/admin/sso/identitylink/"]

@@ -1,0 +1,144 @@
+"""The form of a connection: who approves it, what is adopted, and that nothing is approved that was not seen."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso import endpoints
+from sso.models import OidcSetting
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import address, make_at, press, said
+from tests.sso.test_takeovers import change
+
+pytestmark = pytest.mark.django_db
+
+
+def seen(page: Any) -> str:
+    """The version that a page says it shows."""
+    (version,) = re.findall(r'name="seen_version" value="([0-9]*)"', page.content.decode())
+    return str(version)
+
+
+class TestApproval:  # A57
+    def test_only_a_holder_of_admin_approves(self, as_sonja: Client, as_alice: Client):
+        press(as_sonja, "_save", client_id="mine")
+        setting = OidcSetting.objects.get()
+        assert setting.needs_approval
+        page = as_sonja.get(address(setting)).content.decode()
+        assert "changed by somebody without the role admin" in page and 'name="_approve"' not in page
+        assert press(as_sonja, "_approve", setting).status_code == 403
+        assert setting.refreshed().needs_approval
+        assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
+        again = press(as_alice, "_approve", setting, seen_version="99")
+        assert "look at it again" in said(again)
+        # That page shows what was posted, so it must not approve what stands by now.
+        assert 'name="seen_version" value="99"' in again.content.decode()
+        unsaid = press(as_alice, "_test", setting).content.decode()
+        assert 'name="seen_version" value=""' in unsaid, "an approved one became one to approve meanwhile"
+        for button in ("_test", "_try"):
+            shown = press(as_alice, button, setting, seen_version="98").content.decode()
+            assert 'name="seen_version" value="98"' in shown, button
+        assert setting.refreshed().needs_approval
+        shown = seen(as_alice.get(address(setting)))
+        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=shown))
+        assert not setting.refreshed().needs_approval
+
+    def test_a_save_by_a_holder_of_admin_does_not_approve(self, as_sonja: Client, as_alice: Client):
+        press(as_sonja, "_save")
+        setting = OidcSetting.objects.get()
+        press(as_alice, "_save", setting)
+        assert setting.refreshed().needs_approval
+
+
+class TestAdopting:
+    def test_a_provider_that_moved_is_adopted_by_hand_only(self, as_alice: Client, provider: HostileProvider):
+        from sso import tasks
+
+        setting = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        tasks.refresh_daily()
+        stored = setting.refreshed()
+        assert (
+            stored.token_endpoint == "https://old.example.com/token" and "token endpoint is at" in stored.resolve_error
+        )
+        assert "Adopt the found endpoints" in as_alice.get(address(setting)).content.decode()
+        setting.note(resolve_error="")
+        assert "Adopt the found endpoints" not in as_alice.get(address(setting)).content.decode()
+        tested = press(as_alice, "_test", setting)
+        assert tested.context["report"].may_adopt and 'name="_adopt"' in tested.content.decode()
+        press(as_alice, "_adopt", setting)
+        stored = setting.refreshed()
+        assert (stored.token_endpoint, stored.resolve_error) == (provider.url("token"), "")
+
+
+class TestApprovingWhatWasAdopted:  # A57
+    @pytest.fixture
+    def setting(self, provider: HostileProvider) -> OidcSetting:
+        """It awaits an approval, and its provider has moved."""
+        made = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        OidcSetting.objects.update(needs_approval=True)
+        return made.refreshed()
+
+    def test_the_page_that_shows_what_was_adopted_approves_it(
+        self, as_alice: Client, provider: HostileProvider, setting: OidcSetting
+    ):
+        opened = seen(as_alice.get(address(setting)))
+        page = press(as_alice, "_adopt", setting, seen_version=opened)
+        told = f"in force. Changed: token {provider.url('token')}."
+        assert told in said(page) and seen(page) == str(setting.refreshed().sys_version) != opened
+        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert not setting.refreshed().needs_approval
+
+    def test_so_does_the_one_after_the_provider_was_found_for_its_certificates(
+        self, as_alice: Client, setting: OidcSetting
+    ):
+        OidcSetting.objects.update(issuer="")
+        page = press(as_alice, "_update_certificates", setting, seen_version=seen(as_alice.get(address(setting))))
+        assert "are up to date" in said(page) and setting.refreshed().issuer
+        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+
+    @pytest.mark.parametrize("when", ["before", "meanwhile", "afterwards"])
+    def test_what_somebody_else_changed_is_not_approved_with_it(
+        self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any, when: str
+    ):
+        opened = seen(as_alice.get(address(setting)))
+        if when == "before":
+            change(sonja, client_id="mine")
+        if when == "meanwhile":
+            while_it_is_looked_for(monkeypatch, lambda: change(sonja, client_id="mine"))
+        page = press(as_alice, "_adopt", setting, seen_version=opened)
+        assert "in force" in said(page)
+        if when == "afterwards":
+            change(sonja, client_id="mine")
+        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        stored = setting.refreshed()
+        assert stored.needs_approval and stored.client_id == "mine"
+
+    def test_nothing_is_adopted_for_another_provider_than_the_one_looked_for(
+        self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any
+    ):
+        while_it_is_looked_for(monkeypatch, lambda: change(sonja, realm="other"))
+        page = press(as_alice, "_adopt", setting, seen_version=seen(as_alice.get(address(setting))))
+        assert "Nothing was changed. The connection was deleted, or changed to another provider" in said(page)
+        assert not setting.refreshed().issuer
+
+    def test_one_that_was_approved_is_not_approved_again_unseen(
+        self, as_alice: Client, sonja: User, setting: OidcSetting
+    ):
+        page = press(as_alice, "_approve", setting, seen_version=seen(as_alice.get(address(setting))))
+        assert "is approved" in said(page)
+        change(sonja, client_id="mine")
+        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert setting.refreshed().needs_approval
+
+
+def while_it_is_looked_for(monkeypatch: Any, work: Any) -> None:
+    resolve = endpoints.resolve
+
+    def resolved(*positional: Any) -> Any:
+        work()
+        return resolve(*positional)
+
+    monkeypatch.setattr(endpoints, "resolve", resolved)
