@@ -9,7 +9,8 @@ from django.test import Client
 from accounts.models import Role, User, UserRole
 from sso.admin.notes import ONCE_SAVED
 from sso.models import IdentityLink, OidcSetting, SignIn
-from tests.sso.connections import make, press
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import RIGHT, make, make_at, press
 
 pytestmark = pytest.mark.django_db
 
@@ -98,6 +99,21 @@ def test_a_typed_secret_must_be_entered_again(as_sonja: Client):
     page = press(as_sonja, "_try", make(), try_claims="{}", client_secret="canary").content.decode()
 
     assert "Enter the client secret again" in page and "canary" not in page
+
+
+@pytest.mark.parametrize("claims", [ANN, " "], ids=["pasted", "of the last sign-in"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_provider_is_asked_nothing(  # A43
+    as_sonja: Client, provider: HostileProvider, bob: User, claims: Any, is_known: bool
+):
+    where = {"url_idp": provider.url_idp, "realm": provider.realm}
+    setting = make_at(provider, active=True) if is_known else OidcSetting.objects.create(**{**RIGHT, **where})
+    setting.remember_claims(ANN)
+    report = tried(as_sonja, setting, claims, enable_role_mapping=True)
+    new = tried(as_sonja, None, ANN, **where)
+
+    assert dict(report.found)["account"] == dict(new.found)["account"] == "bob"
+    assert provider.requests == []
 
 
 class TestWhatWouldBeInForce:  # A57
