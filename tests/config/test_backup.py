@@ -1,7 +1,9 @@
 """`manage.py backup` and `restore`: the drill that an operator hopes never to need."""
 
+import base64
 import hashlib
 import http.cookiejar
+import json
 import os
 import re
 import subprocess
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from cryptography.fernet import Fernet, InvalidToken
 from psycopg import sql
 
 from config.runtime.embedded import postgres_tool
@@ -172,12 +175,51 @@ def test_a_backup_is_private_and_holds_no_secret_in_plain(service: Service, fold
 
     assert saved.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in folder.iterdir()] == ["private.backup"]
-    opened = subprocess.run([postgres_tool("pg_restore"), "--file=-", str(saved)], capture_output=True, text=True)
+    script = opened(saved)
     for table in ("accounts_access_key", "accounts_session", '"user"'):
-        assert f"COPY public.{table} " in opened.stdout
-    assert service.key[:9] in opened.stdout  # the prefix that people recognise a key by
+        assert f"COPY public.{table} " in script
+    assert service.key[:9] in script  # the prefix that people recognise a key by
     for secret in (ADMIN_PASSWORD, service.key, service.cookie, SIGNING_KEY, ENCRYPTION_KEY):
-        assert secret not in opened.stdout
+        assert secret not in script
+
+
+def opened(saved: Path) -> str:
+    """What anybody reads in a backup who has only that."""
+    done = subprocess.run([postgres_tool("pg_restore"), "--file=-", str(saved)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+CLIENT_SECRET, CLAIM = "client-secret-canary", "claim-canary@example.com"
+CONNECT = """
+from sso.models import OidcSetting
+made = OidcSetting(
+    name="Backed up", url_idp="https://idp.example.com", realm="acme", client_id="servicebase",
+    redirect_uri={url!r} + "/sso/callback/", issuer="https://idp.example.com/realms/acme",
+)
+made.set_secret({secret!r})
+made.save()
+made.set_secret({secret!r} + "-later")
+made.save()
+made.remember_claims({{"email": {claim!r}}})
+"""
+
+
+def test_what_a_provider_entrusts_to_us_is_read_in_a_backup_with_the_key_alone(service: Service, folder: Path):  # A56
+    code = CONNECT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM)
+    connected = manage("shell", "-c", code, env=service.web.env)
+    assert connected.returncode == 0, connected.stderr
+    script = opened(backup(service, folder / "connected.backup"))
+
+    (stored,) = re.findall(r"^COPY public.oidc_setting .*?^\\\.$", script, re.DOTALL | re.MULTILINE)
+    tokens = re.findall(r"gAAAA[\w=-]+", stored)
+    with_key = {Fernet(ENCRYPTION_KEY).decrypt(token).decode() for token in tokens}
+    assert with_key == {f"{CLIENT_SECRET}-later", json.dumps({"email": CLAIM})}
+    for token in tokens:
+        with pytest.raises(InvalidToken):
+            Fernet(Fernet.generate_key()).decrypt(token)
+    for secret in (CLIENT_SECRET, CLAIM, ENCRYPTION_KEY):
+        assert secret not in script and base64.b64encode(secret.encode()).decode().rstrip("=") not in script
 
 
 def one_bit_flipped(whole: bytes) -> bytes:

@@ -67,6 +67,17 @@ def test_what_the_script_says_is_escaped(as_sonja: Client):
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
 
 
+def test_of_ten_thousand_roles_a_few_are_shown_and_none_is_markup(as_sonja: Client, bob: User):  # A52
+    roles = ["<script>alert(1)</script>", *(f"role {number}" for number in range(10_000))]
+    setting = make(enable_role_mapping=True, update_data_when_login=True)
+    page = press(as_sonja, "_try", setting, try_claims=json.dumps({**ANN, "realm_access": {"roles": roles}}))
+    report = page.context["report"]
+
+    assert len(dict(report.found)["roles added"]) == 500 and "9801 roles have no usable name." in report.doubts
+    assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
+    assert not Role.objects.filter(name__startswith="role ").exists()
+
+
 def test_a_script_that_fails_is_a_sentence(as_sonja: Client):
     report = tried(as_sonja, make(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }")
 

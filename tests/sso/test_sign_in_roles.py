@@ -7,7 +7,7 @@ import pytest
 from accounts.models import Role, User, UserRole
 from sso.models import OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import Browser, active, ann
+from tests.sso.sign_ins import Browser, active, ann, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -135,6 +135,45 @@ def test_two_hundred_roles_are_enough(browser: Browser):  # A52
 
     assert len(names) == 200
     assert "100 roles have no usable name" in last_detail()
+
+
+TEN_THOUSAND = [f"role {number}" for number in range(10_000)]
+MEGABYTE = "x" * 1024 * 1024
+
+
+def test_of_ten_thousand_two_hundred_count(browser: Browser):  # A52
+    browser.provider.userinfo = {"roles": TEN_THOUSAND}  # as many as this do not fit into a token
+    assert browser.sign_in().status_code == 302
+
+    assert granted() == set(TEN_THOUSAND[:200])
+    assert Role.objects.filter(name__startswith="role ").count() == 200
+    assert "9800 roles have no usable name" in last_detail()
+
+
+def test_a_name_as_long_as_an_answer_can_bring_is_left_out(browser: Browser):  # A52
+    browser.provider.userinfo = {"roles": [MEGABYTE[:200_000], "itil"]}
+    assert browser.sign_in().status_code == 302
+
+    assert granted() == {"itil"}
+    assert "1 roles have no usable name" in last_detail()
+
+
+@pytest.mark.parametrize(
+    ("place", "roles", "code"),
+    [
+        ("claims", TEN_THOUSAND, "token_form"),
+        ("claims", [MEGABYTE, "itil"], "token_answer"),
+        ("userinfo", [MEGABYTE, "itil"], "userinfo_answer"),
+    ],
+    ids=["10,000 in the token", "1 MB in the token", "1 MB in the user's data"],
+)
+def test_what_is_larger_is_refused_whole(browser: Browser, place: str, roles: list[str], code: str):  # A52
+    before = Role.objects.count()
+    setattr(browser.provider, place, {"roles": roles})
+    entry = refused(browser.sign_in(), code, 401)
+
+    assert len(entry.detail) < 500
+    assert not User.objects.exists() and Role.objects.count() == before
 
 
 def test_a_name_with_markup_is_a_name(browser: Browser, as_alice: Any):  # A52

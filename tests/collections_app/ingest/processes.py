@@ -105,14 +105,12 @@ def nobody_writes(table: str) -> Iterator[None]:
         yield
 
 
-def wait_for_one_that_waits() -> int:
-    """The number of the worker's connection, when it waits for a lock."""
-    query = (
-        "SELECT pid FROM pg_stat_activity WHERE application_name = 'servicebase worker' AND wait_event_type = 'Lock'"
-    )
+def wait_for_one_that_waits(process: str = "worker") -> int:
+    """The number of the process' connection, when it waits for a lock."""
+    query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
     # Its own: within a transaction this view stays as it was first read.
     with another_connection() as link:
-        (pid,) = eventually(lambda: link.execute(query).fetchone())
+        (pid,) = eventually(lambda: link.execute(query, [f"servicebase {process}"]).fetchone())
     return int(pid)
 
 
