@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
 from tests.config.stack import Stack, eventually, manage
+from tests.providers.real import RealProvider
 
 PASSWORD = "correct horse 42"
 ROLES = {"sonja": "sso_admin", "carl": "collection_admin", "alice": "admin", "bob": ""}
@@ -111,3 +113,34 @@ def at_desk(browser: Browser, product: Stack) -> Iterator[Visitor]:
     yield made
     made.context.close()
     assert made.complaints == []
+
+
+@pytest.fixture(scope="package")
+def pairing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairing]:
+    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+    product = SecureStack(tmp_path_factory.mktemp("secure") / "data", certificates)
+    product.start().wait_until_up()
+    provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)
+    try:
+        people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=PASSWORD), env=product.env)
+        assert people.returncode == 0, people.stderr
+        with provider:
+            yield Pairing(product, provider, ("alice", PASSWORD))
+        product.stop()
+    finally:
+        product.end()
+
+
+@pytest.fixture
+def travel(browser: Browser, pairing: Pairing) -> Iterator[Any]:
+    """Makes travellers, and looks through their complaints in the end."""
+    made: list[Traveller] = []
+
+    def start() -> Traveller:
+        made.append(Traveller(browser, pairing.product.url, pairing.provider.url))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.context.close()
+        assert each.complaints == []

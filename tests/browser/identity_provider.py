@@ -22,6 +22,9 @@ from tests.providers.real import (
 )
 from tests.system.outbound.certificates import Pair, make
 
+PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
+FRAGMENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
+
 
 class Certificates:
     """One authority, and a certificate for 127.0.0.1."""
@@ -159,3 +162,11 @@ class Traveller:
         self.page.goto("/")
         self.page.get_by_role("heading", name=f"Hello, {name}").wait_for()
         return True
+
+
+def fill_connection(page: Any, name: str, pairing: Pairing) -> None:
+    page.locator("#id_name").fill(name)
+    page.locator("#id_url_idp").fill(pairing.provider.url)
+    page.locator("#id_realm").fill("main")
+    page.locator("#id_client_id").fill("servicebase")
+    page.locator("#id_client_secret").fill(CLIENT_SECRET)

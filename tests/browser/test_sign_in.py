@@ -4,53 +4,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
 from config.env import ROOT
-from tests.browser.conftest import MAKE_PEOPLE, ROLES
 from tests.browser.conftest import PASSWORD as LOCAL_PASSWORD
-from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
-from tests.config.stack import Stack, eventually, free_port, manage
-from tests.providers.real import CLIENT_SECRET, RealProvider
+from tests.browser.identity_provider import FRAGMENT, PUBLIC, Pairing, Traveller, fill_connection
+from tests.config.stack import Stack, eventually, free_port
+from tests.providers.real import CLIENT_SECRET
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]
-PUBLIC = {"authorization_type": "pkce", "client_id": "servicebase-pkce"}
-FRAGMENT = {"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token token"}
-
-
-@pytest.fixture(scope="module")
-def pairing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairing]:
-    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
-    product = SecureStack(tmp_path_factory.mktemp("secure") / "data", certificates)
-    product.start().wait_until_up()
-    provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)
-    try:
-        people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=LOCAL_PASSWORD), env=product.env)
-        assert people.returncode == 0, people.stderr
-        with provider:
-            yield Pairing(product, provider, ("alice", LOCAL_PASSWORD))
-        product.stop()
-    finally:
-        product.end()
-
-
-@pytest.fixture
-def travel(browser: Browser, pairing: Pairing) -> Iterator[Any]:
-    """Makes travellers, and looks through their complaints in the end."""
-    made: list[Traveller] = []
-
-    def start() -> Traveller:
-        made.append(Traveller(browser, pairing.product.url, pairing.provider.url))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.context.close()
-        assert each.complaints == []
 
 
 @pytest.mark.parametrize(
@@ -85,14 +50,6 @@ def test_a_token_of_the_fragment_stays_nowhere(travel: Any, pairing: Pairing):  
     anna.page.go_back(wait_until="load")
     assert "id_token" not in anna.page.url
     assert "id_token" not in pairing.product.output and "eyJ" not in pairing.product.output
-
-
-def fill_connection(page: Any, name: str, pairing: Pairing) -> None:
-    page.locator("#id_name").fill(name)
-    page.locator("#id_url_idp").fill(pairing.provider.url)
-    page.locator("#id_realm").fill("main")
-    page.locator("#id_client_id").fill("servicebase")
-    page.locator("#id_client_secret").fill(CLIENT_SECRET)
 
 
 def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pairing: Pairing):
