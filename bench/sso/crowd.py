@@ -1,14 +1,14 @@
-"""In charge of many people who sign in at once through a provider that takes its time, and of who only reads a page."""
+"""In charge of many people who sign in at once through a provider that takes its time."""
 
 import http.client
 import itertools
 import re
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median, quantiles
+from statistics import median
 from urllib.parse import urlsplit
 
+from bench.sso import readers
 from tests.config.stack import Stack, manage
 from tests.providers.behaviours import Visit
 from tests.providers.hostile import HostileProvider
@@ -77,16 +77,6 @@ class Browser:
         return "late"
 
 
-def reader(stack: Stack, ended: threading.Event, found: list[float]) -> None:
-    """Opens the sign-in page ten times a second meanwhile."""
-    while not ended.wait(0.1):
-        began = time.monotonic()
-        answer, _ = Browser(stack).get("/login/?local=1")
-        if answer.status != 200:
-            raise SystemExit(f"the sign-in page was answered with {answer.status}")
-        found.append(1000 * (time.monotonic() - began))
-
-
 def connect(stack: Stack, idp: HostileProvider) -> None:
     known = {
         "url_idp": idp.url_idp, "realm": idp.realm, "client_id": idp.client_id, "issuer": idp.issuer,
@@ -115,20 +105,16 @@ def measure(stack: Stack, people: int, slow_s: float) -> None:
         connect(stack, idp)
         idp.id_token = somebody_else
         idp.serve("token", slowly)
-        pages: list[float] = []
-        ended = threading.Event()
-        watching = threading.Thread(target=reader, args=(stack, ended, pages))
-        watching.start()
-        began = time.monotonic()
         browsers = [Browser(stack) for _ in range(people)]
-        with ThreadPoolExecutor(people) as crowd:
+        with readers.reading(stack) as pages, ThreadPoolExecutor(people) as crowd:
+            began = time.monotonic()
             took = list(crowd.map(lambda browser: browser.sign_in(idp), browsers))
-        ended.set()
-        watching.join()
+            altogether_s = time.monotonic() - began
         print(f"\n{people} sign-ins at once, the provider takes {slow_s:g} s for a token; two web processes")
-        print(f"  all signed in after  {time.monotonic() - began:8.1f} s")
+        print(f"  all signed in after  {altogether_s:8.1f} s")
         print(f"  each, median / last  {median(took):8.1f} s {max(took):8.1f} s")
         again = [code for browser in browsers for code in browser.started_again]
         print(f"  had to start again   {len(again):8} {', '.join(sorted(set(again)))}")
-        late = quantiles(pages, n=100)[94]
-        print(f"  the sign-in page     {median(pages):8.1f} ms median {late:8.1f} ms p95 {max(pages):8.1f} ms longest")
+        print("\nOther pages meanwhile, milliseconds   median      p95  longest")
+        for page in pages:
+            print(page.told())
