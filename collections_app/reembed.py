@@ -134,13 +134,12 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], unt
         while rows := vectors.lacking(ids, space.pk, most=vectors.AT_ONCE, after=after):
             if _target(collection_id) != space:
                 return False
-            made = embeds.embed_documents([row.indexed_text for row in rows])
-            vectors.store(
-                vectors.Made(space=space, chunk_ids=tuple([row.chunk_id for row in rows]), vectors=tuple(made))
-            )
+            found = embeds.embed_documents([row.indexed_text for row in rows])
+            made = vectors.Made(space=space, rows=rows, vectors=found)
+            vectors.store(made)
             failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
             failed.update(reembed_attempt=0, reembed_error="")
-            after = rows[-1].version_id, rows[-1].number
+            after = made.last
             if time.monotonic() > until:
                 return False
     return True

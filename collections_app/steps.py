@@ -77,7 +77,7 @@ def split_text(version: Version, left_s: float) -> None:
     with leases.fenced(version):
         _store_passages(version, passages)
         lexical.store_words(version.pk, version.collection_id, configuration)
-        leases.advance(version, state=State.EMBEDDING, chunks_count=len(passages))
+        leases.advance(version, state=State.EMBEDDING, chunks_count=len(passages), embedded_to={})
 
 
 def embed_batch(version: Version, left_s: float) -> None:
@@ -85,11 +85,13 @@ def embed_batch(version: Version, left_s: float) -> None:
     within_s = min(max(left_s, SHORTEST_CALL_S), LONGEST_CALL_S)
     made = vectors.make(version, collection.space, within_s) or _made_ahead(version, within_s)
     if made is None:
-        publishing.publish(version, State.READY, left_s)
+        if not publishing.publish(version, State.READY, left_s):
+            leases.advance(version, embedded_to={})  # what it found lacking is behind: look from the beginning
         return
     with leases.fenced(version):
         vectors.store(made)
-        leases.advance(version, error_code="", error="")
+        reached = vectors.embedded_to_with(version, made)
+        leases.advance(version, error_code="", error="", embedded_to=reached)
 
 
 STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(

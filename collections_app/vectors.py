@@ -1,4 +1,8 @@
-"""In charge of the chunks that have no vector in a space yet, and of storing their vectors."""
+"""In charge of the chunks that have no vector in a space yet, and of storing their vectors.
+
+They are looked for behind the last one that was stored (`Version.embedded_to`): from the beginning, each batch would look
+through all that are there already. That only saves looking: before a version is searched, `lacks` looks at all of it.
+"""
 
 from __future__ import annotations
 
@@ -55,17 +59,30 @@ class Made:
     """Vectors that are not stored yet."""
 
     space: EmbeddingSpace
-    chunk_ids: tuple[int, ...]
-    vectors: tuple[Sequence[float], ...]
+    rows: Sequence[Lacking]
+    vectors: Sequence[Sequence[float]]
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The version and number of the last chunk: the next that lack vectors come after it."""
+        return self.rows[-1].version_id, self.rows[-1].number
 
 
 def make(version: Version, space: EmbeddingSpace, within_s: float) -> Made | None:
     """Vectors of the next chunks that lack them; None when none does. Outside of any transaction: it calls others."""
-    rows = lacking([version.pk], space.pk, most=AT_ONCE)
-    if not rows:
-        return None
-    vectors = _vectors(space, [row.indexed_text for row in rows], within_s)
-    return Made(space=space, chunk_ids=tuple([row.chunk_id for row in rows]), vectors=vectors)
+    rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
+    return Made(space=space, rows=rows, vectors=_vectors(space, rows, within_s)) if rows else None
+
+
+def embedded_to(version: Version, space: EmbeddingSpace) -> int:
+    """The number of the last chunk whose vector was stored; -1 before the first."""
+    number: int = version.embedded_to.get(str(space.pk), -1)
+    return number
+
+
+def embedded_to_with(version: Version, made: Made) -> dict[str, int]:
+    """The same of all spaces, when these are stored."""
+    return {**version.embedded_to, str(made.space.pk): made.last[1]}
 
 
 def lacking(
@@ -77,23 +94,24 @@ def lacking(
         return [Lacking(*row) for row in cursor.fetchall()]
 
 
-def _vectors(space: EmbeddingSpace, texts: list[str], within_s: float) -> tuple[Sequence[float], ...]:
+def _vectors(space: EmbeddingSpace, rows: Sequence[Lacking], within_s: float) -> Sequence[Sequence[float]]:
     """A provider that failed is left alone for a while, whoever's document it is."""
     if wait_s := provider_pauses.left_s(space.pk):
         code, message = provider_pauses.reason(space.pk)
         raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(wait_s))
     try:
-        found = embedder(space).embed_documents(texts, within_s=within_s)
+        found = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         if not error.is_of_the_texts:
             pause_s = provider_pauses.after_failure(space.pk, error.retry_after_s, (error.code, error.message))
             error.retry_after_s = ceil(pause_s)
         raise
     provider_pauses.went_well(space.pk)
-    return tuple(found)
+    return found
 
 
 def lacks(version: Version, space_id: int) -> bool:
+    """Looked at from the first chunk to the last."""
     return bool(lacking([version.pk], space_id, most=1))
 
 
@@ -101,4 +119,4 @@ def store(made: Made) -> None:
     # Half precision holds four digits; all that Python knows would be three times as long.
     written = ["[" + ",".join(map("{:.6g}".format, vector)) + "]" for vector in made.vectors]
     with connection.cursor() as cursor:
-        cursor.execute(STORE, [made.space.pk, made.space.dimensions, list(made.chunk_ids), written])
+        cursor.execute(STORE, [made.space.pk, made.space.dimensions, [row.chunk_id for row in made.rows], written])

@@ -99,6 +99,8 @@ class Version(models.Model):
     characters = models.PositiveIntegerField(default=0)
     chunks_count = models.PositiveIntegerField(default=0)
     is_searched = models.BooleanField(default=False)
+    # By embedding space, the number of the last chunk whose vector was stored; see `vectors`.
+    embedded_to = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), editable=False)
 
     class Meta:
         db_table = "document_version"

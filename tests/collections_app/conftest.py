@@ -38,7 +38,7 @@ def collection(db: Any) -> Collection:
 
 def make_collection(name: str, **columns: Any) -> Collection:
     sizes = {"chunk_size": 200, "chunk_overlap": 40}
-    return Collection.objects.create(name=name, space=embed.default_space(), **{**sizes, **columns})
+    return Collection.objects.create(name=name, **{"space": embed.default_space(), **sizes, **columns})
 
 
 @pytest.fixture

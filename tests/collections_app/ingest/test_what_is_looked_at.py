@@ -1,0 +1,97 @@
+"""How many rows are read to find the passages that still need a vector: each a few times, however many there are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from collections_app import leases, steps, vectors
+from collections_app.embed import local
+from collections_app.models import ChunkVector, Collection, Version
+from tests.collections_app import vector_rows
+from tests.collections_app.conftest import make_collection
+from tests.collections_app.ingest.world import accept, let_leases_run_out, text, work
+
+pytestmark = pytest.mark.django_db
+
+AT_ONCE = 16
+LONG = text(500).encode()  # over 150 chunks
+
+
+@pytest.fixture
+def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    """Going over to another space, so that two are filled."""
+    monkeypatch.setattr(vectors, "AT_ONCE", AT_ONCE)
+    for name in ("letters-a", "letters-b"):
+        monkeypatch.setitem(local.LOCAL_MODELS, name, vector_rows.local_model(name))
+    monkeypatch.setattr(local, "_loaded", {})
+    spaces = [vector_rows.make_space(name) for name in ("letters-a", "letters-b")]
+    return make_collection("manuals", space=spaces[0], next_space=spaces[1])
+
+
+@contextmanager
+def rows_looked_at() -> Iterator[list[int]]:
+    """Of each search for what is lacking, as it runs, the rows of passages and of vectors that it reads."""
+    found: list[int] = []
+
+    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql == vectors.LACKING:
+            ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
+            found.append(read_by(plan[0]["Plan"]))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(noting):
+        yield found
+
+
+def read_by(node: dict[str, Any]) -> int:
+    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+    own = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
+    return own + sum([read_by(each) for each in node.get("Plans", ())])
+
+
+def in_turns() -> None:
+    """Each step another worker's."""
+    for _ in range(200):
+        if one_step() in ("ready", "failed"):
+            return
+
+
+def one_step() -> str:
+    lease = leases.take_next()
+    assert lease is not None
+    held = leases.held(lease.version_id, lease.token)
+    steps.STEPS[held.state](held, 60.0)
+    let_leases_run_out()
+    return Version.objects.get(pk=held.pk).state
+
+
+@pytest.mark.parametrize("load", [work, in_turns])
+def test_each_batch_is_looked_for_behind_the_one_before(collection: Collection, load: Any):
+    accept(collection, LONG)
+    with rows_looked_at() as looked:
+        load()
+    chunks = Version.objects.get(state="ready").chunks_count
+    assert chunks > 9 * AT_ONCE and ChunkVector.objects.count() == 2 * chunks
+    # Each passage for each space once; then all of them, with their vectors, before searches see them.
+    assert looked[-1] == 2 * chunks
+    assert sum(looked[:-1]) == 2 * chunks and max(looked[:-1]) == AT_ONCE
+
+
+@pytest.mark.parametrize("said", [{}, {"{space}": 100}, {"{space}": 10_000}])
+def test_what_is_remembered_only_saves_looking(collection: Collection, said: dict[str, int]):
+    """Vectors of a passage before it may be gone; none of them is left out."""
+    accept(collection, LONG)
+    while one_step() != "embedding":
+        pass
+    version = Version.objects.get(state="embedding")
+    remembered = {name.format(space=collection.space_id): number for name, number in said.items()}
+    Version.objects.update(embedded_to=remembered)
+    with rows_looked_at() as looked:
+        in_turns()
+    version.refresh_from_db()
+    assert version.state == "ready" and version.chunks_count > 150
+    assert ChunkVector.objects.filter(space=collection.space_id).count() == version.chunks_count
+    assert sum(looked) < 12 * version.chunks_count
