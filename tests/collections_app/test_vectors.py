@@ -1,0 +1,49 @@
+"""What is stored of vectors: in binary, each number as near as half precision comes to it."""
+
+from typing import Any
+
+import numpy
+import pytest
+
+from collections_app import vectors
+from collections_app.embed.question import LONGEST_DIMENSIONS
+from collections_app.models import ChunkVector, EmbeddingSpace, Version
+from tests.collections_app import vector_rows as rows
+
+pytestmark = pytest.mark.django_db
+
+
+def version_in(space: EmbeddingSpace, chunks: int) -> Version:
+    """Without vectors in this space."""
+    return rows.make_version(rows.make_collection(space), "doc-1", chunks, space=rows.make_space("letters-b"))
+
+
+def stored(found: list[list[float]]) -> list[Any]:
+    space = rows.make_space("letters-a", len(found[0]))
+    version = version_in(space, len(found))
+    lacking = vectors.lacking([version.pk], space.pk, most=len(found))
+    for _ in range(2):  # the second time they are there
+        vectors.store(vectors.Made(space=space, rows=lacking, vectors=found))
+    made = ChunkVector.objects.filter(space=space).order_by("chunk_id")
+    assert [each.chunk_id for each in made] == [each.chunk_id for each in lacking]
+    assert {each.dimensions for each in made} == {len(found[0])}
+    return [list(each.embedding) for each in made]
+
+
+def test_numbers_are_rounded_to_the_nearest(db: Any):
+    given = [[1.0, -1.0, 0.1, 1 / 3, 0.999999, 6e-8, -1e-30, 0.0], [0.6, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, -0.0]]
+    assert numpy.array_equal(numpy.array(stored(given), dtype=numpy.float16), numpy.array(given, dtype=numpy.float16))
+
+
+def test_the_longest_fit(db: Any):
+    given = (numpy.ones((3, LONGEST_DIMENSIONS)) / LONGEST_DIMENSIONS**0.5).tolist()
+    assert [len(each) for each in stored(given)] == [LONGEST_DIMENSIONS] * 3
+
+
+def test_chunks_that_are_gone_are_left_out(db: Any):
+    space = rows.make_space("letters-a")
+    version = version_in(space, 3)
+    lacking = vectors.lacking([version.pk], space.pk, most=3)
+    version.chunks.filter(number=1).delete()
+    vectors.store(vectors.Made(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking]))
+    assert ChunkVector.objects.filter(space=space).count() == 2
