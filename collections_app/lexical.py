@@ -32,26 +32,28 @@ PLACE = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
 # Its hash together with its collection, so that one index holds each collection's words apart.
 TERM = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
+# Each chunk by itself: the words of all together would be sorted on disk. Hashing a word that several have only once
+# for all of them was no faster in English and slower in Chinese, where putting the hashes back costs more than md5.
 STORE = f"""
-    WITH word AS (
-        SELECT given.id, {PLACE.format(lexeme="found.lexeme")} AS place,
-            {TERM.format(collection="%(collection)s::text", lexeme="found.lexeme")} AS term,
-            {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * given.length)) AS weight
-        FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS given (id, words, length)
-        CROSS JOIN LATERAL unnest(to_tsvector(%(configuration)s::regconfig, given.words)) AS found
-        CROSS JOIN LATERAL (SELECT cardinality(found.positions)::float8) AS times (count)
-    ), placed AS (
-        -- Two words may share a place; their weights add up, as if they were one word.
-        SELECT id, place, sum(weight)::real AS weight FROM word GROUP BY id, place
-    ), vector AS (
-        SELECT id, '{{' || string_agg(place || ':' || weight, ',' ORDER BY place) || '}}/268435456' AS text
-        FROM placed GROUP BY id
-    ), known AS (
-        SELECT id, array_agg(DISTINCT term) AS terms FROM word GROUP BY id
-    )
     INSERT INTO chunk_words (chunk_id, version_id, terms, weights)
-    SELECT id, %(version)s, known.terms, vector.text::sparsevec
-    FROM vector JOIN known USING (id) ORDER BY id
+    SELECT given.id, %(version)s, made.terms, made.weights
+    FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS given (id, words, length)
+    CROSS JOIN LATERAL (
+        WITH word AS MATERIALIZED (
+            SELECT {PLACE.format(lexeme="found.lexeme")} AS place,
+                {TERM.format(collection="%(collection)s::text", lexeme="found.lexeme")} AS term,
+                {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * given.length)) AS weight
+            FROM unnest(to_tsvector(%(configuration)s::regconfig, given.words)) AS found
+            CROSS JOIN LATERAL (SELECT cardinality(found.positions)::float8) AS times (count)
+        ), placed AS (
+            -- Two words may share a place; their weights add up, as if they were one word.
+            SELECT place, sum(weight)::real AS weight FROM word GROUP BY place
+        )
+        SELECT (SELECT array_agg(DISTINCT term) FROM word) AS terms, (
+            SELECT '{{' || string_agg(place || ':' || weight, ',' ORDER BY place) || '}}/268435456' FROM placed
+        )::sparsevec AS weights
+    ) AS made
+    WHERE made.terms IS NOT NULL ORDER BY given.id
     ON CONFLICT (chunk_id) DO NOTHING
 """
 
