@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from .words import Prepared, prepared_with_places
+from .words import Prepared, prepared_with_places, stands_alone
 
 # For private use, so they stand in no prepared text.
 START, STOP = "\ue000", "\ue001"
@@ -37,7 +37,7 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
     asked = _affordable(passages)
     if not asked:
         return found
-    made = [prepared_with_places(passages[number].text) for number in asked]
+    made = [_made_ready(passages[number]) for number in asked]
     given = [
         [passages[number].configuration for number in asked],
         [each.text for each in made],
@@ -48,6 +48,10 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
         for number, text, (marked,) in zip(asked, made, cursor.fetchall(), strict=True):
             found[number] = _merged(places(marked, text))
     return found
+
+
+def _made_ready(passage: Passage) -> Prepared:
+    return prepared_with_places(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
 
 
 def _affordable(passages: Sequence[Passage]) -> list[int]:

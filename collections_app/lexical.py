@@ -16,7 +16,7 @@ from django.db import connection
 
 from .models import Collection
 from .split import indexed_text
-from .words import prepared
+from .words import indexed, prepared
 
 K1 = 1.2
 B = 0.75
@@ -140,7 +140,7 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
         texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
         given: dict[str, Any] = {
             "ids": [chunk_id for chunk_id, _, _ in batch],
-            "words": [prepared(each) for each in texts],
+            "words": [indexed(each) for each in texts],
             "lengths": [len(each) / size for each in texts],
             "collection": collection_id,
             "configuration": configuration or PLAIN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 # Longer ones are no words, and the server warns about those beyond 2,046 bytes.
@@ -44,6 +44,8 @@ _UNSPACED = (
     "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
+# Of these, one is a word by itself, which stands in others: Chinese characters and Korean syllables.
+_ALONE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
 _UNSEEN_RUN = re.compile(f"[{_UNSEEN}]+")
 # A dot stays between digits: 3.14 is one number and 1.2.3 one version.
 _OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
@@ -88,12 +90,43 @@ def prepared(text: str) -> str:
     >>> prepared("東京大学 3.14 ﬁle").split()
     ['東京', '京大', '大学', '3.14', 'file']
     """
+    return _paired(_plain(text))
+
+
+def indexed(text: str) -> str:
+    """As `prepared`, and each character that is a word by itself once more: who looks for 水 means 水道 as well.
+
+    >>> indexed("東京都 a").split()
+    ['東京', '京都', 'a', '東', '京', '都']
+    """
+    plain = _plain(text)
+    found = _paired(plain)
+    alone = [each for run in _RUN.findall(plain) if len(run) > 1 for each in _ALONE.findall(run)]
+    if not alone:
+        return found
+    # Together never more different words than a text of the greatest length has without them.
+    room = max(0, LONGEST_TEXT - len(set(found.split())))
+    kept = frozenset(list(dict.fromkeys(alone))[:room])
+    return " ".join([found, *[each for each in alone if each in kept]])
+
+
+def stands_alone(word: str) -> bool:
+    """
+    >>> stands_alone("水"), stands_alone("水道"), stands_alone("の"), stands_alone("a")
+    (True, False, False, False)
+    """
+    return _ALONE.fullmatch(word) is not None
+
+
+def _plain(text: str) -> str:
     text = text[:LONGEST_TEXT]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    text = _lower(_UNSEEN_RUN.sub("", text))
-    text = _only_words(text)
-    return _OVERLONG.sub(r"\1", _RUN.sub(lambda found: f" {_bigrams(found.group())} ", text))
+    return _only_words(_lower(_UNSEEN_RUN.sub("", text)))
+
+
+def _paired(plain: str) -> str:
+    return _OVERLONG.sub(r"\1", _RUN.sub(lambda found: f" {_bigrams(found.group())} ", plain))
 
 
 def _only_words(text: str) -> str:
@@ -118,8 +151,8 @@ def _bigrams(run: str) -> str:
     return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
 
 
-def prepared_with_places(text: str) -> Prepared:
-    """As `prepared`, with the places that highlights are counted back by.
+def prepared_with_places(text: str, alone: Set[str] = frozenset()) -> Prepared:
+    """As `prepared`, with the places that highlights are counted back by; these characters once more, each by itself.
 
     >>> found = prepared_with_places("ﬁle, 東京都")
     >>> found.text.split()
@@ -136,6 +169,7 @@ def prepared_with_places(text: str) -> Prepared:
         pieces.append(_placed_bigrams(run.group(), places[run.start() : run.end()]))
         at = run.end()
     pieces.append((whole[at:], places[at:]))
+    pieces += [(f" {each}", (place, place)) for each, place in zip(whole, places, strict=True) if each in alone]
     return _cut("".join([each for each, _ in pieces]), [place for _, each in pieces for place in each])
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from collections_app import hits, scope
+from collections_app import hits, matching, scope
 from collections_app.highlights import MOST_CHARACTERS, Passage, highlights
 from collections_app.lexical import AskedWord, AskedWords
 from collections_app.models import Collection
@@ -22,6 +22,24 @@ def test_what_waits_in_the_queue_is_not_looked_at(printers: Collection) -> None:
         cursor.execute(f"EXPLAIN {scope.UNSEARCHED}", [[printers.pk]])
         plan = "\n".join([line for (line,) in cursor.fetchall()])
     assert "document_version_hidden" in plan and "chunk_" not in plan.replace("chunks_count", "")
+
+
+def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collection = make(text_configuration="simple")
+    for number in range(3):
+        put(collection, f"d{number}", f"三楼有饮水机{number}。")
+    monkeypatch.setattr(matching, "MOST_CANDIDATES", 1)
+    monkeypatch.setattr(matching, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(matching, "BEST_OF_MANY", matching.BEST_OF_MANY.replace("LIMIT 10000", "LIMIT 2"))
+    with CaptureQueriesContext(connection) as queries:
+        assert names(ask(collection, "水", mode="text")) == ["d0", "d1"]
+    (statement,) = [each["sql"] for each in queries if "words.terms" in each["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {statement}")
+        assert "chunk_words_terms" in "\n".join([line for (line,) in cursor.fetchall()])
 
 
 def test_where_words_have_the_whole_say_the_nearest_of_the_others_come_first(printers: Collection) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from collections_app import lexical
 from collections_app.embed import local
 from collections_app.metadata_filter import Filter
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
@@ -153,6 +154,39 @@ def test_chinese_and_japanese_are_found_without_spaces(db: Any) -> None:
     (hit,) = ask(collection, "首都在哪里", mode="text").hits
     assert hit.doc_id == "大学"
     assert [hit.page_content[start:end] for start, end in hit.highlights] == ["首都"]
+
+
+WATER = {
+    "水道": "自来水管道在三楼。",
+    "饮水": "三楼有饮水机,水桶在旁边,水很冷。",
+    "电": "停电时请打电话给前台。",
+    "물병": "물병은 냉장고 옆에 있습니다.",
+    "alone": "H₂O 水 water",
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), [("水", ["饮水", "水道", "alone"]), ("물", ["물병"]), ("火", [])])
+@pytest.mark.parametrize("configuration", ["simple", "english"])
+def test_one_character_is_found_in_words_that_it_is_part_of(
+    db: Any, query: str, expected: list[str], configuration: str
+) -> None:
+    collection = make("东西", text_configuration=configuration)
+    for doc_id, text in WATER.items():
+        put(collection, doc_id, text)
+    found = ask(collection, query, mode="text")
+    assert sorted(names(found)) == sorted(expected) and names(found)[:1] == expected[:1]
+    for hit in found.hits:
+        marked = [hit.page_content[start:end] for start, end in hit.highlights]
+        assert marked == [query] * hit.page_content.count(query)
+
+
+def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
+    collection = make("东西", text_configuration="simple")
+    put(collection, "水道", WATER["水道"])
+    (hit,) = ask(collection, "水管", mode="text").hits
+    assert [hit.page_content[start:end] for start, end in hit.highlights] == ["水管"]
+    words = lexical.asked_words("水管", [collection])[collection.pk]
+    assert [(each.lexeme, each.chunks) for each in words.words] == [("水管", 1)]
 
 
 @pytest.fixture

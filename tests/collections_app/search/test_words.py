@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collections_app.words import LONGEST_TEXT, LONGEST_WORD, prepared, prepared_with_places
+from collections_app.words import LONGEST_TEXT, LONGEST_WORD, indexed, prepared, prepared_with_places, stands_alone
 
 CASES = {
     "The “ZX-200” — and/or don\u2019t": ["the", "zx", "200", "and", "or", "don", "t"],
@@ -36,6 +36,19 @@ def test_the_places_belong_to_the_same_words(text: str) -> None:
     assert found.text == prepared(text)
     assert len(found.text) == len(found.starts) == len(found.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
+def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(text: str) -> None:
+    alone = frozenset(filter(stands_alone, ODD))
+    words = prepared(text).split()
+    found = prepared_with_places(text, alone)
+    assert indexed(text).split()[: len(words)] == found.text.split()[: len(words)] == words
+    assert len(found.text) == len(found.starts) == len(found.ends)
+    assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+    for each in alone:
+        assert indexed(text).split().count(each) == found.text.split()[len(words) :].count(each)
 
 
 # C24
