@@ -22,6 +22,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
 from collections_app import access, counts, deletion, embed, reembed
+from collections_app.admin.naming import named
 from collections_app.api.serializers import Settings
 from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import check_name, well_named
@@ -95,10 +96,11 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
 @used_by
 def collections_of(role: Role) -> Iterator[str]:
     """Its id stays in them, so that nobody gets in who could not before."""
-    for collection in Collection.objects.filter(deleted_at__isnull=True):
-        for what, ids in (("readers", collection.reader_roles), ("writers", collection.writer_roles)):
-            if role.pk in ids:
-                yield f"Not deleted: the collection “{collection}”, which loses it from its {what}"
+    for what in ("readers", "writers"):
+        having = {f"{what.removesuffix('s')}_roles__contains": [role.pk]}
+        found = Collection.objects.filter(deleted_at__isnull=True, **having)
+        names = [f"Not deleted: the collection “{each}”, which loses it from its {what}" for each in found]
+        yield from named(names)
 
 
 @admin.register(Collection)
@@ -226,7 +228,7 @@ class CollectionAdmin(TrackedAdmin):
         for each in objs:
             count = found[each.pk].documents
             deleted.append(f"{each}, with {count} document{pluralize(count)}")
-        return deleted, {"collections": len(objs)}, set(), kept
+        return named(deleted), {"collections": len(objs)}, set(), named(kept)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -13,7 +13,8 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
 from collections_app import access, counts, deletion, ingest
-from collections_app.models import Document
+from collections_app.admin.naming import MOST_NAMED, named
+from collections_app.models import Collection, Document
 from collections_app.models.documents import State
 from system.admin_site import ReadOnlyAdmin
 from system.errors import NotFound, ServiceError
@@ -32,13 +33,19 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class CollectionFilter(admin.SimpleListFilter):
-    """Names only collections that this person may read."""
+    """Names only collections that this person may read; the others of many are chosen on the page of a collection."""
 
     title = "collection"
     parameter_name = "in"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return list(access.readable(request.user).values_list("pk", "name"))  # type: ignore[arg-type]
+        readable = access.readable(request.user).values_list("pk", "name")  # type: ignore[arg-type]
+        found = list(readable[: MOST_NAMED + 1])
+        if len(found) <= MOST_NAMED:
+            return found
+        self.title = f"collection, the first {MOST_NAMED}"
+        chosen = readable.filter(pk=request.GET.get(self.parameter_name, ""))
+        return list(dict.fromkeys([*found[:MOST_NAMED], *chosen]))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(collection=self.value()) if self.value() else queryset
@@ -81,9 +88,18 @@ class DocumentAdmin(ReadOnlyAdmin):
         return is_allowed and bool(user.has_module_perms("collections_app"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        kept = {document.collection.name for document in objs if not self.has_delete_permission(request, document)}
-        protected = [f"Documents of {name}, where you may not delete" for name in sorted(kept)]
-        return [str(document) for document in objs], {"documents": len(objs)}, set(), protected
+        kept = sorted(each.name for each in self._unwritable(request, objs).values())
+        protected = [f"Documents of {name}, where you may not delete" for name in kept]
+        return named([str(document) for document in objs]), {"documents": len(objs)}, set(), named(protected)
+
+    def _unwritable(self, request: HttpRequest, documents: Iterable[Document]) -> dict[str, Collection]:
+        """The collections of these where this person may not do it; each is asked for once."""
+        one_of_each = {document.collection_id: document for document in documents}
+        return {
+            collection_id: document.collection
+            for collection_id, document in one_of_each.items()
+            if not self.has_delete_permission(request, document)
+        }
 
     def delete_model(self, request: HttpRequest, obj: Document) -> None:
         try:
@@ -97,15 +113,16 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try again what failed")
     def try_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        refusals = [refusal for document in queryset for refusal in self._try(request, document)]
-        for refusal in refusals:
+        unwritable = self._unwritable(request, queryset)
+        refusals = [refusal for document in queryset for refusal in self._try(document, unwritable)]
+        for refusal in named(refusals):
             messages.error(request, refusal)
         done = len(queryset) - len(refusals)
         if done:
             messages.success(request, f"{done} document{'s are' if done > 1 else ' is'} loaded again.")
 
-    def _try(self, request: HttpRequest, document: Document) -> Iterator[str]:
-        if not self.has_delete_permission(request, document):
+    def _try(self, document: Document, unwritable: dict[str, Collection]) -> Iterator[str]:
+        if document.collection_id in unwritable:
             yield f"{document}: you may not load into {document.collection}."
         elif document.newest is None or document.newest.state != State.FAILED:
             yield f"{document}: it has not failed."

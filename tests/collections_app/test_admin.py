@@ -1,13 +1,18 @@
 """Collections and documents in the admin: who sees which, what may be changed, and the dashboard's tile."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Role, User
+from collections_app import embed
+from collections_app.admin.naming import MOST_NAMED
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
 from system.models import DeletionLogEntry
 from tests.collections_app import library
@@ -205,6 +210,59 @@ class TestDocuments:
         assert document.deleted_at is not None
         assert not Version.objects.filter(is_searched=True).exists()
         assert as_carl.get(page_of(document)).status_code == 302
+
+
+class TestThousands:
+    """Of collections and documents: a page names some, and says how many more there are."""
+
+    @pytest.fixture(autouse=True)
+    def collections(self) -> list[Collection]:
+        made = [Collection(name=f"coll-{number:03}", space=embed.default_space()) for number in range(60)]
+        Collection.objects.bulk_create(made)
+        return list(Collection.objects.order_by("name"))
+
+    @staticmethod
+    def named_in(response: Any) -> int:
+        return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", text_of(response))))
+
+    def test_a_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
+        seen = as_carl.get(DOCUMENTS)
+        assert self.named_in(seen) == MOST_NAMED and f"the first {MOST_NAMED}" in text_of(seen)
+        for chosen in (collections[0], collections[-1]):
+            address = f"{DOCUMENTS}?in={chosen.pk}"
+            assert address in text_of(as_carl.get(page_of(chosen)))
+            seen = as_carl.get(address)
+            assert chosen.name in text_of(seen) and self.named_in(seen) <= MOST_NAMED + 1
+
+    def test_a_question_names_the_first_of_them_and_asks_for_rights_once(
+        self, as_carl: Client, collections: list[Collection]
+    ):
+        documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
+        Document.objects.bulk_create(documents)
+        keys = list(Document.objects.values_list("pk", flat=True))
+        sent = {"action": "delete_selected", "_selected_action": keys}
+        with CaptureQueriesContext(connection) as queries:
+            asked = as_carl.post(DOCUMENTS, sent)
+        assert self.named_in(asked) == MOST_NAMED and "… and 10 more" in text_of(asked)
+        assert len(queries) < len(keys)
+        asked = as_carl.post(LIST, {**sent, "_selected_action": [each.pk for each in collections]})
+        assert self.named_in(asked) == MOST_NAMED and "… and 10 more" in text_of(asked)
+
+    def test_refusals_name_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
+        documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
+        Document.objects.bulk_create(documents)
+        keys = list(Document.objects.values_list("pk", flat=True))
+        seen = as_carl.post(DOCUMENTS, {"action": "try_again", "_selected_action": keys}, follow=True)
+        said = [str(each) for each in seen.context["messages"]]
+        assert len(said) == MOST_NAMED + 1 and said[-1] == "… and 10 more"
+
+    def test_a_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
+        role = library.role("desk")
+        Collection.objects.update(reader_roles=[role], writer_roles=[role])
+        seen = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
+        for what in ("readers", "writers"):
+            assert seen.count(f"which loses it from its {what}") == MOST_NAMED
+        assert seen.count("… and 10 more") == 2
 
 
 class TestEmbeddingAgain:

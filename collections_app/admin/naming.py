@@ -1,0 +1,17 @@
+"""In charge of how many names a page of the administration lists, where there may be thousands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MOST_NAMED = 50
+
+
+def named(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
+    """The first of them, and how many more there are.
+
+    >>> named(["a", "b", "c", "d"], 2), named(["a", "b"], 2)
+    (['a', 'b', '… and 2 more'], ['a', 'b'])
+    """
+    left = len(names) - most
+    return [*names[:most], f"… and {left:,} more"] if left > 0 else list(names)
