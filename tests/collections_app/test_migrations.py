@@ -1,0 +1,79 @@
+"""Rows that were there before a migration, as it leaves them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from accounts.models import User
+from collections_app.models import Collection, EmbeddingSpace, Version
+from tests.collections_app import library
+from tests.collections_app.http.calls import RELEVANT, by_key
+
+BEFORE_0006 = [("collections_app", "0005_overlap_at_most_half")]
+MODELS = (Collection, EmbeddingSpace, Version)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextmanager
+def tables_as_they_were(target: Any) -> Iterator[Any]:
+    """Their models; with the end of the block come all later migrations."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(target)
+    try:
+        yield executor.loader.project_state(target).apps
+    finally:
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
+
+
+def columns() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT table_name || '.' || column_name FROM information_schema.columns")
+        return {name for (name,) in cursor.fetchall()}
+
+
+def rows() -> dict[str, list[Any]]:
+    return {model.__name__: list(model.objects.order_by("pk").values()) for model in MODELS}
+
+
+@pytest.mark.parametrize(
+    ("configured", "asking"),
+    [(None, set()), (64, {"hosted", "other"})],
+    ids=["the number was never sent along", "the number was sent along"],
+)
+def test_spaces_of_before_ask_as_the_setting_of_the_day_did(
+    configured: int | None, asking: set[str], carl: User, settings: Any
+):
+    place = library.make("manuals")
+    library.add(place)
+    settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured}
+    before = rows()
+    with tables_as_they_were(BEFORE_0006) as apps:
+        gone = {"embedding_space.asks_dimensions", "document_collection.reembed_after", "document_version.embedded_to"}
+        assert not gone & columns()
+        space = apps.get_model("collections_app", "EmbeddingSpace")
+        for name in ("hosted", "other"):
+            space.objects.create(provider="openai", model=name, dimensions=64)
+        space.objects.create(provider="retired", model="hosted", dimensions=64)
+        # In the middle of going over to one of them.
+        moving = space.objects.get(model="other")
+        apps.get_model("collections_app", "Collection").objects.filter(pk=place.pk).update(next_space=moving)
+
+    assert {each.model for each in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking
+    assert not EmbeddingSpace.objects.exclude(provider="openai").filter(asks_dimensions=True).exists()
+    place.refresh_from_db()
+    assert (place.next_space, place.reembed_after) == (EmbeddingSpace.objects.get(model="other"), 0)
+    Collection.objects.update(next_space=None)
+    EmbeddingSpace.objects.filter(dimensions=64).delete()
+    after = rows()
+    for each in after["Version"]:
+        assert each["embedded_to"] == {}
+        each["embedded_to"] = before["Version"][0]["embedded_to"]
+    assert after == before
+    found = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
+    assert found and "toner" in found[0]["page_content"]
