@@ -165,8 +165,9 @@ def _check_mandatory(
     told = {error.field for error in wrong}
     found = dict(given)
     for column, stored in stand.columns.items() if replaces else ():
-        # "A missing mandatory column is a 422", also where it was missing before.
-        if column not in given and (_is_theirs(table, column, stored) or not column.is_readable):
+        # "A missing mandatory column is a 422", also where it was missing before; but no secret, which stays as it
+        # is: whether one is set is nobody's to know.
+        if column not in given and _is_theirs(table, column, stored):
             found[column] = stored.value
     for column, value in found.items():
         if column.name not in told:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi.models import Rule
+from tableapi.models import Column, Rule
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
 
@@ -134,6 +134,23 @@ def test_a_hidden_secret_that_is_missing_has_no_name(bob: User):  # B29
     for operation in ("read", "write", "create"):
         rule(operation, "device")
         rule(operation, "device", "pin", roles=["auditor"])
-    lamp = record("device", name="Lamp")
-    for answer in (api(bob).put(f"device/{lamp}", {"name": "x"}), api(bob).post("device", {"name": "x"})):
-        assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content
+    answer = api(bob).post("device", {"name": "x"})
+    assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content
+
+
+def test_whether_a_mandatory_secret_is_set_shows_in_no_write(bob: User, alice: User):  # B28
+    table("device")
+    field("device", "name")
+    field("device", "pin", "secret")
+    open_table("device")
+    without, having = record("device", name="Lamp"), record("device", name="Lamp")
+    assert api(alice).patch(f"device/{having}", {"pin": "1234"}).status_code == 200
+    pin = Column.objects.get(name="pin", table__name="device")
+    pin.mandatory = True
+    pin.save()
+    for send in (api(bob).put, api(bob).patch):
+        found = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
+        assert found[0] == found[1] == [{"name": "x"}]
+    assert ask("SELECT count(pin) FROM records.device") == [(1,)]
+    for each in (without, having):
+        assert failed(api(bob).put(f"device/{each}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")
