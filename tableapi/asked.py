@@ -49,11 +49,9 @@ def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
 
 def _asked(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[How]:
     query = parse(rule.condition)
-    # Most name nothing like it: what follows reads the condition for every table it may hold for.
-    names = {name for condition in query.conditions() for name in (*condition.path, *condition.value.split("."))}
     has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
-    if column.name not in names and not has_words:
-        return
+    if column.name not in rule.condition and not has_words:
+        return  # most of them: what follows reads the condition for every table it may hold for
     for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
         yield from _asked_in(catalogue.tables[name], catalogue, query, column)
 

@@ -371,6 +371,11 @@ class TestRules:
             ]
             assert sorted(found)[-1].startswith("the view “asking” of ticket, which leaves it out from then on")
 
+    def test_a_rule_that_measures_from_the_column_is_named_too(self, as_alice: Client, device: Table):  # B74
+        due = make_column(device, "due", "datetime")
+        Rule(operation="read", table=device, condition="sys_created_atMORETHANdue@day@after@1").save()
+        assert "MORETHANdue@day@after@1”, which asks for it" in said(as_alice.get(page("column", due, "delete")))
+
     def test_a_rule_whose_role_is_gone_says_so(self, as_alice: Client):  # B74
         role = Role.objects.create(name="desk")
         Rule(operation="read", table=Table.objects.get(name="task"), roles=[role.pk]).save()
