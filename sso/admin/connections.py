@@ -181,9 +181,12 @@ class ConnectionAdmin(TrackedAdmin):
                     act(request, setting)
                 except places.NoPlace:
                     messages.error(request, f"Nothing was changed. {places.NONE_FREE}")
-                # What the act made of the very version that the page showed, it shows on the page that comes now.
-                if request.POST.get("seen_version") == read:
-                    request.seen_version = setting.sys_version  # type: ignore[attr-defined]
+                self._shows(request, read, str(setting.sys_version))
+
+    def _shows(self, request: HttpRequest, read: str, made: str) -> None:
+        """What a button made of the very version that the page showed, it shows on the page that comes now."""
+        if request.POST.get("seen_version") == read:
+            request.seen_version = made  # type: ignore[attr-defined]
 
     def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""
@@ -197,7 +200,8 @@ class ConnectionAdmin(TrackedAdmin):
         if request.method == "POST" and not form.errors:
             for button, look in LOOKS.items():
                 if button in request.POST:
-                    seen["report"] = look(request, form.instance)
+                    seen["report"] = report = look(request, form.instance)
+                    self._shows(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
             seen["notes"] = notes.about(stored, seen["callback"])

@@ -1,4 +1,4 @@
-"""What the buttons that change nothing find out: Test connection, Try the script."""
+"""What the buttons that change no setting find out: Test connection, Try the script."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Report:
     found: tuple[tuple[str, str], ...] = ()
     doubts: tuple[str, ...] = ()
     may_adopt: bool = False
+    # The version of the record that was looked at, and the one that keeps what was found.
+    versions: tuple[str, str] = ("", "")
 
 
 def connection(setting: OidcSetting) -> Report:
@@ -49,10 +51,14 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     stored = stored_of(setting)
     moved = _moved(setting, stored, found)
     doubts = (f"{moved} Adopt the found endpoints if this is right.",) if moved else ()
+    versions = _kept(setting, stored, found) if not moved else ("", "")
+    if versions[0] != versions[1]:
+        doubts = ("What this record keeps of the provider was brought up to date.",)
     try:
         keys = key_sets.fetch(found.jwks, endpoints.policy(), deadline)
     except key_sets.Unusable as error:
-        return Report(f"The provider was found, but its keys cannot be used. {error}", False, tuple(facts), doubts)
+        title = f"The provider was found, but its keys cannot be used. {error}"
+        return Report(title, False, tuple(facts), doubts, versions=versions)
     facts.append(("keys", ", ".join(keys.keys)))
     if keys.skipped:
         facts.append(("keys left out", ", ".join(counted(keys.skipped))))
@@ -61,11 +67,20 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
         doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
     verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
     problems = (*verdict.problems, *_why_nobody_comes_in(setting, found))
-    title = "The connection works. Nothing was changed."
+    title = "The connection works. No setting was changed."
     if problems:
         title = f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
     said = (*problems, *doubts, *verdict.doubts)
-    return Report(title, not problems, tuple(facts), said, may_adopt=bool(moved))
+    return Report(title, not problems, tuple(facts), said, may_adopt=bool(moved), versions=versions)
+
+
+def _kept(setting: OidcSetting, stored: OidcSetting | None, found: endpoints.Endpoints) -> tuple[str, str]:
+    """What the daily look would keep is kept at once: else sign-ins go by what this test has just seen to be old."""
+    if stored is None or stored.pair != setting.pair:
+        return ("", "")
+    read = str(stored.sys_version)
+    is_kept = stored.store_endpoints(found)  # which notes the new version
+    return (read, str(stored.sys_version)) if is_kept else ("", "")
 
 
 def _moved(setting: OidcSetting, stored: OidcSetting | None, found: endpoints.Endpoints) -> str:

@@ -63,7 +63,7 @@ def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pair
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url("**/change/**")
     page.get_by_role("button", name="Test connection").click()
-    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+    page.get_by_text("The connection works. No setting was changed.").wait_for()
     page.get_by_role("button", name="Update certificates").click()
     page.get_by_text("The certificates are up to date").wait_for()
     assert CLIENT_SECRET not in page.content()  # A56
@@ -83,7 +83,7 @@ def test_a_test_keeps_what_was_typed_the_secret_too(travel: Any, pairing: Pairin
     page.get_by_text("it does not accept this service").wait_for()
     page.locator("#id_client_id").fill("servicebase")
     page.get_by_role("button", name="Test connection").click()
-    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+    page.get_by_text("The connection works. No setting was changed.").wait_for()
 
     assert page.locator("#id_client_secret").input_value() == CLIENT_SECRET
     assert page.locator("#report").evaluate("box => box === document.activeElement")
@@ -91,7 +91,7 @@ def test_a_test_keeps_what_was_typed_the_secret_too(travel: Any, pairing: Pairin
     page.wait_for_url("**/change/**")
     assert page.get_by_text("Enter the client secret again").count() == 0
     page.get_by_role("button", name="Test connection").click()
-    page.get_by_text("The connection works. Nothing was changed.").wait_for()
+    page.get_by_text("The connection works. No setting was changed.").wait_for()
 
 
 def test_a_test_of_what_cannot_be_shows_the_fields(travel: Any, pairing: Pairing):

@@ -305,7 +305,7 @@ class TestUpdateCertificates:
 
 
 class TestTestConnection:
-    def test_it_says_what_it_found_and_changes_nothing(self, as_sonja: Client, provider: HostileProvider):
+    def test_it_says_what_it_found_and_changes_no_setting(self, as_sonja: Client, provider: HostileProvider):
         setting = make()
         provider.client_secret = ""
         before = OidcSetting.objects.values().get()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
@@ -13,7 +14,7 @@ from sso.models import OidcSetting
 from sso.refusals import Refused
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import RIGHT, make, make_at
+from tests.sso.connections import RIGHT, address, make, make_at, press
 from tests.sso.test_certificates_at_once import together
 from tests.tableapi.world import api, data
 
@@ -149,9 +150,63 @@ class TestLookingAgain:
 
     def test_a_provider_that_is_away_keeps_what_is_known(self, provider: HostileProvider):
         setting = make_at(provider)
+        known = setting.endpoints
         provider.serve("discovery", fails(500))
         assert endpoints.look_again(setting)
-        assert setting.refreshed().endpoints == setting.endpoints and setting.refreshed().resolve_error
+        assert setting.refreshed().endpoints == known is not None and setting.refreshed().resolve_error
         provider.behave("discovery")
         endpoints.look_again(setting)
         assert not setting.refreshed().resolve_error
+
+
+@pytest.mark.django_db
+class TestByTestConnection:
+    def test_a_harmless_change_is_kept_and_no_setting_is(self, as_sonja: Client, provider: HostileProvider):
+        setting = make_at(provider, resolve_error="was away")
+        before = setting.sys_version
+        provider.algorithms = ["ES256"]
+        report = press(as_sonja, "_test", setting, name="Typed", scope="openid more").context["report"]
+        assert "brought up to date" in " ".join(report.doubts)
+        stored = setting.refreshed()
+        assert (stored.algorithms, stored.resolve_error) == (["ES256"], "")
+        assert (stored.name, stored.scope, stored.sys_version) == ("Example", "openid", before + 1)
+        again = press(as_sonja, "_test", stored).context["report"]
+        assert "brought up to date" not in " ".join(again.doubts)
+        assert setting.refreshed().sys_version == before + 1
+
+    def test_a_provider_that_was_not_found_before_is_known_now(self, as_sonja: Client, provider: HostileProvider):
+        provider.serve("discovery", fails(404))
+        setting = unfound(provider)
+        provider.behave("discovery")
+        assert setting.refreshed().endpoints is None
+        press(as_sonja, "_test", setting)
+        assert setting.refreshed().issuer == provider.issuer
+
+    @pytest.mark.parametrize("name", ["issuer", "token_endpoint"])
+    def test_what_has_moved_is_not(self, as_sonja: Client, provider: HostileProvider, name: str):
+        setting = make_at(provider, **{name: "https://old.example.com/x"})
+        report = press(as_sonja, "_test", setting).context["report"]
+        assert report.may_adopt and getattr(setting.refreshed(), name) == "https://old.example.com/x"
+
+    def test_nothing_of_a_provider_that_was_only_typed(self, as_sonja: Client, provider: HostileProvider):
+        setting = make()
+        known = setting.endpoints
+        press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
+        assert setting.refreshed().endpoints == known
+
+    @pytest.mark.parametrize("is_changed_before", [False, True])
+    def test_the_page_after_it_approves_what_it_shows(  # A57
+        self, as_alice: Client, provider: HostileProvider, is_changed_before: bool
+    ):
+        setting = make_at(provider)
+        OidcSetting.objects.update(needs_approval=True)
+        opened = as_alice.get(address(setting)).context["seen_version"]
+        if is_changed_before:
+            other = setting.refreshed()
+            other.client_id = "mine"
+            other.save()
+        provider.algorithms = ["ES256"]
+        page = press(as_alice, "_test", setting, seen_version=opened)
+        assert setting.refreshed().algorithms == ["ES256"]
+        press(as_alice, "_approve", setting, seen_version=page.context["seen_version"])
+        assert setting.refreshed().needs_approval is is_changed_before
