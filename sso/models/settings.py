@@ -1,58 +1,32 @@
-"""The connections to identity providers: what an administrator sets up, and what was found out about the provider."""
+"""The connections to identity providers, as an administrator sets them up."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models, transaction
-from django.utils import timezone
 
 from sso import activation, approval, endpoints, mapping_script, trust
-from sso.endpoints import Endpoints
 from sso.models import checks
 from sso.models.certificates import drop_keys
+from sso.models.provider_record import OWN_COLUMNS, ProviderRecord
 from sso.models.script_runs import ScriptRuns
 from system import encryption
 from system.errors import AccessDenied, Conflict
 from system.history import tracked
-from system.record import Record
 
 VISIBLE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "This has no line breaks or control characters.")
 PLAIN = RegexValidator(r"\A[\x20-\x7e]*\Z", "This has ASCII characters only.")
-REALM = RegexValidator(
-    r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z", "A realm has 1 to 64 letters, digits, dots, dashes and underscores."
-)
-
-# Column of the record, name in `Endpoints`.
-ENDPOINTS = {
-    "issuer": "issuer",
-    "authorization_endpoint": "authorization",
-    "token_endpoint": "token",
-    "userinfo_endpoint": "userinfo",
-    "jwks_uri": "jwks",
-    "end_session_endpoint": "end_session",
-    "algorithms": "algorithms",
-    "token_auth_methods": "token_auth_methods",
-    "iss_in_response": "iss_in_response",
-}
-# The product's own: a form that was opened before must not put old values back, so `save` leaves them as they stand.
-FOUND_OUT = frozenset({*ENDPOINTS, "resolved_at", "resolve_tried_at", "resolve_error", "last_claims", "needs_approval"})
-
-
-def found_address() -> Any:
-    return models.CharField(max_length=2000, blank=True, default="", editable=False)
 
 
 def default_script() -> str:
     return mapping_script.DEFAULT
 
 
-class OidcSetting(Record):
+class OidcSetting(ProviderRecord):
     """One connection. Saving and deleting it, by whichever way, keeps the rules of `sso.activation`."""
 
     table_columns = (
@@ -78,8 +52,6 @@ class OidcSetting(Record):
         ID_TOKEN_TOKEN = "id_token token", "id_token token"
 
     name = models.CharField(max_length=200, validators=[VISIBLE])
-    url_idp = models.CharField("URL IdP", max_length=500, db_collation="C")
-    realm = models.CharField(max_length=64, db_collation="C", validators=[REALM])
     authorization_type = models.CharField(
         max_length=10, choices=AuthorizationType.choices, default=AuthorizationType.CODE
     )
@@ -97,24 +69,9 @@ class OidcSetting(Record):
     response_type = models.CharField(max_length=20, choices=ResponseType.choices, default=ResponseType.CODE)
     role_claim = models.CharField(max_length=255, blank=True, default="", validators=[VISIBLE])
 
-    # What was found out; see FOUND_OUT.
-    issuer = models.CharField(max_length=700, blank=True, default="", editable=False)
-    authorization_endpoint = found_address()
-    token_endpoint = found_address()
-    userinfo_endpoint = found_address()
-    jwks_uri = models.CharField("JWKS URI", max_length=2000, blank=True, default="", editable=False)
-    end_session_endpoint = found_address()
-    algorithms = ArrayField(models.CharField(max_length=50), default=list, blank=True, editable=False)
-    token_auth_methods = ArrayField(models.CharField(max_length=50), default=list, blank=True, editable=False)
-    iss_in_response = models.BooleanField(default=False, editable=False)
-    resolved_at = models.DateTimeField(null=True, blank=True, editable=False)
-    resolve_tried_at = models.DateTimeField(null=True, blank=True, editable=False)
-    resolve_error = models.CharField(max_length=1000, blank=True, default="", editable=False)
-    last_claims = models.TextField(blank=True, default="", editable=False)
-    needs_approval = models.BooleanField(default=False, editable=False)
     history = tracked(without=("client_secret", "last_claims", "resolved_at", "resolve_tried_at", "resolve_error"))
 
-    class Meta(Record.Meta):
+    class Meta(ProviderRecord.Meta):
         db_table = "oidc_setting"
         verbose_name = "OIDC setting"
         ordering: ClassVar[list[str]] = ["name", "sys_id"]
@@ -132,88 +89,12 @@ class OidcSetting(Record):
         return cls.objects.filter(active=True).first()
 
     @property
-    def pair(self) -> tuple[str, str]:
-        """URL IdP and Realm: what certificates belong to."""
-        return self.url_idp, self.realm
-
-    @property
-    def endpoints(self) -> Endpoints | None:
-        if not self.issuer:
-            return None
-        found = {name: getattr(self, column) for column, name in ENDPOINTS.items()}
-        lists = {name: tuple(found[name]) for name in ("algorithms", "token_auth_methods")}
-        return Endpoints(**found | lists)
-
-    @property
     def secret(self) -> str:
         """The client secret in clear; `encryption.Undecipherable` when its key is gone."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
     def set_secret(self, text: str) -> None:
         self.client_secret = encryption.encrypt(text) if text else ""
-
-    @property
-    def known_claims(self) -> dict[str, Any] | None:
-        """The claims of the last sign-in, to try the script with."""
-        try:
-            found = json.loads(encryption.decrypt(self.last_claims)) if self.last_claims else None
-        except encryption.Undecipherable:
-            return None
-        return found if isinstance(found, dict) else None
-
-    # What the product writes, each time only that: no hooks, and what an administrator changes meanwhile stays.
-
-    def store(self, **columns: Any) -> None:
-        """Keep these values, with version and history."""
-        for name, value in columns.items():
-            setattr(self, name, value)
-        super().save(update_fields=list(columns))
-
-    def note(self, **columns: Any) -> None:
-        """Keep these values, which are no change of the record."""
-        for name, value in columns.items():
-            setattr(self, name, value)
-        type(self).objects.filter(pk=self.pk).update(**columns)
-
-    def note_of_pair(self, **columns: Any) -> None:
-        """The same about this pair: nothing of it is kept when the record has another one by now."""
-        for name, value in columns.items():
-            setattr(self, name, value)
-        type(self).objects.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
-
-    def remember_claims(self, claims: dict[str, Any]) -> None:
-        self.note(last_claims=encryption.encrypt(json.dumps(claims)))
-
-    def claim_look(self) -> bool:
-        """Whether it is this caller's turn to look for the provider; one caller's in 30 s, across all processes."""
-        now = timezone.now()
-        is_due = models.Q(resolve_tried_at=None) | models.Q(resolve_tried_at__lt=now - endpoints.AGAIN_AFTER)
-        own = type(self).objects.filter(pk=self.pk)
-        is_ours = bool(own.filter(is_due, issuer="").update(resolve_tried_at=now))
-        if not is_ours:
-            self.refresh_from_db(fields=[*FOUND_OUT])
-        return is_ours
-
-    def store_endpoints(self, found: Endpoints) -> bool:
-        """Keep what was found for this pair; False when the record has another pair, or is gone, by now.
-
-        The version of this object goes along, unless somebody changed the record since it was read.
-        """
-        with transaction.atomic():
-            stands = type(self).objects.select_for_update().filter(pk=self.pk).first()
-            if stands is None or stands.pair != self.pair:
-                return False
-            known, is_as_read = stands.endpoints, stands.sys_version == self.sys_version
-            stands.note(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
-            if known != found:
-                values = {column: getattr(found, name) for column, name in ENDPOINTS.items()}
-                lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
-                is_decisive = known is not None and found.moved_from(known) and not trust.is_trusted()
-                awaits = {"needs_approval": True} if is_decisive else {}
-                stands.store(**values | lists | awaits)
-            version = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_as_read else []
-            self.refresh_from_db(fields=[*FOUND_OUT, *version])
-        return True
 
     def approve(self, *, as_seen: str) -> None:
         """An administrator has looked at this version of it: administrators may sign in through it too."""
@@ -301,7 +182,7 @@ class OidcSetting(Record):
         if before is None:
             return
         for field in self._meta.concrete_fields:
-            is_kept = field.name in FOUND_OUT or (named is not None and field.name not in named)
+            is_kept = field.name in OWN_COLUMNS or (named is not None and field.name not in named)
             if is_kept and field.name != "sys_id":
                 setattr(self, field.attname, getattr(before, field.attname))
 
@@ -312,7 +193,7 @@ class OidcSetting(Record):
             self._forget_provider(before)
 
     def _forget_provider(self, before: OidcSetting) -> None:
-        for name in FOUND_OUT - {"needs_approval"}:
+        for name in OWN_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())
         # Whoever may change the record, but not read the secret, must not have it sent to a server of their own.
