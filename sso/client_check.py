@@ -22,7 +22,8 @@ from system.outbound.deadline import Deadline
 WOULD_ASK = frozenset({"login_required", "interaction_required", "consent_required", "account_selection_required"})
 
 CLIENT_REFUSED = (
-    "It does not take this Client ID with this Client secret ({said}): compare both with what it shows for the client."
+    "It does not take this Client ID with this Client secret ({said}): compare both with what the provider shows for "
+    "this client."
 )
 PUBLIC_CLIENT_REFUSED = (
     "It does not take this Client ID ({said}): compare it, and see that the client is a public one there, or choose "

@@ -15,7 +15,7 @@ from system import encryption, properties
 GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
 KEEP = "Set. Leave it empty to keep it. It goes when URL IdP or Realm changes, unless it is entered again."
 HINTS = {
-    "name": "What people read on the button of the sign-in page.",
+    "name": "What people read on the button of the sign-in page; the start page leads to the provider at once.",
     "url_idp": "Where the provider is, such as https://idp.example.com. Its endpoints are found from this and Realm.",
     "realm": "Its realm, tenant or application: up to 64 letters, digits, dots, dashes and underscores.",
     "authorization_type": "Both use PKCE. The Authorization Code Flow sends the client secret too; PKCE needs none.",
@@ -25,8 +25,8 @@ HINTS = {
         "where people cannot choose or change their name at the provider."
     ),
     "redirect_uri": "An address of this service; register the same text at the provider.",
-    "scope": "openid is needed. Most providers want email and profile too, to send them.",
-    "active": "Only one connection is active: with this one saved as active, the other is not any more.",
+    "scope": "openid is needed. Most providers send email and name only if email and profile stand here too.",
+    "active": "Saving this one as active turns off the one that was. Whoever is locked out opens /login/?local=1.",
     "enable_user_creation": "Who has no account gets one at the first sign-in.",
     "ignore_case": f"Works only while the property {properties.CASE_SENSITIVE.name} is false.",
     "enable_role_mapping": (
@@ -87,7 +87,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
         is_set = bool(self.instance.client_secret)
-        self.fields["client_secret"].help_text = KEEP if is_set else "Not set."
+        self.fields["client_secret"].help_text = KEEP if is_set else "None is stored."
         if not is_set:
             del self.fields["forget_secret"]
         # Compared with what the page showed: what somebody else changed since is no change of whoever saves it.

@@ -67,17 +67,28 @@ def adopt(request: HttpRequest, setting: OidcSetting) -> None:
     messages.success(request, f"The endpoints that the provider names now are in force.{told}")
 
 
+def callback_of(request: HttpRequest) -> str:
+    """Where sign-ins arrive, as this browser knows the service."""
+    return http.own_url(request, reverse("sso:callback"))
+
+
 # Buttons that act on the record as it is stored; what is typed in the form stays there, unsaved.
 ACTS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
     "_update_certificates": update_certificates,
     "_approve": approve,
     "_adopt": adopt,
 }
-# Buttons that look at what is typed and change nothing.
+# Buttons that look at what is typed and change no setting.
 LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], looks.Report]] = {
-    "_test": lambda request, setting: looks.connection(setting),
+    "_test": lambda request, setting: looks.connection(setting, callback_of(request)),
     "_try": lambda request, setting: looks.script(setting, request.POST.get("try_claims", "")),
 }
+
+
+# What a provider judges this service by.
+ASKED_WITH = frozenset(
+    {"url_idp", "realm", "authorization_type", "client_id", "client_secret", "redirect_uri", "scope", "response_type"}
+)
 
 
 @admin.register(OidcSetting)
@@ -138,7 +149,7 @@ class ConnectionAdmin(TrackedAdmin):
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {
-            "redirect_uri": http.own_url(request, reverse("sso:callback")),
+            "redirect_uri": callback_of(request),
             **super().get_changeform_initial_data(request),
         }
 
@@ -154,6 +165,8 @@ class ConnectionAdmin(TrackedAdmin):
         request.saved_connection = obj  # type: ignore[attr-defined]  # for what is said after the commit
         if obj.active and active_before is not None and active_before.pk != obj.pk:
             messages.info(request, f"“{active_before.name}” is not active any more: there is one active connection.")
+        if obj.active and ASKED_WITH & set(form.changed_data):
+            messages.info(request, notes.UNTRIED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
             messages.warning(request, notes.SECRET_REMOVED)
 
@@ -195,7 +208,7 @@ class ConnectionAdmin(TrackedAdmin):
             return  # a list of what would be deleted
         form = seen["adminform"].form
         setting = seen.get("original")
-        seen["callback"] = http.own_url(request, reverse("sso:callback"))
+        callback = seen["to_register"] = callback_of(request)
         seen["try_claims"] = request.POST.get("try_claims", "")
         if request.method == "POST" and not form.errors:
             for button, look in LOOKS.items():
@@ -204,7 +217,9 @@ class ConnectionAdmin(TrackedAdmin):
                     self._shows(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            seen["notes"] = notes.about(stored, seen["callback"])
+            seen["notes"] = notes.about(stored, callback)
+            if notes.leads_to(stored, callback):
+                seen["to_register"] = stored.redirect_uri
             seen["stored"] = stored
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser
@@ -220,6 +235,5 @@ class ConnectionAdmin(TrackedAdmin):
         """Whoever leaves the form at the save reads on the next page what they would have read there."""
         saved = getattr(request, "saved_connection", None)
         stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        callback = http.own_url(request, reverse("sso:callback"))
-        for note in notes.about(stored, callback) if stored is not None else ():
+        for note in notes.about(stored, callback_of(request)) if stored is not None else ():
             messages.warning(request, note)

@@ -31,16 +31,16 @@ class Report:
     versions: tuple[str, str] = ("", "")
 
 
-def connection(setting: OidcSetting) -> Report:
-    """Resolve and fetch everything, for what is typed in the form."""
+def connection(setting: OidcSetting, callback: str) -> Report:
+    """Resolve and fetch everything, for what is typed in the form; `callback` is where sign-ins arrive."""
     try:
         with places.place():
-            return _looked_at(setting, Deadline.after(endpoints.ALTOGETHER_S))
+            return _looked_at(setting, callback, Deadline.after(endpoints.ALTOGETHER_S))
     except places.NoPlace:
         return Report(f"Nothing was tested. {places.NONE_FREE}", False)
 
 
-def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
+def _looked_at(setting: OidcSetting, callback: str, deadline: Deadline) -> Report:
     try:
         found = endpoints.resolve(*setting.pair, endpoints.policy(), deadline)
     except endpoints.Unresolved as error:
@@ -65,8 +65,10 @@ def _looked_at(setting: OidcSetting, deadline: Deadline) -> Report:
     kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
     if kids and kids != set(keys.keys):
         doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
+    if notes.leads_to(setting, callback):
+        doubts = (*doubts, *notes.about_redirect_uri(setting, callback))
     verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
-    problems = (*verdict.problems, *_why_nobody_comes_in(setting, found))
+    problems = (*_why_nobody_comes_in(setting, callback, found), *verdict.problems)
     title = "The connection works. No setting was changed."
     if problems:
         title = f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
@@ -95,7 +97,9 @@ def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: st
     return is_typed or is_where_it_belongs or not setting.client_secret
 
 
-def _why_nobody_comes_in(setting: OidcSetting, found: endpoints.Endpoints) -> Iterator[str]:
+def _why_nobody_comes_in(setting: OidcSetting, callback: str, found: endpoints.Endpoints) -> Iterator[str]:
+    if not notes.leads_to(setting, callback):
+        yield from notes.about_redirect_uri(setting, callback)
     if found.algorithms and not set(found.algorithms) & set(endpoints.SIGNING_ALGORITHMS):
         yield f"It signs with none of {', '.join(endpoints.SIGNING_ALGORITHMS)}."
     if notes.lets_nobody_in(setting):

@@ -37,6 +37,8 @@ OPEN_LOGINS = (
 SECRET_IS_GONE = "Enter the client secret again before you save: what was typed is never sent back to the browser."
 SECRET_REMOVED = "The client secret was removed, because URL IdP or Realm changed: enter the one of this provider."
 
+UNTRIED = "Whether the provider takes this service as it is set now, Test connection says."
+
 
 def about(setting: OidcSetting, callback: str) -> list[str]:
     """`callback`: where sign-ins arrive, as the administrator's browser knows this service."""
@@ -55,7 +57,8 @@ def _about(setting: OidcSetting, callback: str) -> Iterator[str]:
     advertised = setting.algorithms
     if advertised and not set(advertised) & set(SIGNING_ALGORITHMS):
         yield f"The provider signs with none of {', '.join(SIGNING_ALGORITHMS)}, so nobody can sign in."
-    yield from _about_addresses(setting, callback)
+    yield from about_redirect_uri(setting, callback)
+    yield from _about_url_idp(setting)
     yield from _about_logins(setting)
     yield from _about_secret(setting)
     yield from _about_certificates(setting)
@@ -65,15 +68,23 @@ def lets_nobody_in(setting: OidcSetting) -> bool:
     return setting.ignore_case and bool(properties.CASE_SENSITIVE.read(properties.stored(properties.CASE_SENSITIVE)))
 
 
-def _about_addresses(setting: OidcSetting, callback: str) -> Iterator[str]:
-    leads_to, arrive_at = urlsplit(setting.redirect_uri), urlsplit(callback)
-    if leads_to.path != arrive_at.path:
-        yield f"The Redirect URI does not lead to {arrive_at.path}, where sign-ins arrive."
-    elif leads_to[:2] != arrive_at[:2]:
+def leads_to(setting: OidcSetting, callback: str) -> bool:
+    """Whether sign-ins arrive at its Redirect URI, under whichever name of this service."""
+    return urlsplit(setting.redirect_uri).path == urlsplit(callback).path
+
+
+def about_redirect_uri(setting: OidcSetting, callback: str) -> Iterator[str]:
+    ends_at, arrive_at = urlsplit(setting.redirect_uri), urlsplit(callback)
+    if not leads_to(setting, callback):
+        yield f"The Redirect URI does not lead to {arrive_at.path}, where sign-ins arrive: correct it here."
+    elif ends_at[:2] != arrive_at[:2]:
         yield (
             f"You are using this service at {arrive_at.scheme}://{arrive_at.netloc}, and the Redirect URI leads to "
-            f"{leads_to.scheme}://{leads_to.netloc}: a sign-in that begins at the one does not end at the other."
+            f"{ends_at.scheme}://{ends_at.netloc}: a sign-in that begins at the one does not end at the other."
         )
+
+
+def _about_url_idp(setting: OidcSetting) -> Iterator[str]:
     idp = urlsplit(setting.url_idp)
     if idp.scheme == "http" and idp.hostname not in OWN_MACHINE:
         yield "URL IdP begins with http: whoever is on the way can read and change what the provider says."

@@ -138,6 +138,8 @@ class OidcSetting(ProviderRecord):
         # What stands may be out of date by the operator's settings; switching it off must stay possible.
         is_set_off = before is None or (self.active and not before.active)
         for name, check in {**checks.CHECKS, "script": self.script_runs.check}.items():
+            if not getattr(self, name):  # which the field itself judges
+                continue
             if is_set_off or getattr(before, name) != getattr(self, name) or (self.active and name == "redirect_uri"):
                 try:
                     setattr(self, name, check(getattr(self, name)))

@@ -83,6 +83,17 @@ def test_without_venv_it_says_what_to_install(run: ModuleType, monkeypatch, caps
     assert "apt-get install python3-venv" in capsys.readouterr().err
 
 
+def test_another_reason_is_told_as_it_is(run: ModuleType, monkeypatch, capsys):
+    said = b"Traceback\nOSError: [Errno 28] No space left on device"
+    failed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=said)
+    monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
+
+    with pytest.raises(SystemExit):
+        run.make_venv()
+    told = capsys.readouterr().err
+    assert "No space left on device" in told and "Traceback" not in told and "apt-get" not in told
+
+
 def test_an_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()

@@ -95,6 +95,30 @@ class TestSaving:
         assert sentence in page and page.count("Redirect URI does not lead") + page.count("Redirect URI leads to") == 1
         assert "Redirect URI leads to" not in as_sonja.get(address(make())).content.decode()
 
+    def test_the_address_to_register_is_one_where_sign_ins_arrive(self, as_sonja: Client):
+        public = "http://testserver:8001/sso/callback/"
+        for stored, shown in (("http://testserver/elsewhere/", CALLBACK), (public, public)):
+            page = as_sonja.get(address(make(redirect_uri=stored))).content.decode()
+            assert f'id="redirect-uri-to-register" x-ref="uri">{shown}<' in page
+
+    def test_a_change_that_the_provider_judges_is_to_be_tried(self, as_sonja: Client):
+        untried = "Test connection says"
+        assert untried in said(press(as_sonja, "_save", client_id="mine", active=True))
+        setting = OidcSetting.objects.get()
+        assert untried not in said(press(as_sonja, "_save", setting, name="Renamed"))
+        assert untried in said(press(as_sonja, "_save", setting.refreshed(), client_id="other"))
+        assert untried not in said(press(as_sonja, "_save", setting.refreshed(), client_id="third", active=False))
+
+    def test_an_empty_address_is_said_to_be_missing_only(self, as_sonja: Client):
+        errors = as_sonja.post(address(None), {**typed(url_idp=""), "_save": "1"}).context["adminform"].form.errors
+        assert errors["url_idp"] == ["This field is required."]
+
+    def test_what_was_never_found_has_nothing_to_adopt(self, as_sonja: Client):
+        setting = make(resolve_error="It was not found.")
+        for issuer, is_there in (("https://idp.example.com/realms/acme", True), ("", False)):
+            setting.note(issuer=issuer)
+            assert ('name="_adopt"' in as_sonja.get(address(setting)).content.decode()) is is_there
+
     def test_http_beyond_this_machine_is_told(self, as_sonja: Client, http_allowed: None):
         for url, is_told in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
             page = as_sonja.get(address(make(url_idp=url))).content.decode()
@@ -228,10 +252,10 @@ class TestTheSecret:  # A56
 
     def test_the_form_says_whether_one_is_set(self, as_sonja: Client):
         setting = make()
-        assert "Not set." in as_sonja.get(address(setting)).content.decode()
+        assert "None is stored." in as_sonja.get(address(setting)).content.decode()
         press(as_sonja, "_save", setting, client_secret=self.CANARY)
         page = as_sonja.get(address(setting)).content.decode()
-        assert "Set. Leave it empty to keep it." in page and "Not set." not in page
+        assert "Set. Leave it empty to keep it." in page and "None is stored." not in page
 
     def test_left_empty_it_stays_and_it_can_be_removed(self, as_sonja: Client):
         setting = make()

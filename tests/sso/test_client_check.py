@@ -48,6 +48,22 @@ def test_a_client_that_is_taken(willing: HostileProvider, as_sonja: Client):
     assert tried.headers["authorization"].startswith("Basic ") and tried.form["grant_type"] == "authorization_code"
 
 
+def test_a_redirect_uri_where_no_sign_in_arrives(willing: HostileProvider, as_sonja: Client):
+    elsewhere = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
+    willing.serve("auth", fails(400))
+    report = says(willing, as_sonja, redirect_uri=elsewhere)
+
+    assert not report.is_good and "does not lead to /sso/callback/" in report.doubts[0], "before what the provider says"
+
+
+def test_a_redirect_uri_under_another_name_of_the_service(willing: HostileProvider, as_sonja: Client):
+    other = CALLBACK.replace("http://testserver", "http://testserver:8001")
+    sent_back(willing, to=other, error="login_required")
+    report = says(willing, as_sonja, redirect_uri=other)
+
+    assert report.is_good and "does not end at the other" in report.doubts[0]
+
+
 @pytest.mark.parametrize("kind", ["code", "pkce"])
 @pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
 def test_a_client_that_is_not_taken(willing: HostileProvider, as_sonja: Client, kind: str, word: str):
