@@ -115,7 +115,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("label", RECORDS)
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
-def test_no_way_around_leads_to_people(browsers: dict[str, Client], label: str, login: str):
+def test_no_way_around_leads_to_people(browsers: dict[str, Client], label: str, login: str):  # X25
     """Every address of the page, read and written, with a record that is there."""
     model = apps.get_model(label)
     record = RECORDS[label]()
@@ -158,7 +158,7 @@ def test_the_search_for_references_shows_only_what_one_may_see(browsers: dict[st
 
 
 @pytest.mark.parametrize("model", [Session, FailedAttempts, UserRole, UserGroup])
-def test_sessions_and_counters_have_no_page(model: Any):
+def test_sessions_and_counters_have_no_page(model: Any):  # X24
     assert model not in admin.site._registry
 
 
@@ -166,6 +166,6 @@ def test_no_history_table_has_a_page_of_its_own():
     assert not [model for model in admin.site._registry if model.__name__.startswith("Historical")]
 
 
-def test_saving_as_new_is_off():
+def test_saving_as_new_is_off():  # X25
     """It would need the right to add alone, and take over what the form does not show."""
     assert not [page for page in admin.site._registry.values() if page.save_as]

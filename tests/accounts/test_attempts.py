@@ -1,4 +1,4 @@
-"""Wrong passwords are counted: ten for an account from an address, a hundred from an address, in fifteen minutes."""
+"""Wrong passwords are counted: ten for an account from an address, a hundred from an address, in 15 minutes (B58)."""
 
 import ipaddress
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Basic credentials: what is accepted, and what is refused without harm."""
+"""Basic credentials: what is accepted, and what is refused without harm (B60)."""
 
 import base64
 import time

@@ -43,12 +43,12 @@ def test_what_is_not_the_whole_key_is_refused(key: str, change: Any):
     assert ask(bearer(change(key))).status_code == 401
 
 
-def test_a_key_in_the_query_is_not_accepted(key: str, client: Client):
+def test_a_key_in_the_query_is_not_accepted(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key", "api_key", "authorization"):
         assert client.get(ME, {name: key}).status_code == 401
 
 
-def test_a_key_in_the_body_is_not_accepted(key: str, client: Client):
+def test_a_key_in_the_body_is_not_accepted(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key"):
         form = client.generic("GET", ME, f"{name}={key}", content_type="application/x-www-form-urlencoded")
         json = client.generic("GET", ME, f'{{"{name}": "{key}"}}', content_type="application/json")
@@ -67,7 +67,7 @@ def test_a_key_is_no_password(key: str, bob: User):
     assert ask(basic(key, "x")).status_code == 401
 
 
-def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):
+def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):  # B61
     """The web server joins headers of one name by a comma; which one counted would be a guess."""
     bearing, password = bearer(key)["Authorization"], basic("bob")["Authorization"]
 
