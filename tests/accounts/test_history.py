@@ -13,6 +13,7 @@ from system.models import DeletionLogEntry
 from system.record import Record
 from tests.accounts.admin_forms import change, users
 from tests.accounts.callers import sign_in
+from tests.accounts.test_admin_access import RECORDS, ways
 from tests.conftest import PASSWORD
 
 
@@ -151,3 +152,46 @@ def test_the_pages_of_history_outlive_the_user(as_alice: Client, bob: User):
 @pytest.mark.parametrize("entry", ["x", "999999999999999999999", "-1", "0"])
 def test_an_entry_that_is_not_there_is_no_fault(as_alice: Client, bob: User, entry: str):
     assert as_alice.get(users(bob.pk, "history", entry)).status_code == 404
+
+
+TRACKED = [label for label in RECORDS if hasattr(apps.get_model(label), "history")]
+
+
+@pytest.mark.parametrize("label", TRACKED)
+def test_no_address_of_a_page_changes_an_entry_that_stands(as_alice: Client, label: str):  # X10
+    """By a holder of admin, who may do anything to the record: entries only come after those that are there."""
+    model = apps.get_model(label)
+    record = RECORDS[label]()
+    record.save()
+    written = entries_of(record)
+    assert len(written) == 2
+    # Deleting last: then the addresses of the others lead to something.
+    for way in sorted(ways(model, record.pk), key=lambda way: "delete" in way):
+        for sent in ({"name": "taken", "login": "taken", "post": "yes"}, {"history_change_reason": "taken"}):
+            as_alice.get(way)
+            as_alice.post(way, sent)
+
+    assert entries_of(record)[:2] == written
+    assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, "it was deleted, with one"
+
+
+def entries_of(record: Any) -> list[Any]:
+    return list(type(record).history.filter(sys_id=record.pk).order_by("history_id").values())
+
+
+@pytest.mark.parametrize("label", TRACKED)
+def test_what_cannot_be_written_down_does_not_happen(  # X11
+    db: None, label: str, monkeypatch: pytest.MonkeyPatch
+):
+    record = RECORDS[label]()
+    version = record.sys_version
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(type(record).history.model, "save", fail)
+    for change_it in (record.save, record.delete):
+        with pytest.raises(RuntimeError, match="the disk is full"):
+            change_it()
+
+    assert type(record).objects.get(pk=record.pk).sys_version == version and len(entries_of(record)) == 1
