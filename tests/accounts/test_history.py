@@ -183,7 +183,7 @@ def entries_of(record: Any) -> list[Any]:
 def test_what_cannot_be_written_down_does_not_happen(  # X11
     db: None, label: str, monkeypatch: pytest.MonkeyPatch
 ):
-    record = RECORDS[label]()
+    record: Any = RECORDS[label]()
     version = record.sys_version
 
     def fail(*_: object, **__: object) -> None:

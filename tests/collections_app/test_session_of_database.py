@@ -1,0 +1,50 @@
+"""What requests set in the database ends with their transactions: connections are used again by others."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from accounts.models import User
+from collections_app import search, vector_indexes
+from collections_app.metadata_filter import Filter
+from tests.collections_app.conftest import Loaded
+from tests.collections_app.vector_rows import run
+from tests.tableapi.world import all_failed, api, data
+
+
+def settings_of_session() -> dict[str, str]:
+    """All that differs from a session that has just begun, and what the product made up; not of the transaction."""
+    found = run("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
+    return {name: setting for name, setting in found if setting and not name.startswith("transaction_")}
+
+
+def search_in_every_way(collection: Any) -> None:
+    for mode in ("text", "vector", "hybrid"):
+        search.search([collection], search.Asked(query="printer", k=3, filter=Filter(), mode=mode, alpha=None))
+
+
+@pytest.mark.usefixtures("vector_indexes_go")
+def test_a_session_is_after_requests_what_it_was_before(  # X14
+    transactional_db: Any, loaded: Loaded, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+):
+    connection.close()
+    begun = settings_of_session()
+    version = loaded()
+    collection = version.document.collection
+    search_in_every_way(collection)
+    monkeypatch.setattr(vector_indexes, "THRESHOLD", 0)
+    assert vector_indexes.tend()
+    search_in_every_way(collection)
+    (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
+    data(
+        api(alice).post(
+            "sys_db_column", {"table": device["sys_id"], "name": "size", "label": "Size", "type": "integer"}
+        )
+    )
+    for who in (alice, bob):
+        assert all_failed(api(who).post("sys_db_column", {"table": device["sys_id"], "name": "no name"}))
+        api(who).get("device", sysparm_query="size>1^ORDERBYsize")
+        api(who).get("device", sysparm_query="size>>1")
+
+    assert settings_of_session() == begun
