@@ -1,6 +1,7 @@
 """`./run demo-idp`: the certified provider of the tests, for a newcomer to sign in through. Nothing is kept."""
 
 import argparse
+import signal
 import sys
 
 from config import env
@@ -75,6 +76,8 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run demo-idp", description="An identity provider for a first look.")
     parser.add_argument("--port", type=int, default=PORT)
     port = parser.parse_args(words).port
+    # A script's shell has what it starts with & ignore this; it must end by it all the same, as `./run` does.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         environment = env.current()
         if not environment.lets_http_idp:

@@ -1,6 +1,7 @@
 """`./run demo-idp` says what to type, and starts only where the product would call it."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,12 +13,15 @@ from tests.config.stack import free_port
 pytestmark = pytest.mark.provider
 
 
+def plain() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+
+
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     return subprocess.run(
         [sys.executable, "run", "demo-idp", *words],
         cwd=ROOT,
-        env={**clean, **environment},
+        env={**plain(), **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -44,3 +48,23 @@ def test_a_port_in_use_is_said_in_one_sentence():
 
     assert said.returncode == 1
     assert "address already in use" in said.stderr and "Traceback" not in said.stderr
+
+
+def test_it_ends_by_ctrl_c_also_where_a_shell_had_it_ignored():
+    """What a script starts with `&` begins like that."""
+    begun = subprocess.Popen(
+        ["sh", "-c", f"trap '' INT; exec {sys.executable} -m tests.providers.demo --port {free_port()}"],
+        cwd=ROOT,
+        env=plain(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with begun:
+        assert begun.stdout is not None
+        while "Stop with Ctrl-C" not in begun.stdout.readline():
+            assert begun.poll() is None
+        begun.send_signal(signal.SIGINT)
+        try:
+            assert begun.wait(20) == 0
+        finally:
+            begun.terminate()
