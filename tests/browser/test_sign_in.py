@@ -116,6 +116,21 @@ def test_enter_saves_the_form(travel: Any, pairing: Pairing):
     assert page.locator("#id_name").input_value() == "By keyboard"
 
 
+def test_an_administrator_approves_what_another_saved(travel: Any, pairing: Pairing):  # A57
+    pairing.disconnect()
+    sonja = travel().sign_in_locally("sonja", LOCAL_PASSWORD).page
+    sonja.goto("/admin/sso/oidcsetting/add/")
+    fill_connection(sonja, "To be approved", pairing)
+    sonja.get_by_role("button", name="Save", exact=True).click()
+    sonja.wait_for_url("**/change/**")
+    alice = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
+    alice.goto(sonja.url)
+    alice.get_by_role("button", name="Approve", exact=True).click()
+
+    alice.get_by_text("is approved").wait_for()
+    assert alice.get_by_role("button", name="Approve", exact=True).count() == 0
+
+
 @pytest.mark.parametrize("overlap", [True, False], ids=["with overlap", "without overlap"])
 def test_the_provider_changes_its_keys(travel: Any, pairing: Pairing, overlap: bool):
     pairing.connect()
