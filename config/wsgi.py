@@ -36,6 +36,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     # Who asks first whether to send the body (Expect) has not sent it, and reading would ask for it.
     if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
         body.leave_nothing(int(length))
+    body.let_go()
     return answer
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from decimal import Decimal
+from io import BytesIO
 from typing import Any, Protocol
 
 from rest_framework.parsers import BaseParser
@@ -54,7 +55,7 @@ class GuardedInput:
     """A WSGI input whose reads end by the deadline."""
 
     def __init__(self, stream: Stream, deadline_s: float) -> None:
-        self.stream = stream
+        self.stream: Stream = stream
         self.deadline_s = deadline_s
         self.until: float | None = None
         self.taken = 0
@@ -83,6 +84,11 @@ class GuardedInput:
             pass  # the answer goes out all the same
         finally:
             LEAVINGS.release()
+
+    def let_go(self) -> None:
+        """Nobody reads any more. While somebody holds the server's body (a request in a circle of references, until it
+        is collected), the server keeps the connection, and a client that only sends would wait without end."""
+        self.stream = BytesIO()
 
     def _discard(self) -> bytes:
         while self.stream.read(256 * 1024):

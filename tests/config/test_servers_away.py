@@ -4,6 +4,7 @@ import http.client
 import json
 import signal
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -150,6 +151,9 @@ def test_without_valkey_requests_are_answered_and_background_work_goes_on_afterw
         eventually(lambda: hosts.readiness()["broker"] == "away", within_s=10)
         assert hosts.get("/readyz").status == 200
         assert hosts.me().status == 200
+        # X21: who guesses passwords is counted in PostgreSQL.
+        guesses = [hosts.get("/api/me", f"Basic {b64encode(b'nobody:wrong').decode()}").status for _ in range(11)]
+        assert guesses == [401] * 10 + [429]
     finally:
         hosts.servers.start_valkey()
 

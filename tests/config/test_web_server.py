@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,10 +29,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.end()
 
 
-def send_all_then_read(stack: Stack, size: int, more: str = "") -> str:
+def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/api/me") -> str:
     """The status, or what went wrong."""
     head = (
-        "POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"{more}Content-Length: {size}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link:
@@ -47,6 +48,24 @@ def test_an_answer_given_before_the_body_was_read_arrives(running: Stack, size: 
     seen = Counter(send_all_then_read(running, size) for _ in range(10))
 
     assert seen == {f"HTTP/1.1 {answer}": 10}
+
+
+def resident_mb(stack: Stack) -> float:
+    """Of all web processes together."""
+    web = stack.child("config.runtime.web_server")
+    return sum(each.memory_info().rss for each in (web, *web.children(recursive=True))) / MB
+
+
+def test_bodies_that_are_too_large_take_no_memory_and_nobody_waits(running: Stack):  # X08
+    """Whoever only sends, as most programs do, finds the connection ended and not a server that takes nothing more."""
+    paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
+    before = resident_mb(running)
+    with ThreadPoolExecutor(8) as pool:
+        seen = Counter(pool.map(lambda path: send_all_then_read(running, 50 * MB, path=path), paths))
+
+    assert sum(seen.values()) == 64
+    assert set(seen) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
+    assert resident_mb(running) - before < 100
 
 
 def test_a_body_that_nobody_asked_for_is_not_waited_for(running: Stack):

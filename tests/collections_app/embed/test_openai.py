@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from collections_app import embed
-from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, spaces
+from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, batches, spaces
 from collections_app.models import EmbeddingSpace
 from tests.collections_app.embed.conftest import KEY
 from tests.providers import behaviours as does
@@ -141,6 +141,15 @@ def test_a_dead_provider_is_unavailable(server: EmbeddingServer, space: Embeddin
 
     with pytest.raises(EmbeddingUnavailable, match="No connection"):
         embed.embedder(space).embed_documents(TEXTS)
+
+
+def test_many_that_failed_together_do_not_come_back_together():  # X20
+    chances = [number / 10 for number in range(11)]
+    waits = [{batches.wait_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
+
+    assert [len(each) for each in waits] == [11] * 4
+    assert [max(each) for each in waits] == [0.5, 1, 2, 4]
+    assert [min(each) / max(each) for each in waits] == [0.5] * 4
 
 
 def test_a_wait_that_is_asked_for_is_kept(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):

@@ -6,13 +6,13 @@ from uuid import uuid4
 import pytest
 from django.db import connections
 
-from collections_app import ingest, leases
+from collections_app import ingest, leases, tasks
 from collections_app.leases import Lost
 from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.ingest.world import accept, let_leases_run_out, let_pauses_pass, rows, work
+from tests.collections_app.ingest.world import accept, chunks, let_leases_run_out, let_pauses_pass, rows, text, work
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +88,26 @@ def test_two_workers_never_take_the_same():
     with ThreadPoolExecutor(4) as pool:
         found = [each for taken in pool.map(take, range(4)) for each in taken]
     assert sorted(found) == waiting
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_message_that_is_given_out_many_times_does_the_work_once():  # X19
+    collection, other = make_collection("manuals"), make_collection("undisturbed")
+    texts = [text(60, start=100 * number).encode() for number in range(3)]
+    alone = [accept(other, each).version for each in texts]
+    work()
+    versions = [accept(collection, each).version for each in texts]
+
+    def deliver(_: int) -> None:
+        try:
+            tasks.work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(deliver, range(4)))
+    assert [chunks(each) for each in versions] == [chunks(each) for each in alone] != [[], [], []]
+    assert set(Version.objects.values_list("state", "attempt")) == {("ready", 1)}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -269,7 +269,7 @@ class TestProvider:
         assert work() == 1
         assert Version.objects.values_list("state", "error").get() == ("ready", "")
 
-    def test_others_of_its_space_do_not_ask_meanwhile(self, collection: Collection, loaded: Loaded):
+    def test_others_of_its_space_do_not_ask_meanwhile(self, collection: Collection, loaded: Loaded):  # X20
         gone = provider_that_is_gone()
         Collection.objects.update(space=gone)
         collection.refresh_from_db()
@@ -281,7 +281,7 @@ class TestProvider:
         waits = rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < wait < 7 for (wait,) in waits)
 
-    def test_pauses_grow_to_minutes_and_end_with_the_first_success(self):
+    def test_pauses_grow_to_minutes_and_end_with_the_first_success(self):  # X20
         seconds = []
         for _ in range(8):
             seconds.append(provider_pauses.after_failure(1, None))
