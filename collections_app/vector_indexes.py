@@ -21,8 +21,8 @@ from psycopg import sql
 logger = structlog.get_logger(__name__)
 
 LOCK = 7_301_041
-# Numbers that an exact scan compares in about 10 ms: chunks times dimensions.
-THRESHOLD = 15_000_000
+# Numbers that an exact scan compares in 10 to 16 ms: chunks times dimensions.
+THRESHOLD = 10_000_000
 # An index stays until its collection is far below, so that it is not built again and again around the threshold.
 KEPT_ABOVE = 0.5
 

@@ -13,7 +13,7 @@ import django
 import psutil
 
 from bench.collections.run import options
-from bench.collections.varied import chunk
+from bench.collections.varied import MadeUp
 
 django.setup()
 
@@ -37,7 +37,7 @@ def text(first: int, chunks: int) -> str:
     """Of about so many passages."""
     wanted, found, number = chunks * OF_ONE_CHUNK, [], first
     while wanted > 0:
-        found.append(chunk(number))
+        found.append(MadeUp().chunk(number))
         wanted -= len(found[-1]) + 2
         number += 1
     return "\n\n".join(found)

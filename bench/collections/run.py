@@ -16,7 +16,9 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="a folder with question sets: xquad/xquad.*.json, covidqa/*.json")
     parser.add_argument("--sets", default="", help="only these, such as en,covidqa")
     parser.add_argument("--questions", type=int, default=0, help="at most so many of each set, spread over it")
-    parser.add_argument("--scale", type=int, default=0, help="instead: so many chunks made of varied text")
+    parser.add_argument(
+        "--scale", type=int, default=0, help="instead: so many chunks of varied text: of DATA, or made up"
+    )
     parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
     parser.add_argument("--ingest", type=int, default=0, help="instead: what loading about so many chunks costs")
     found = parser.parse_args(words)

@@ -12,7 +12,8 @@ from typing import Any
 import django
 
 from bench.collections.run import options
-from bench.collections.varied import FILTERS, chunk, questions
+from bench.collections.sets import sets
+from bench.collections.varied import FILTERS, MadeUp, Real, Text
 
 django.setup()
 
@@ -27,14 +28,16 @@ from collections_app.scope import scopes, snapshot  # noqa: E402
 
 PER_DOCUMENT = 10
 QUESTIONS = 60
+# Sets whose words are looked up as those of English are.
+ENGLISH = "en,covidqa"
 
 
-def load(name: str, first: int, count: int) -> Collection:
+def load(name: str, text: Text, first: int, count: int) -> Collection:
     """Chunks as the product stores them, without the steps of a load that cost no search anything."""
     collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
     embedder = embed.embedder(collection.space)
     for start in range(first, first + count, PER_DOCUMENT):
-        texts = [chunk(number) for number in range(start, min(start + PER_DOCUMENT, first + count))]
+        texts = [text.chunk(number) for number in range(start, min(start + PER_DOCUMENT, first + count))]
         with transaction.atomic():
             _load_document(collection, start, texts, embedder.embed_documents(texts))
     return Collection.objects.select_related("space").get(pk=collection.pk)
@@ -115,7 +118,8 @@ def main(words: list[str]) -> None:
     given = options(words)
     began = time.perf_counter()
     count = given.scale // given.collections
-    collections = [load(f"c{number}", number * count, count) for number in range(given.collections)]
+    text = Real(sets(given.data, (given.sets or ENGLISH).split(","))) if given.data else MadeUp()
+    collections = [load(f"c{number}", text, number * count, count) for number in range(given.collections)]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     print(f"{given.scale:,} chunks in {given.collections} collections, made in {time.perf_counter() - began:.0f} s")
@@ -123,7 +127,7 @@ def main(words: list[str]) -> None:
     if built := vector_indexes.tend():
         print(f"{len(built)} vector indexes, made in {time.perf_counter() - began:.0f} s")
     vector_indexes.forget()
-    asked = list(questions(QUESTIONS))
+    asked = list(text.questions(QUESTIONS))
     report(collections[0], asked)
     vectors = embed.embedder(collections[0].space).embed_documents(asked)
     rivals.report(collections[0], vectors, Path(os.environ["BENCH_FOLDER"]))
