@@ -28,6 +28,11 @@ class Mismatch(Conflict):
     code = "idempotency_mismatch"
 
 
+class StillAnswered(Conflict):
+    code = "idempotency_in_progress"
+    message = "A request with this Idempotency-Key is being answered now; send it again shortly."
+
+
 def once(request: HttpRequest, caller: str, make: Callable[[], HttpResponse]) -> HttpResponse:
     """The answer of `make`, or the one that was given to the same request before; both in one transaction with the
     write, so that a crash leaves neither."""
@@ -61,7 +66,7 @@ def _take(named: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
         if not cursor.fetchone()[0]:
-            raise Mismatch("A request with this Idempotency-Key is being answered now.")
+            raise StillAnswered
 
 
 def _made(make: Callable[[], HttpResponse]) -> HttpResponse:

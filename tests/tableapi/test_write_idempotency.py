@@ -170,7 +170,7 @@ def test_a_second_while_the_first_runs_is_told(device: Table, bob: User, monkeyp
     answered.set()
     thread.join(20)
 
-    assert failed(second) == (409, "idempotency_mismatch", None)
+    assert failed(second) == (409, "idempotency_in_progress", None)
     assert found["first"].status_code == 201
     assert post(bob, {"name": "a"}).content == found["first"].content
     assert count() == 1 and connection.is_usable()
