@@ -4,15 +4,18 @@ import base64
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from config.env import ROOT
 from config.runtime.data_folder import DataFolder
 from tests.config.stack import Stack, eventually, manage
 
@@ -68,6 +71,17 @@ def test_the_curl_line_works_as_printed(running: Stack):
     answer = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
 
     assert '"login":"admin"' in answer.stdout, line + answer.stdout + answer.stderr
+
+
+def test_the_first_script_of_the_documentation_works_as_it_stands(running: Stack):
+    page = (ROOT / "docs/api.md").read_text()
+    script, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
+    key = manage("key", "admin", "script", env=running.env).stdout.strip()
+    environ = {"SERVICE": running.url, "KEY": key, "PATH": os.environ["PATH"]}
+
+    done = subprocess.run([sys.executable, "-I", "-c", script], env=environ, capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == (printed, "")
 
 
 def test_the_password_is_printed_once_and_kept_in_a_private_file(running: Stack):

@@ -1,0 +1,7 @@
+"""`./run bench soak`: many callers at once while each part of the product is killed or restarted in turn."""
+
+from bench.soak import run
+
+
+def main(words: list[str]) -> None:
+    run.main(words)

@@ -1,0 +1,71 @@
+"""In charge of one request: again until it is acknowledged, since nothing that was refused may count as done."""
+
+import http.client
+import json
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from bench.soak.tally import RETRY_LATER, UNREACHABLE, Tally
+
+GIVEN_UP_AFTER_S = 180.0
+LONGEST_WAIT_S = 1.0
+# The first of two requests with one key still runs, or its process was killed and nobody knows yet.
+STILL_RUNS = "idempotency_in_progress"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Any
+    wait_s: float = 0.0
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Caller:
+    port: int
+    key: str
+    tally: Tally
+
+    def call(self, kind: str, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        """The first answer that is not to come back later; `query` and `headers` may be given."""
+        until = time.monotonic() + GIVEN_UP_AFTER_S
+        while True:
+            began = time.monotonic()
+            answer = self._once(method, path, body, more.get("query"), more.get("headers"))
+            if answer.status not in (*RETRY_LATER, UNREACHABLE) and answer.code != STILL_RUNS:
+                self.tally.answered(kind, time.monotonic() - began)
+                return answer
+            self.tally.refused(kind, answer.status, began)
+            if time.monotonic() > until:
+                self.tally.is_wrong(f"{kind} was not answered for {GIVEN_UP_AFTER_S:.0f} s, at last {answer.status}")
+                return answer
+            time.sleep(min(LONGEST_WAIT_S, answer.wait_s or 0.2))
+
+    def _once(
+        self, method: str, path: str, body: Any, query: dict[str, Any] | None, headers: dict[str, str] | None
+    ) -> Answer:
+        """On a connection of its own: one that was kept may be closed by a server that ends in good order."""
+        address = quote(path) + ("?" + urlencode(query) if query else "")
+        given = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
+            try:
+                link.request(method, address, None if body is None else json.dumps(body), given)
+                answer = link.getresponse()
+                text = answer.read()
+            except (OSError, http.client.HTTPException):
+                return Answer(UNREACHABLE, None)
+        wait_s = float(answer.headers.get("Retry-After") or 0)
+        return _read(answer.status, text, wait_s)
+
+
+def _read(status: int, text: bytes, wait_s: float) -> Answer:
+    try:
+        body = json.loads(text) if text else None
+    except ValueError:
+        return Answer(status, text[:200], wait_s)
+    errors = body.get("errors") if isinstance(body, dict) else None
+    return Answer(status, body, wait_s, errors[0].get("code", "") if errors else "")

@@ -1,0 +1,147 @@
+"""In charge of a soak: the product on servers of its own, callers, faults in turn, and at the end what is so."""
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from bench.soak.caller import Caller
+from bench.soak.faults import Faults
+from bench.soak.memory import Memory, watched
+from bench.soak.people import people
+from bench.soak.tally import Tally, part
+from bench.soak.work import Work
+from tests.config.shared import SharedServers
+from tests.config.stack import Stack, eventually, manage
+
+UNFINISHED = "SELECT count(*) FROM document_version WHERE state NOT IN ('ready', 'empty', 'failed')"
+FAILED = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
+OURS = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
+PERSONS = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
+DONE_WITHIN_S = 300.0
+
+
+@dataclass(frozen=True)
+class Soak:
+    """How it went."""
+
+    tally: Tally
+    faults: Sequence[str]
+    memory: Memory
+    works: Sequence[Work]
+    signed_in: int
+    took_s: float
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(work.acknowledged for work in self.works)
+
+
+@contextmanager
+def product(root: Path) -> Iterator[tuple[SharedServers, Stack]]:
+    """What is acknowledged is on the disk, as far as the end of a process can tell."""
+    servers = SharedServers(root / "servers").start_postgres("-c", "synchronous_commit=on").start_valkey()
+    more = {**servers.environ, "SVC_WEB_PROCESSES": "2", "SVC_ALLOW_HTTP_IDP": "1"}
+    stack = Stack(root / "host", **more)
+    try:
+        yield servers, stack.start().wait_until_up()
+    finally:
+        if stack.process.poll() is None:
+            stack.stop()
+        stack.end()
+        servers.end()
+
+
+def soak(servers: SharedServers, stack: Stack, *, callers: int, seconds: float, every_s: float) -> Soak:
+    tally = Tally()
+    key = manage("key", "admin", "soak", env=stack.env).stdout.strip()
+    faults = Faults(servers, stack, tally)
+    faults.wait_until_whole()
+    with people(stack, tally) as signing_in, watched(stack) as memory:
+        works = [
+            Work(f"caller{number}", Caller(stack.port, key, tally), signing_in.sign_in) for number in range(callers)
+        ]
+        works[0].loads()  # which makes the collection
+        began = time.monotonic()
+        ends_at = began + seconds
+        over = threading.Event()
+        with ThreadPoolExecutor(callers + 1) as pool:
+            causing = pool.submit(faults.go_on_until, ends_at, every_s, over)
+            for each in [pool.submit(work.go_on_until, ends_at) for work in works]:
+                each.result()
+            over.set()
+            causing.result()
+        took_s = time.monotonic() - began
+        with psycopg.connect(servers.postgres.url, autocommit=True) as link:
+            check(link, tally, works, signing_in.signed_in)
+    return Soak(tally, faults.done, memory, works, signing_in.signed_in, took_s)
+
+
+def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_in: int) -> None:
+    """Once the worker is done: by the product's own answers, and nothing twice in the database."""
+    eventually(lambda: link.execute(UNFINISHED).fetchone() == (0,), DONE_WITHIN_S)
+    for work in works:
+        work.checks_all()
+    ((failed,), (records,), (persons, different)) = [
+        link.execute(each).fetchone() or () for each in (FAILED, OURS, PERSONS)
+    ]
+    known = sum(len(work.records) for work in works)
+    if records != known:
+        tally.is_wrong(f"{records} records of callers, not {known}")
+    if failed:
+        tally.is_wrong(f"{failed} loads failed")
+    if persons < signed_in or persons != different:
+        tally.is_wrong(f"{signed_in} signed in, {persons} people were made, {different} of them different")
+
+
+def report(found: Soak) -> None:
+    answers = sum(map(len, found.tally.took_ms.values()))
+    print(f"{answers:,} answers in {found.took_s:.0f} s, {answers / found.took_s:.0f} a second")
+    print(f"{found.acknowledged:,} writes acknowledged, {found.signed_in:,} sign-ins")
+    print(f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}{'longest':>9}")
+    for kind, took in sorted(found.tally.took_ms.items()):
+        shares = "".join(f"{part(took, share):9.0f}" for share in (0.5, 0.95, 0.99, 1.0))
+        print(f"{kind:<14}{len(took):>8}{shares}")
+    print(f"\n{'MB, largest of':<16}  2nd quarter    last  at most")
+    print("\n".join(found.memory.told()))
+    for title, lines in (
+        ("What was done to it", found.faults),
+        ("Told to come back, or not answered, while something was away", _counted(found.tally.late)),
+        ("The same while nothing was away", _counted(found.tally.unexpected)),
+        ("Wrong", found.tally.wrong[:20]),
+    ):
+        print(f"\n{title}: {'' if lines else 'none'}")
+        print("\n".join(f"  {line}" for line in lines))
+
+
+def _counted(seen: dict[str, int]) -> list[str]:
+    return [f"{count:>6} {name}" for name, count in sorted(seen.items(), key=lambda each: -each[1])]
+
+
+def options(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./run bench soak", description=__doc__)
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--every", type=float, default=15.0, help="seconds from one thing that goes wrong to the next")
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> None:
+    given = options(words)
+    with (
+        tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root,
+        tempfile.NamedTemporaryFile("w", prefix="servicebase-bench-soak-", suffix=".log", delete=False) as log,
+        product(Path(root)) as (servers, stack),
+    ):
+        try:
+            report(soak(servers, stack, callers=given.callers, seconds=60 * given.minutes, every_s=given.every))
+        finally:
+            log.write(stack.output)
+    print(f"\nWhat the service logged: {log.name}")
