@@ -31,12 +31,14 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     """Django, with a body that ends by its deadline and of which nothing is left unread."""
     body = environ["wsgi.input"] = GuardedInput(environ["wsgi.input"], settings.BODY_DEADLINE_S)
     environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
-    answer = django_application(environ, start_response)
-    length = environ.get("CONTENT_LENGTH", "")
-    # Who asks first whether to send the body (Expect) has not sent it, and reading would ask for it.
-    if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
-        body.leave_nothing(int(length))
-    body.let_go()
+    try:
+        answer = django_application(environ, start_response)
+        length = environ.get("CONTENT_LENGTH", "")
+        # Who asks first whether to send the body (Expect) has not sent it, and reading would ask for it.
+        if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
+            body.leave_nothing(int(length))
+    finally:
+        body.let_go()
     return answer
 
 

@@ -91,7 +91,8 @@ class GuardedInput:
         self.stream = BytesIO()
 
     def _discard(self) -> bytes:
-        while self.stream.read(256 * 1024):
+        stream = self.stream  # `let_go` must not end it: the answer arrives when the body has come
+        while stream.read(256 * 1024):
             pass
         return b""
 

@@ -4,7 +4,7 @@ import http.client
 import json
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,6 +22,7 @@ class Answer:
     body: Any
     wait_s: float = 0.0
     code: str = ""
+    tries: int = 1
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,20 @@ class Caller:
 
     def call(self, kind: str, method: str, path: str, body: Any = None, **more: Any) -> Answer:
         """The first answer that is not to come back later; `query` and `headers` may be given."""
-        until = time.monotonic() + GIVEN_UP_AFTER_S
+        first, tries = time.monotonic(), 0
         while True:
-            began = time.monotonic()
+            began, tries = time.monotonic(), tries + 1
             answer = self._once(method, path, body, more.get("query"), more.get("headers"))
             if answer.status not in (*RETRY_LATER, UNREACHABLE) and answer.code != STILL_RUNS:
-                self.tally.answered(kind, time.monotonic() - began)
-                return answer
+                now = time.monotonic()
+                self.tally.answered(kind, now - began, now - first)
+                break
             self.tally.refused(kind, answer.status, began)
-            if time.monotonic() > until:
+            if began > first + GIVEN_UP_AFTER_S:
                 self.tally.is_wrong(f"{kind} was not answered for {GIVEN_UP_AFTER_S:.0f} s, at last {answer.status}")
-                return answer
+                break
             time.sleep(min(LONGEST_WAIT_S, answer.wait_s or 0.2))
+        return replace(answer, tries=tries)
 
     def _once(
         self, method: str, path: str, body: Any, query: dict[str, Any] | None, headers: dict[str, str] | None

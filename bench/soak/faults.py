@@ -4,10 +4,10 @@ import json
 import signal
 import threading
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from itertools import cycle
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import cycle, islice
 
 import psutil
 
@@ -18,6 +18,10 @@ from tests.config.stack import Stack
 
 WHOLE_WITHIN_S = 120.0
 AWAY_S = 3.0
+LOOKS_EVERY_S = 0.5
+# What `/readyz` says holds for a second.
+BELIEVED_S = 1.1
+PARTS = ("web_server", " worker ", " beat ")
 
 
 class Faults:
@@ -25,78 +29,62 @@ class Faults:
         self.servers, self.stack, self.tally = servers, stack, tally
         self.done: list[str] = []
         self.kinds: dict[str, Callable[[], None]] = {
-            "a worker process is killed": self.worker_process,
+            "a worker process is killed": lambda: self._working(" worker ")[0].kill(),
             "PostgreSQL crashes": self.postgres,
-            "a web process is killed": self.web_process,
+            "a web process is killed": lambda: self._working("web_server")[0].kill(),
             "Valkey is killed": self.valkey,
-            "the whole worker is killed": self.worker,
+            "the whole worker is killed": lambda: self.stack.kill(" worker "),
             "rolling restart of web": self.rolling_restart,
-            "beat is killed": self.beat,
-            "the web server is killed": self.web,
+            "beat is killed": lambda: self.stack.kill(" beat "),
+            "the web server is killed": lambda: self.stack.kill("web_server"),
         }
 
-    def go_on_until(self, ends_at: float, every_s: float, over: threading.Event) -> None:
-        """Nothing begins that could not end in time."""
-        for name, cause in self._turns():
-            if over.wait(every_s) or time.monotonic() > ends_at - every_s:
+    def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
+        for name, cause in islice(cycle(self.kinds.items()), most):
+            if over.wait(every_s):
                 return
             began = time.monotonic()
             with self.tally.something_is_away():
+                wanted = self._processes()
                 cause()
-                self.wait_until_whole()
+                self.wait_until_whole(wanted)
             self.done.append(f"{name}: whole again after {time.monotonic() - began:.1f} s")
 
-    def _turns(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        return cycle(self.kinds.items())
+    def wait_until_whole(self, wanted: dict[str, int]) -> None:
+        """As many processes as before, and all is well, twice in a row."""
+        until = time.monotonic() + WHOLE_WITHIN_S
+        while time.monotonic() < until:
+            if self._is_whole(wanted):
+                time.sleep(BELIEVED_S)
+                if self._is_whole(wanted):
+                    return
+            time.sleep(LOOKS_EVERY_S)
+        self.tally.is_wrong(f"the product was not whole again after {WHOLE_WITHIN_S:.0f} s")
 
-    def wait_until_whole(self) -> None:
-        """Twice in a row: what was said last holds for a second."""
-        until, in_a_row = time.monotonic() + WHOLE_WITHIN_S, 0
-        while in_a_row < 2 and time.monotonic() < until:
-            in_a_row = in_a_row + 1 if self.is_whole() else 0
-            time.sleep(1.1)
-        if in_a_row < 2:
-            self.tally.is_wrong(f"the product was not whole again after {WHOLE_WITHIN_S:.0f} s")
-
-    def is_whole(self) -> bool:
+    def _is_whole(self, wanted: dict[str, int]) -> bool:
         try:
             with urllib.request.urlopen(self.stack.url + "/readyz", timeout=5) as answer:
-                return {str(state) for state in json.load(answer).values()} == {"ok", "ready"}
-        except (OSError, ValueError, urllib.error.HTTPError):
+                states = {str(state) for state in json.load(answer).values()}
+        except (OSError, ValueError):
             return False
+        return states == {"ok", "ready"} and self._processes() == wanted
 
-    def web_process(self) -> None:
-        self._workers_of("web_server")[0].kill()
+    def _processes(self) -> dict[str, int]:
+        """How many each part has for its work; a part that just ended has none."""
+        found = dict.fromkeys(PARTS, 0)
+        for words in PARTS:
+            with suppress(AssertionError, psutil.Error):
+                found[words] = 1 + len(self._working(words))
+        return found
 
-    def worker_process(self) -> None:
-        self._workers_of(" worker ")[0].kill()
-
-    def _workers_of(self, words: str) -> list[psutil.Process]:
-        """Those that do the work, not what only counts its parent's resources."""
-        return [
-            each
-            for each in psutil.Process(self.stack.child(words).pid).children()
-            if "resource_tracker" not in " ".join(each.cmdline())
-        ]
-
-    def web(self) -> None:
-        self._kill("web_server")
-
-    def worker(self) -> None:
-        self._kill(" worker ")
-
-    def beat(self) -> None:
-        self._kill(" beat ")
-
-    def _kill(self, words: str) -> None:
-        """All its processes at once; what supervises them starts them again."""
-        main = self.stack.child(words)
-        for each in (*main.children(recursive=True), main):
-            each.kill()
+    def _working(self, words: str) -> list[psutil.Process]:
+        """A part's own processes, without the one that only counts its parent's resources."""
+        children = psutil.Process(self.stack.child(words).pid).children()
+        return [each for each in children if "resource_tracker" not in " ".join(each.cmdline())]
 
     def rolling_restart(self) -> None:
         self.stack.process.send_signal(signal.SIGHUP)
-        time.sleep(REPLACED_EVERY_S * len(self._workers_of("web_server")) + AWAY_S)
+        time.sleep(REPLACED_EVERY_S * len(self._working("web_server")) + AWAY_S)
 
     def postgres(self) -> None:
         self.servers.stop("postgres", signal.SIGQUIT)

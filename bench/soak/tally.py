@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 RETRY_LATER = frozenset({429, 503})
 UNREACHABLE = 0
 # After a part is back: connections are made again, and what was believed of the others is asked again.
-SETTLED_AFTER_S = 5.0
+SETTLED_AFTER_S = 3.0
 
 
 def part(times: Iterable[float], share: float) -> float:
@@ -23,11 +23,19 @@ def part(times: Iterable[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
+@dataclass(frozen=True)
+class Took:
+    """How long the try that was answered took, and all from the first try on."""
+
+    answer_ms: float
+    whole_ms: float
+
+
 @dataclass
 class Tally:
     """Of all callers together."""
 
-    took_ms: dict[str, list[float]] = field(default_factory=dict)
+    took: dict[str, list[Took]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     """Refusals with 429, 503 or no answer while something was away: kind and status."""
     unexpected: Counter[str] = field(default_factory=Counter)
@@ -52,9 +60,13 @@ class Tally:
         """Or was, after that moment."""
         return self._away > 0 or since < self._away_until
 
-    def answered(self, kind: str, took_s: float) -> None:
+    def answered(self, kind: str, answer_s: float, whole_s: float) -> None:
         with self._turn:
-            self.took_ms.setdefault(kind, []).append(1000 * took_s)
+            self.took.setdefault(kind, []).append(Took(1000 * answer_s, 1000 * whole_s))
+
+    def times_so_far(self) -> dict[str, list[Took]]:
+        with self._turn:
+            return {kind: list(each) for kind, each in self.took.items()}
 
     def refused(self, kind: str, status: int, began: float) -> None:
         with self._turn:

@@ -1,7 +1,7 @@
 """In charge of what one caller does, and of what it knows to be so: only it touches its records and documents."""
 
 import random
-import time
+import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Work:
     """What was acknowledged of each."""
     deleted: set[str] = field(default_factory=set)
     documents: dict[str, str] = field(default_factory=dict)
-    removed: set[str] = field(default_factory=set)
+    loaded: int = 0
     acknowledged: int = 0
 
     def __post_init__(self) -> None:
@@ -35,12 +35,11 @@ class Work:
             (5, self.loads), (1, self.removes), (12, self.searches), (1, self.sign_in),
         )  # fmt: skip
 
-    def go_on_until(self, ends_at: float) -> None:
+    def go_on_until(self, over: threading.Event) -> None:
         actions = [action for _, action in self.does]
         weights = [weight for weight, _ in self.does]
-        while time.monotonic() < ends_at:
+        while not over.wait(self.chance.expovariate(1 / THINKS_S)):
             self.chance.choices(actions, weights)[0]()
-            time.sleep(self.chance.expovariate(1 / THINKS_S))
 
     def sentence(self) -> str:
         return " ".join(self.chance.choices(WORDS, k=12))
@@ -55,11 +54,14 @@ class Work:
             "description": self.sentence(),
             "priority": self.chance.choice("1234"),
         }
-        once = {"Idempotency-Key": str(uuid.UUID(int=self.chance.getrandbits(128)))}
-        answer = self.caller.call("create", "POST", TABLE, given, headers=once)
+        answer = self.caller.call("create", "POST", TABLE, given, headers=self.once())
         if self.expects(answer, 201, "a created record"):
             self.records[answer.body["data"][0]["sys_id"]] = given
             self.acknowledged += 1
+
+    def once(self) -> dict[str, str]:
+        """For a write that is done once, however often it is sent."""
+        return {"Idempotency-Key": str(uuid.UUID(int=self.chance.getrandbits(128)))}
 
     def changes(self) -> None:
         if sys_id := self.any_of(self.records):
@@ -71,13 +73,11 @@ class Work:
 
     def deletes(self) -> None:
         if sys_id := self.any_of(self.records):
-            answer = self.caller.call("delete", "DELETE", f"{TABLE}/{sys_id}")
-            # An earlier try, whose answer was lost, may have done it.
-            if answer.status != 404 and not self.expects(answer, 200, "a deleted record"):
-                return
-            del self.records[sys_id]
-            self.deleted.add(sys_id)
-            self.acknowledged += 1
+            answer = self.caller.call("delete", "DELETE", f"{TABLE}/{sys_id}", headers=self.once())
+            if self.expects(answer, 200, "a deleted record"):
+                del self.records[sys_id]
+                self.deleted.add(sys_id)
+                self.acknowledged += 1
 
     def reads(self) -> None:
         if sys_id := self.any_of(self.records):
@@ -103,7 +103,8 @@ class Work:
         if len(self.documents) >= MOST_DOCUMENTS:
             doc_id = self.any_of(self.documents)
         else:
-            doc_id = f"{self.name}-{len(self.documents) + len(self.removed)}"
+            doc_id = f"{self.name}-{self.loaded}"
+            self.loaded += 1
         text = f"{self.mark(doc_id)} {self.chance.getrandbits(40)} " + ". ".join(self.sentence() for _ in range(60))
         query = {"collection_name": COLLECTION, "doc_id": doc_id, "on_duplicate": "replace"}
         given = {"text": text, "metadata": {"of": self.name}, "wait": self.chance.random() < 0.5}
@@ -118,9 +119,10 @@ class Work:
         if doc_id := self.any_of(self.documents):
             query = {"collection_name": COLLECTION, "id_value": doc_id}
             answer = self.caller.call("remove", "DELETE", "/delete_document_from_collection", query=query)
-            if answer.status == 404 or self.expects(answer, 200, "a removed document"):
+            # An earlier try, whose answer was lost, may have done it.
+            is_gone = answer.status == 404 and answer.tries > 1
+            if is_gone or self.expects(answer, 200, "a removed document"):
                 del self.documents[doc_id]
-                self.removed.add(doc_id)
                 self.acknowledged += 1
 
     def searches(self) -> None:

@@ -4,7 +4,9 @@ import http.client
 import itertools
 import re
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from statistics import median
 from urllib.parse import urlsplit
 
@@ -14,6 +16,7 @@ from tests.providers.behaviours import Visit
 from tests.providers.hostile import HostileProvider
 
 GIVEN_UP_AFTER_S = 300
+AWAY_AGAIN_S = 0.5
 CODE = re.compile(r"<code>(\w+)</code>")
 CONNECT = """
 from sso import certificates
@@ -55,6 +58,12 @@ class Browser:
         until = began + GIVEN_UP_AFTER_S
         while time.monotonic() < until:
             started, _ = self.get("/sso/start/")
+            if started.status == 503:
+                self.started_again.append("at its start")
+                time.sleep(AWAY_AGAIN_S)
+                continue
+            if started.status != 302:
+                raise SystemExit(f"the start of a sign-in was answered with {started.status}")
             back = urlsplit(idp.authorize(started.headers["Location"]))
             code = self.come(f"{back.path}?{back.query}", until)
             if not code:
@@ -88,22 +97,30 @@ def connect(stack: Stack, idp: HostileProvider) -> None:
         raise SystemExit(done.stderr)
 
 
-def measure(stack: Stack, people: int, slow_s: float) -> None:
+@contextmanager
+def provider_of_new_people(stack: Stack) -> Iterator[HostileProvider]:
+    """The product's connection leads to it, and each sign-in is somebody's who was never there."""
+    numbers = itertools.count(1)
     with HostileProvider() as idp:
-        numbers = itertools.count(1)
 
         def somebody_else(claims: dict[str, object]) -> str:
             name = f"person{next(numbers)}"
             who = {"sub": f"sub-{name}", "preferred_username": name, "email": f"{name}@example.com"}
             return idp.sign({**claims, **who, "at_hash": ...})
 
+        idp.client_secret = ""
+        connect(stack, idp)
+        idp.id_token = somebody_else
+        yield idp
+
+
+def measure(stack: Stack, people: int, slow_s: float) -> None:
+    with provider_of_new_people(stack) as idp:
+
         def slowly(visit: Visit) -> None:
             time.sleep(slow_s)
             idp.answer_well(visit)
 
-        idp.client_secret = ""
-        connect(stack, idp)
-        idp.id_token = somebody_else
         idp.serve("token", slowly)
         browsers = [Browser(stack) for _ in range(people)]
         with readers.reading(stack) as pages, ThreadPoolExecutor(people) as crowd:

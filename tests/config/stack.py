@@ -117,6 +117,12 @@ class Stack:
                 return each
         raise AssertionError(f"no child runs {words}")
 
+    def kill(self, words: str) -> None:
+        """This child and all its processes at once, as when memory runs out; the supervisor starts it again."""
+        main = self.child(words)
+        for each in (*main.children(recursive=True), main):
+            each.kill()
+
     def left(self) -> list[str]:
         """What still runs of all that was ever seen."""
         return [

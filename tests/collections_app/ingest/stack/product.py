@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-import psutil
 import psycopg
 
 from tests.config.shared import SharedServers
@@ -74,7 +73,4 @@ class Product:
         self.rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")
 
     def kill_workers(self) -> None:
-        """As when memory runs out: all its processes; what supervises them starts them again."""
-        celery = psutil.Process(self.worker.child(" worker ").pid)
-        for each in (*celery.children(recursive=True), celery):
-            each.kill()
+        self.worker.kill(" worker ")
