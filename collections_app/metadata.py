@@ -52,7 +52,9 @@ def read(text: str) -> dict[str, Any]:
     try:
         found = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
-        raise InvalidMetadata(f"The metadata are not valid JSON: {error.message}", field="metadata") from None
+        told = error.message.replace("The body is", "They are")
+        example = 'For instance: {"type": "manual", "priority": 2}.'
+        raise InvalidMetadata(f"The metadata cannot be read. {told} {example}", field="metadata") from None
     return checked(found)
 
 

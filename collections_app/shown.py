@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -12,6 +14,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import UNFINISHED, State
 from collections_app.search import Hit
 
+LONGEST_METADATA = 200
 EARLIER = "Searches see what was loaded before."
 
 
@@ -29,6 +32,7 @@ class ShownHit:
     title: str
     pages: str
     headings: str
+    metadata: str
     score: str
     parts: tuple[Part, ...]
 
@@ -43,6 +47,7 @@ class ShownDocument:
     pages: int | None
     chunks: int
     loaded_at: datetime
+    metadata: str
     error: str
     note: str
     warnings: tuple[str, ...]
@@ -80,12 +85,29 @@ def pages(first: int | None, last: int | None) -> str:
     return f"pages {first} to {last}" if last is not None and last > first else f"page {first}"
 
 
+def metadata(given: Mapping[str, Any]) -> str:
+    """In one line that is not too long.
+
+    >>> metadata({"type": "manual", "tags": ["a", "b"], "priority": 2})
+    'type: manual · tags: ["a", "b"] · priority: 2'
+    >>> metadata({}), len(metadata({"a": "x" * 1000}))
+    ('', 200)
+    """
+    values = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in given.items()
+    }
+    told = " · ".join(f"{name}: {value}" for name, value in values.items())
+    return told if len(told) <= LONGEST_METADATA else told[: LONGEST_METADATA - 1] + "…"
+
+
 def hit(found: Hit) -> ShownHit:
     return ShownHit(
         document_id=found.document_id,
         title=found.filename or found.doc_id,
         pages=pages(found.page, found.page_end),
         headings=" > ".join(found.heading_path),
+        metadata=metadata(found.metadata),
         score=f"{found.score:.2f}",
         parts=tuple(parts(found.page_content, found.highlights)),
     )
@@ -94,7 +116,7 @@ def hit(found: Hit) -> ShownHit:
 def documents(found: QuerySet[Document]) -> QuerySet[Document]:
     """With all that `document` shows, in one statement."""
     searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return found.select_related("newest").defer("newest__metadata").annotate(is_searched=Exists(searched))
+    return found.select_related("newest").annotate(is_searched=Exists(searched))
 
 
 def document(found: Document) -> ShownDocument:
@@ -112,6 +134,7 @@ def document(found: Document) -> ShownDocument:
         pages=version.pages if version else None,
         chunks=version.chunks_count if version else 0,
         loaded_at=version.created_at if version else found.created_at,
+        metadata=metadata(version.metadata) if version else "",
         error=version.error if version and state == State.FAILED else "",
         # Until a new version is ready the one before is searched, and goes on to be when the new one fails.
         note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",

@@ -27,7 +27,7 @@ PIECE_BYTES = 1024 * 1024
 LONGEST_LABEL = 255
 # They turn the text after them around: "gpj.exe" would be shown as "exe.jpg".
 TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-REPEATED = "This document is loaded already. Send on_duplicate=replace to load it anew."
+REPEATED = "There is this document already. Send on_duplicate=replace to put what you send in its place."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

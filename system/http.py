@@ -64,7 +64,10 @@ def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:
     """The error as this caller reads it: JSON or a page."""
     if is_for_programs(request):
         return error_response(error)
-    page = render_to_string("pages/error.html", {"status": error.status, "message": error.message})
+    # Who was found already; to ask now would ask a database that may be what is away.
+    known = getattr(request, "_cached_user", None)
+    seen = {"status": error.status, "message": error.message, "is_signed_in": bool(known and known.is_authenticated)}
+    page = render_to_string("pages/error.html", seen)
     response = HttpResponse(page, status=error.status)
     response["Cache-Control"] = "no-store"
     if error.status in (429, 503):

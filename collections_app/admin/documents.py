@@ -119,7 +119,10 @@ class DocumentAdmin(ReadOnlyAdmin):
             messages.error(request, refusal)
         done = len(queryset) - len(refusals)
         if done:
-            messages.success(request, f"{done} document{'s are' if done > 1 else ' is'} loaded again.")
+            messages.success(
+                request,
+                f"{done} document{'s' if done > 1 else ''} will be loaded again; the list says what came of it.",
+            )
 
     def _try(self, document: Document, unwritable: dict[str, Collection]) -> Iterator[str]:
         if document.collection_id in unwritable:

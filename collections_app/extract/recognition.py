@@ -34,9 +34,9 @@ ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
 OTHER_KINDS = {
     "ole": "an older Office file or one that is protected by a password",
-    "binary": "neither text nor one of these formats",
+    "binary": "neither text nor one of the accepted formats",
     "zip": "an archive of which only the beginning was seen",
-    "archive": "an archive, and not one of these formats",
+    "archive": "an archive, and not one of the accepted formats",
     "eml": "an e-mail",
 }
 
@@ -61,7 +61,8 @@ def recognise(head: bytes, filename: str, declared: str = "") -> str:
         format = by_type if by_type in FORMATS else without_name(sniffed)
     if sniffed not in FORMATS[format].sniffed:
         named = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
-        raise refused(f"The file is {named}, but its content is {label(sniffed)}.")
+        hint = f" Accepted are {ACCEPTED}." if sniffed in OTHER_KINDS else ""
+        raise refused(f"The file is {named}, but its content is {label(sniffed)}.{hint}")
     if by_type == "archive" and format in ARCHIVES:
         by_type = format
     if by_type is not None and by_type != format:

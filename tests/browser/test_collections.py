@@ -114,6 +114,33 @@ def walk(page: Page, until: str) -> list[str]:
     raise AssertionError(f"{until} is not reached: {found}")
 
 
+def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    kinds = '{"type": "note"}'
+    page.get_by_text("Metadata for what you add next").click()
+    page.get_by_label("JSON object, kept with each file").fill(kinds)
+    notes = [file(f"note {number}.txt", f"Note {number} about the mailbox".encode()) for number in range(8)]
+    page.set_input_files("#files", notes)
+    wait_until_ready(page, 8)
+    page.get_by_label("What are you looking for?").fill("mailbox")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits > li")).to_have_count(5)
+    expect(page.locator(".hits > li").first).to_contain_text("type: note")
+    expect(documents(page).locator("li").first).to_contain_text("type: note")
+
+    page.get_by_role("link", name="Show more").focus()
+    page.keyboard.press("Enter")
+
+    expect(page.locator(".hits > li")).to_have_count(8)
+    expect(page.locator(".hits > li").nth(5)).to_be_focused()
+    expect(page.locator(".hits > li").nth(5)).to_be_in_viewport()
+
+    page.set_input_files("#files", file("more.txt", b"More"))
+    expect(page.locator("#uploads li")).to_have_count(1)  # those that arrived stand among the documents
+
+
 def test_files_are_dropped(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk)
@@ -132,7 +159,7 @@ def test_files_are_dropped(at_desk: Visitor):
 
 def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
     page = at_manuals.page
-    page.get_by_text("Metadata", exact=True).click()
+    page.get_by_text("Metadata for what you add next").click()
     page.get_by_label("JSON object, kept with each file").fill('{"priority": "high"}')
     page.set_input_files("#files", file("a.txt", b"Text"))
     expect(page.locator("#uploads li").last).to_contain_text("priority")

@@ -196,7 +196,7 @@ class TestDocuments:
         good, failed = library.add(collection), library.add_failing(collection)
         sent = {"action": "try_again", "_selected_action": [good.pk, failed.pk]}
         seen = text_of(as_carl.post(DOCUMENTS, sent, follow=True))
-        assert "1 document is loaded again." in seen and "it has not failed" in seen
+        assert "1 document will be loaded again;" in seen and "it has not failed" in seen
         failed.refresh_from_db()
         assert failed.newest is not None and failed.newest.state == "queued"
 

@@ -253,7 +253,7 @@ class TestDocuments:
         assert "file 20.md" in first and "file 00.md" not in first and "file 00.md" in second
         named = self.part(as_carl, collection, name="e 07", state="queued")
         assert "file 07.md" in named and "file 08.md" not in named and "name=e+07&amp;state=queued&amp;page=1" in named
-        assert "No document is like that." in self.part(as_carl, collection, name="a\x00b", state="ready")
+        assert "No document has this name or state." in self.part(as_carl, collection, name="a\x00b", state="ready")
         assert "file 20.md" in self.part(as_carl, collection, state="nonsense", page="nonsense")
 
     def test_after_the_session_has_ended_the_page_is_loaded_anew(self, carl: User):

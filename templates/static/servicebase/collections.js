@@ -25,6 +25,8 @@
     }
 
     add(files) {
+      // What has arrived stands in the list of documents; only what did not stays.
+      for (const done of this.list.querySelectorAll(".done")) done.remove();
       for (const file of files) {
         const shown = this.row.content.firstElementChild.cloneNode(true);
         shown.querySelector(".what").textContent = file.name;
@@ -71,8 +73,11 @@
       const answer = read(request);
       if (request.status >= 200 && request.status < 300) {
         const state = answer.document_status;
-        this.say(upload, answer.duplicate ? "is there already" : FINISHED[state] || "sent; the list below says how far it is");
-        upload.shown.querySelector("progress").value = upload.shown.querySelector("progress").max;
+        this.say(upload, answer.duplicate ? "is there already" : FINISHED[state] || "received; the list below says how far it is");
+        const bar = upload.shown.querySelector("progress");
+        bar.value = bar.max;
+        bar.hidden = answer.duplicate;
+        upload.shown.classList.add("done");
       } else {
         this.say(upload, answer.errors?.[0]?.message || "could not be sent", "bad");
         if (request.status === 0 || request.status === 429 || request.status >= 500) this.offer(upload);
@@ -154,6 +159,20 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.target?.id !== "documents" || isByItself(event)) return;
     if (document.activeElement === document.body) document.getElementById("documents-title").focus();
+  });
+
+  // "Show more" exchanges the whole answer: go on at the first passage that is new, and not where the page has grown to.
+  let known = 0;
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    known = event.detail.elt.id === "more" ? document.querySelectorAll(".hits > li").length : 0;
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    const first = known ? document.querySelectorAll(".hits > li")[known] : null;
+    known = 0;
+    if (first) {
+      first.tabIndex = -1;
+      first.focus();
+    }
   });
 
   const trouble = document.getElementById("trouble");
