@@ -44,7 +44,7 @@ class Faults:
             if over.wait(every_s):
                 return
             began = time.monotonic()
-            with self.tally.something_is_away():
+            with self.tally.something_is_away(name):
                 wanted = self._processes()
                 cause()
                 self.wait_until_whole(wanted)

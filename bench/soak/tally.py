@@ -1,5 +1,6 @@
 """In charge of what is noted during a soak: how long answers took, what was refused, and what was wrong."""
 
+import math
 import threading
 import time
 from collections import Counter
@@ -37,28 +38,27 @@ class Tally:
 
     took: dict[str, list[Took]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
-    """Refusals with 429, 503 or no answer while something was away: kind and status."""
+    """Refusals with 429, 503 or no answer while something was away: what was, and the status."""
     unexpected: Counter[str] = field(default_factory=Counter)
     """The same while nothing was."""
     wrong: list[str] = field(default_factory=list)
-    _away: int = 0
+    _away: str = ""
     _away_until: float = 0.0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def something_is_away(self) -> Iterator[None]:
+    def something_is_away(self, what: str) -> Iterator[None]:
         with self._turn:
-            self._away += 1
+            self._away, self._away_until = what, math.inf
         try:
             yield
         finally:
             with self._turn:
-                self._away -= 1
                 self._away_until = time.monotonic() + SETTLED_AFTER_S
 
     def is_anything_away(self, since: float) -> bool:
         """Or was, after that moment."""
-        return self._away > 0 or since < self._away_until
+        return since < self._away_until
 
     def answered(self, kind: str, answer_s: float, whole_s: float) -> None:
         with self._turn:
@@ -70,8 +70,11 @@ class Tally:
 
     def refused(self, kind: str, status: int, began: float) -> None:
         with self._turn:
-            side = self.late if self.is_anything_away(began) else self.unexpected
-            side[f"{kind} {status or 'no answer'}"] += 1
+            told = str(status or "no answer")
+            if self.is_anything_away(began):
+                self.late[f"{self._away}: {told}"] += 1
+            else:
+                self.unexpected[f"{kind}: {told}"] += 1
 
     def is_wrong(self, what: str) -> None:
         with self._turn:

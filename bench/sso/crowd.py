@@ -73,16 +73,21 @@ class Browser:
 
     def come(self, path: str, until: float) -> str:
         """The code of a refusal that says to try again shortly; nothing when somebody is signed in."""
+        is_again = False
         while time.monotonic() < until:
             answer, page = self.get(path)
             if answer.status == 302:
                 return ""
             code = "".join(CODE.findall(page)[:1])
+            # A state counts once: the database may have gone away between taking it and signing somebody in.
+            if is_again and code == "state_unknown":
+                return code
             if answer.status != 503:
                 raise SystemExit(f"a sign-in was answered with {answer.status} {code}")
             if "Retry-After" not in answer.headers:
                 return code
             time.sleep(int(answer.headers["Retry-After"]))
+            is_again = True
         return "late"
 
 
