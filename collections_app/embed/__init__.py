@@ -1,7 +1,7 @@
 """In charge of turning texts into vectors: `spaces` says by whom, `local` and `openai_compatible` do it."""
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .spaces import Embedder, default_space, embedder, forget, retire
+from .spaces import Embedder, default_space, embedder, forget, retire_changed
 
 __all__ = [
     "Embedder",
@@ -11,5 +11,5 @@ __all__ = [
     "default_space",
     "embedder",
     "forget",
-    "retire",
+    "retire_changed",
 ]

@@ -34,6 +34,7 @@ BELIEVED_S = 300.0
 IN_A_REQUEST = {"total_s": 15.0, "retry_s": 5.0}
 
 RETIRED = "retired"
+MODEL_CHANGED = "model_changed"
 
 
 class Provider(Protocol):
@@ -96,14 +97,23 @@ def embedder(space: EmbeddingSpace) -> Embedder:
     return Embedder(space, _provider(space))
 
 
-def retire(space: EmbeddingSpace) -> None:
-    """Its model is gone for good, having changed under its name: vectors of today cannot be compared with those in it.
+def retire_changed(space: EmbeddingSpace) -> bool:
+    """Whether its model has changed under its name: then no vector of today can be compared with those in it.
 
     The name is free for a new space then. Collections stay in this one, found by words, until they are re-embedded.
     """
+    _remembered.same_until.pop(space.pk, None)
+    try:
+        embedder(space).embed_documents([PROBE])
+    except EmbeddingRefused as error:
+        if error.code != MODEL_CHANGED:
+            raise
+    else:
+        return False
     space.model = f"{space.model} until {timezone.now():%Y-%m-%d %H:%M:%S}"[:200]
     space.provider = RETIRED
     space.save(update_fields=["provider", "model"])
+    return True
 
 
 class Embedder:
@@ -142,9 +152,9 @@ class Embedder:
             raise EmbeddingUnavailable("The embedding space is gone.")
         if len(stored) != len(found) or cosine(stored, found) < SAME:
             raise EmbeddingRefused(
-                "model_changed",
+                MODEL_CHANGED,
                 f"The embedding provider gives other vectors for {self.model} than before: its model was changed. "
-                "Collections that use it must be re-embedded.",
+                "Put the former one back, or let the operator run: manage.py collections model-changed",
             )
         _remembered.same_until[self._space.pk] = time.monotonic() + BELIEVED_S
 

@@ -1,4 +1,4 @@
-"""`manage.py collections import` and `export`: folders of files become collections, and the other way."""
+"""`manage.py collections import` and `export`: folders become collections, and the other way; `model-changed`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from collections_app import access, embed, folder_loads, folders
+from collections_app import access, embed, folder_loads, folders, reembed
 from collections_app.folder_loads import Outcome
 from collections_app.models import Collection, Document
 from system import actor, health
@@ -21,7 +21,7 @@ NO_WORKER = "No worker answers: it loads them when it runs. With --now this comm
 
 
 class Command(BaseCommand):
-    help = "Load a folder of files into a collection, or write a collection into a folder."
+    help = "Load a folder of files into a collection, or write one into a folder; go on with a model that was changed."
 
     def add_arguments(self, parser: CommandParser) -> None:
         words = parser.add_subparsers(dest="word", required=True)
@@ -36,10 +36,12 @@ class Command(BaseCommand):
         take = words.add_parser("export", help="write the files as they were sent, with their metadata")
         take.add_argument("collection")
         take.add_argument("folder", type=Path)
+        words.add_parser("model-changed", help="embed all anew whose model gives other vectors than before")
 
     def handle(self, *_: Any, word: str, **options: Any) -> None:
+        does = {"import": self.bring, "export": self.take, "model-changed": self.embed_anew}[word]
         try:
-            self.bring(**options) if word == "import" else self.take(**options)
+            does(**options)
         except (folders.UnfitFolder, ServiceError) as error:
             raise CommandError(str(error)) from None
         except OSError as error:
@@ -76,6 +78,19 @@ class Command(BaseCommand):
             self.say(folder_loads.take_out(document, target))
             written += 1
         self.stdout.write(f"{written} documents are written to {folder}.")
+
+    def embed_anew(self, **_: Any) -> None:
+        former = embed.default_space()
+        if not embed.retire_changed(former):
+            raise CommandError(f"{former} gives the same vectors as before: nothing is to be done.")
+        space = embed.default_space()
+        found = Collection.objects.filter(space=former, deleted_at__isnull=True)
+        for collection in found:
+            reembed.start(collection, space)
+        self.stdout.write(
+            f"New collections use the model as it is now. The worker embeds {len(found)} anew, each is found"
+        )
+        self.stdout.write(f"by words until it is done: {', '.join(each.name for each in found) or 'none'}")
 
     def caller(self, login: str) -> User | None:
         if not login:

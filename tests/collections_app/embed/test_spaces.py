@@ -180,10 +180,18 @@ class TestProbe:
         embed.embedder(old).embed_documents(["one"])
         server.model_turns = 1
         later()
-        embed.retire(old)
+        assert embed.retire_changed(old)
         new = embed.default_space()
 
         assert new != old and new.model == "model-a"
         assert len(embed.embedder(new).embed_documents(["one"])) == 1
         with pytest.raises(EmbeddingUnavailable):
             embed.embedder(old)
+
+    def test_a_model_that_is_the_same_stays(self, configured: Any, server: Any, later: Any):
+        space = embed.default_space()
+        embed.embedder(space).embed_documents(["one"])
+        later()
+
+        assert not embed.retire_changed(space)
+        assert embed.default_space() == space

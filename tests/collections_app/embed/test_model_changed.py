@@ -1,0 +1,64 @@
+"""`manage.py collections model-changed`: the provider gives other vectors under the same name, and for good."""
+
+import io
+import time
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from collections_app import embed, reembed
+from collections_app.models import ChunkVector, Collection
+from tests.collections_app.conftest import Loaded, make_collection
+from tests.providers.behaviours import fails
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def filled(configured: Any, loaded: Loaded) -> Collection:
+    """A collection whose vectors are of the model as it was, beside one that `loaded` makes."""
+    found = make_collection("by the provider")
+    loaded("The printer is out of toner.", into=found)
+    return found
+
+
+def model_changed() -> str:
+    out = io.StringIO()
+    call_command("collections", "model-changed", stdout=out)
+    return out.getvalue()
+
+
+def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, server: Any):  # C31
+    former = filled.space
+    server.model_turns = 1
+    embed.forget()
+
+    said = model_changed()
+
+    assert "embeds 2 anew" in said and "by the provider" in said
+    filled.refresh_from_db()
+    new = embed.default_space()
+    assert filled.next_space == new != former
+    reembed.work(filled, time.monotonic() + 60)
+    filled.refresh_from_db()
+    assert filled.space == new and filled.next_space is None
+    assert ChunkVector.objects.filter(collection=filled, space=new).count() == 1
+
+
+def test_a_model_that_is_the_same_is_left_alone(filled: Collection):
+    with pytest.raises(CommandError, match="the same vectors as before"):
+        model_changed()
+
+    filled.refresh_from_db()
+    assert filled.next_space is None and filled.space == embed.default_space()
+
+
+def test_a_provider_that_is_away_changes_nothing(filled: Collection, server: Any):
+    server.serve(fails(500))
+    embed.forget()
+
+    with pytest.raises(CommandError):
+        model_changed()
+
+    assert embed.default_space() == filled.space
