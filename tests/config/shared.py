@@ -39,9 +39,9 @@ class SharedServers:
         self.postgres.make_database()
         return self
 
-    def start_valkey(self) -> "SharedServers":
+    def start_valkey(self, *more: str) -> "SharedServers":
         self.valkey.initialise()
-        self._start("valkey", self.valkey, self.valkey.command())
+        self._start("valkey", self.valkey, [*self.valkey.command(), *more])
         return self
 
     def _start(self, name: str, server: Postgres | Valkey, command: list[str]) -> None:

@@ -1,5 +1,7 @@
 """Starts the whole product as a user does, in a folder and on a port of its own."""
 
+import http.client
+import json
 import os
 import re
 import signal
@@ -10,7 +12,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +41,9 @@ def environment(data: Path, port: int, **more: str) -> dict[str, str]:
     return {**kept, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **more}
 
 
-def manage(*words: str, env: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+def manage(*words: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, **options
+        [sys.executable, "manage.py", *words], cwd=code, env=env, capture_output=True, text=True, timeout=120, **options
     )
 
 
@@ -54,8 +58,19 @@ def eventually(holds: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
     raise AssertionError(f"did not become true within {within_s:.0f} s")
 
 
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: Any
+
+
 class Stack:
     """One running `manage.py up`."""
+
+    code = ROOT
+    """The project that runs."""
+    inside: Sequence[str] = ()
+    """The words of a command that runs another one, such as in a network of its own."""
 
     def __init__(self, data: Path, **more: str) -> None:
         self.data = data
@@ -72,8 +87,8 @@ class Stack:
 
     def start(self, *words: str) -> "Stack":
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", *words],
-            cwd=ROOT,
+            [*self.inside, sys.executable, "manage.py", "up", *words],
+            cwd=self.code,
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -123,6 +138,14 @@ class Stack:
         for each in (*main.children(recursive=True), main):
             each.kill()
 
+    def kill_all(self) -> None:
+        """All of it at once, its supervisor and reaper included, as when the host loses its power."""
+        self.note_processes()
+        for process in (self.process, *self.seen.values()):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait()
+
     def left(self) -> list[str]:
         """What still runs of all that was ever seen."""
         return [
@@ -140,6 +163,14 @@ class Stack:
         except OSError:
             return 0
 
+    def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
+        """What a program with this access key is answered."""
+        given = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
+            link.request(method, path, None if body is None else json.dumps(body), given)
+            answer = link.getresponse()
+            return Answer(answer.status, json.loads(answer.read()))
+
     def stop(self, number: int = signal.SIGINT) -> int:
         self.note_processes()
         self.process.send_signal(number)
@@ -153,8 +184,6 @@ class Stack:
             self.process.wait()
         for each in self.seen.values():
             if each.is_running():
-                try:
+                with suppress(psutil.NoSuchProcess):
                     each.kill()
-                except psutil.NoSuchProcess:
-                    pass
         self.reader.join(10)

@@ -31,14 +31,6 @@ def origin(host: Stack) -> str:
     return f"gen{host.child(' beat ').pid}@"
 
 
-def kill_host(host: Stack) -> None:
-    """All of it at once, its supervisor and reaper included."""
-    host.note_processes()
-    for process in (host.process, *host.seen.values()):
-        process.kill()
-    host.process.wait()
-
-
 @pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
 def test_one_part_alone_needs_both_addresses(missing: str, tmp_path: Path):
     given = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
@@ -61,7 +53,7 @@ def test_two_beats_do_the_work_once_and_the_second_takes_over(servers: SharedSer
 
     assert {each.partition("@")[0] + "@" for each in scheduled(servers)} == {origin(leader)}
 
-    kill_host(leader)
+    leader.kill_all()
 
     follower.wait_for("beat_leads", within_s=10)
     eventually(lambda: any(each.startswith(origin(follower)) for each in scheduled(servers)), within_s=10)

@@ -1,7 +1,6 @@
 """Loads documents into the running product as its clients do, and looks at what it stored."""
 
 import http.client
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 
 from tests.config.shared import SharedServers
-from tests.config.stack import Stack, eventually
+from tests.config.stack import Answer, Stack, eventually
 
 GONE = (http.client.HTTPException, OSError)
 
@@ -27,12 +26,6 @@ WHERE d.doc_id = %s ORDER BY c.number
 
 
 @dataclass(frozen=True)
-class Answer:
-    status: int
-    body: Any
-
-
-@dataclass(frozen=True)
 class Product:
     servers: SharedServers
     web: Stack
@@ -40,14 +33,7 @@ class Product:
     key: str
 
     def call(self, method: str, path: str, body: Any = None, **parameters: str) -> Answer:
-        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=60)
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        try:
-            link.request(method, f"/{path}?{urlencode(parameters)}", body and json.dumps(body), headers)
-            answer = link.getresponse()
-            return Answer(answer.status, json.loads(answer.read()))
-        finally:
-            link.close()
+        return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
     def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> Answer:
         asked = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}

@@ -1,0 +1,241 @@
+"""Two whole hosts, each with web, worker and beat, over TCP against one PostgreSQL and one Valkey."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from accounts.keys import REMEMBERED_FOR_S
+from bench.sso.crowd import Browser, provider_of_new_people
+from tests.collections_app.ingest.stack.product import UNFINISHED
+from tests.config.shared import SharedServers
+from tests.config.stack import Answer, Stack, eventually, manage
+from tests.config.wire import Wire
+
+pytestmark = pytest.mark.stack
+
+TABLES, COLUMNS, RULES = [f"/rest/v1/table/{name}" for name in ("sys_db_table", "sys_db_column", "sys_acl")]
+TASKS = "/rest/v1/table/task"
+PASSWORD = "correct horse 42"
+SOMEBODY = f"from accounts.models import User; User.objects.create_user('somebody', '{PASSWORD}')"
+# What their workers held when they were killed is given to others when its time is over.
+OVER = "UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL"
+
+
+class Host:
+    """One of them, on a network of its own."""
+
+    def __init__(self, folder: Path, servers: SharedServers, **more: str) -> None:
+        self.to_postgres = Wire(servers.folder.sockets / ".s.PGSQL.5432")
+        self.to_valkey = Wire(servers.valkey.socket)
+        addresses = {
+            "DATABASE_URL": f"postgresql://servicebase@127.0.0.1:{self.to_postgres.port}/servicebase",
+            "REDIS_URL": f"redis://127.0.0.1:{self.to_valkey.port}/0",
+        }
+        self.stack = Stack(folder, **{**servers.environ, **addresses, **more})
+
+    def cut_off(self) -> None:
+        self.to_postgres.cut()
+        self.to_valkey.cut()
+
+    def is_reached_again(self) -> None:
+        self.to_valkey.mend()
+        self.to_postgres.mend()
+
+    def says(self, event: str) -> int:
+        return self.stack.output.count(event)
+
+    def end(self) -> None:
+        if self.stack.process.poll() is None:
+            self.stack.stop()
+        self.stack.end()
+        self.to_postgres.end()
+        self.to_valkey.end()
+
+
+@dataclass
+class Hosts:
+    servers: SharedServers
+    first: Host
+    second: Host
+    key: str = ""
+
+    def by_role(self) -> tuple[Host, Host]:
+        """Whose beat leads, and the other."""
+        is_first = self.first.says("beat_leads") > self.second.says("beat_leads")
+        return (self.first, self.second) if is_first else (self.second, self.first)
+
+    def rows(self, query: str) -> list[Any]:
+        with psycopg.connect(self.servers.postgres.url, autocommit=True) as link:
+            cursor = link.execute(query)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """Both start at once on an empty database."""
+    servers = SharedServers(tmp_path_factory.mktemp("servers")).start_postgres("-c", "synchronous_commit=on")
+    servers.start_valkey()
+    root = tmp_path_factory.mktemp("hosts")
+    both = [Host(root / name, servers, SVC_ALLOW_HTTP_IDP="1") for name in ("first", "second")]
+    made = Hosts(servers, both[0], both[1])
+    try:
+        for each in both:
+            each.stack.env["SVC_BASE_URL"] = made.first.stack.url  # as one proxy in front of both would be
+            each.stack.start()
+        for each in both:
+            each.stack.wait_until_up()
+            each.stack.wait_for("beat_(leads|follows)")
+        eventually(lambda: all(each.stack.get("/readyz") == 200 for each in both))
+        made.key = manage("key", "admin", "test", env=made.first.stack.env).stdout.strip()
+        assert manage("shell", "-c", SOMEBODY, env=made.first.stack.env).returncode == 0
+        yield made
+    finally:
+        for each in both:
+            each.end()
+        servers.end()
+
+
+def asked(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
+    answer = host.stack.call(method, path, body, key=key, **headers)
+    assert answer.status < 300, answer
+    return answer
+
+
+def only(answer: Answer) -> dict[str, Any]:
+    (record,) = answer.body["data"]
+    found: dict[str, Any] = record
+    return found
+
+
+def test_tables_and_columns_made_on_one_are_there_on_the_other_for_its_next_request(hosts: Hosts):
+    key = hosts.key
+    assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
+
+    table = only(asked(hosts.first, "POST", TABLES, {"name": "incident", "label": "Incident"}, key=key))
+    assert asked(hosts.second, "GET", "/rest/v1/table/incident", key=key).body["data"] == []
+
+    column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
+    asked(hosts.second, "POST", COLUMNS, column, key=key)
+    made = asked(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
+    assert only(made)["cause"] == "A filter is clogged"
+
+    asked(hosts.second, "DELETE", f"/rest/v1/table/incident/{only(made)['sys_id']}", key=key)
+    asked(hosts.first, "DELETE", f"{TABLES}/{table['sys_id']}", key=key)
+    assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
+
+
+def test_rules_made_on_one_are_in_force_on_the_other_for_its_next_request(hosts: Hosts):
+    theirs = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
+    (task,) = hosts.rows("SELECT sys_id FROM sys_db_table WHERE name = 'task'")[0]
+    assert hosts.second.stack.call("GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
+
+    rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
+    made = only(asked(hosts.first, "POST", RULES, rule, key=hosts.key))
+    assert asked(hosts.second, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"]
+
+    asked(hosts.second, "PATCH", f"{RULES}/{made['sys_id']}", {"active": False}, key=hosts.key)
+    assert asked(hosts.first, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
+
+
+def test_a_key_that_goes_on_one_opens_nothing_on_the_other_a_second_later(hosts: Hosts):
+    theirs = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
+    assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
+
+    hosts.rows("DELETE FROM accounts_access_key WHERE name = 'gone'")
+    time.sleep(REMEMBERED_FOR_S)  # that long it may go on
+
+    assert hosts.second.stack.call("GET", "/api/me", key=theirs).status == 401
+
+
+def test_who_is_made_inactive_on_one_is_nobody_on_the_other_a_second_later(hosts: Hosts):
+    theirs = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
+    assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
+    (somebody,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
+    person = f"/rest/v1/table/user/{somebody}"
+
+    asked(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
+    time.sleep(REMEMBERED_FOR_S)
+
+    assert hosts.second.stack.call("GET", "/api/me", key=theirs).status == 401
+    asked(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
+
+
+def test_one_write_sent_to_both_is_done_once(hosts: Hosts):
+    once = {"Idempotency-Key": "one-write-for-both"}
+    made = [
+        only(asked(host, "POST", TASKS, {"short_description": "Once"}, key=hosts.key, **once))["sys_id"]
+        for host in (hosts.first, hosts.second)
+    ]
+
+    assert made[0] == made[1]
+
+
+def test_a_sign_in_may_begin_on_one_and_end_on_the_other(hosts: Hosts):
+    """The proxy before them need not send a browser to the same host each time."""
+    with provider_of_new_people(hosts.first.stack) as idp:
+        browser = Browser(hosts.first.stack)
+        started, _ = browser.get("/sso/start/")
+        back = idp.authorize(started.headers["Location"])
+        browser.port = hosts.second.stack.port
+        ended, page = browser.get(back.removeprefix(hosts.first.stack.url))
+        assert (ended.status, ended.headers["Location"]) == (302, "/"), page
+        browser.port = hosts.first.stack.port
+        _, page = browser.get("/account/")
+
+    assert "person" in page
+
+
+def test_beat_of_one_leads_and_the_other_takes_over_when_it_is_cut_off(hosts: Hosts):  # X18
+    leader, follower = hosts.by_role()
+    assert (leader.says("beat_leads"), follower.says("beat_leads")) == (1, 0)
+
+    leader.cut_off()
+    try:
+        follower.stack.wait_for("beat_leads")
+        # It refuses instead of waiting or guessing, while the other answers.
+        assert leader.stack.call("GET", TASKS, key=hosts.key).status == 503
+        assert leader.stack.get("/healthz") == 200
+        assert asked(follower, "GET", TASKS, key=hosts.key)
+    finally:
+        leader.is_reached_again()
+
+    eventually(lambda: leader.stack.call("GET", TASKS, key=hosts.key).status == 200)
+    eventually(lambda: leader.stack.get("/readyz") == 200)
+    assert (leader.says("beat_leads"), follower.says("beat_leads")) == (1, 1)
+
+
+def test_a_host_that_is_killed_loses_nothing_that_it_acknowledged(hosts: Hosts):  # C33
+    victim, survivor = hosts.by_role()
+    records: set[str] = set()
+    documents: set[str] = set()
+
+    def write(number: int) -> None:
+        made = victim.stack.call("POST", TASKS, {"short_description": f"Kept {number}"}, key=hosts.key)
+        if made.status == 201:
+            records.add(only(made)["sys_id"])
+        text = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
+        path = f"/load_text_to_collection?collection_name=kept&doc_id=kept-{number}"
+        if victim.stack.call("POST", path, text, key=hosts.key).status == 202:
+            documents.add(f"kept-{number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(write, number) for number in range(200)]
+        eventually(lambda: len(records) >= 20 and len(documents) >= 20)
+        victim.stack.kill_all()
+        for each in working:
+            each.exception()
+    hosts.rows(OVER)
+
+    eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
+    assert len(documents) < 200, "it was killed before all was done"
+    kept = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
+    assert records <= kept
+    found = asked(survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key).body
+    assert documents <= {each["doc_id"] for each in found}
+    survivor.stack.wait_for("beat_leads")

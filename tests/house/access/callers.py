@@ -1,0 +1,70 @@
+"""Each kind of caller, and how they ask: with credentials in each request, or with a browser that signed in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from typing import Any
+
+from django.db import transaction
+from django.test import Client
+
+from accounts import keys
+from accounts.models import User
+from system import actor
+from tests.accounts.callers import bearer
+from tests.conftest import make_user
+
+
+@dataclass(frozen=True)
+class Caller:
+    name: str
+    headers: dict[str, str] = field(default_factory=dict)
+    cookies: SimpleCookie = field(default_factory=SimpleCookie)
+    client: Client = field(default_factory=lambda: Client(raise_request_exception=False))
+
+    @property
+    def is_browser(self) -> bool:
+        return bool(self.cookies)
+
+    def ask(self, method: str, path: str) -> Any:
+        """One request; what it did is taken back."""
+        self.client.cookies = SimpleCookie(self.cookies.output(header="", sep=";"))
+        body, kind = ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
+        with transaction.atomic():
+            answer = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
+            transaction.set_rollback(True)
+        actor.become(None)
+        return answer
+
+
+def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:
+    secret = keys.make(user, name, expires_at=None, scope=list(scope))
+    return Caller(name, bearer(secret))
+
+
+def browser(name: str, user: User) -> Caller:
+    client = Client()
+    client.force_login(user)
+    return Caller(f"{name}@", cookies=client.cookies)
+
+
+def everybody() -> list[Caller]:
+    """A name with @ is a browser that signed in; from few rights to many."""
+    people = {
+        "person": make_user("person"),
+        "itil": make_user("itil-person", "itil"),
+        "monitor": make_user("monitor", "monitoring"),
+        "sso": make_user("sso-person", "sso_admin"),
+        "coll": make_user("coll-person", "collection_admin"),
+        "admin": make_user("the-admin", "admin"),
+    }
+    narrow = program("narrow", people["admin"], ["monitoring"])  # an administrator's key, for one role only
+    gone = program("gone", make_user("gone", "admin", active=False))
+    return [
+        Caller("nobody"),
+        gone,
+        *(program(name, user) for name, user in people.items() if name != "admin"),
+        narrow,
+        program("admin", people["admin"]),
+        *(browser(name, people[name]) for name in ("person", "sso", "coll", "admin")),
+    ]

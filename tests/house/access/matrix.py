@@ -1,0 +1,49 @@
+"""The matrix as text: a line for the methods of a route that answer alike, a column for each caller."""
+
+from collections.abc import Iterator
+
+from tests.house.access import callers, world
+
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+# Django's administration answers other methods like one of these.
+ADMIN_METHODS = ("GET", "POST")
+Cells = dict[tuple[str, str], tuple[str, ...]]
+
+
+def cell(answer: object) -> str:
+    """The status; `login` where a page asks to sign in first."""
+    status, to = getattr(answer, "status_code"), getattr(answer, "headers").get("Location", "")  # noqa: B009
+    return "login" if status == 302 and "/login/" in to else str(status)
+
+
+def asked(route: str, everybody: list[callers.Caller], ids: dict[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    path = world.example(route, ids)
+    for method in ADMIN_METHODS if route.startswith("admin/") else METHODS:
+        yield method, tuple(cell(caller.ask(method, path)) for caller in everybody)
+
+
+def rows(route: str, everybody: list[callers.Caller], ids: dict[str, str]) -> Iterator[str]:
+    """Methods with the same answers share a line."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for method, cells in asked(route, everybody, ids):
+        alike.setdefault(cells, []).append(method)
+    for cells, methods in alike.items():
+        yield line(f"/{route}", ",".join(methods), cells)
+
+
+def line(route: str, methods: str, cells: tuple[str, ...]) -> str:
+    return f"{route:<88} {methods:<46}" + "".join(f"{each:>8}" for each in cells)
+
+
+def whole() -> str:
+    ids, everybody = world.make(), callers.everybody()
+    seen = dict.fromkeys(world.routes())
+    head = line("# route", "methods", tuple(each.name for each in everybody))
+    return "\n".join([head, *(row for route in seen for row in rows(route, everybody, ids))]) + "\n"
+
+
+def read(text: str) -> tuple[list[str], Cells]:
+    """The callers, and what each of them is answered, by route and method."""
+    head, *lines = [each.split() for each in text.splitlines()]
+    found = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
+    return head[3:], found

@@ -1,0 +1,102 @@
+"""Who is answered what, everywhere: a route that is new, or answers somebody otherwise than before, fails here."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from tests.house.access import callers, matrix, world
+
+KNOWN = Path(__file__).with_name("matrix.txt")
+CALLERS, CELLS = matrix.read(KNOWN.read_text())
+# What is there for everybody: the state of the service, its description, and the ways in and out.
+OPEN = (
+    "/healthz", "/readyz", "/api/schema", "/api/docs", "/api/docs/reference", "/api/docs/redoc.js",
+    "/rest/v1/auth/login", "/", "/login/", "/logout/", "/sso/start/", "/sso/callback/", "/sso/logout/",
+    "/sso/backchannel-logout/", "/admin/login/", "/admin/logout/", "/admin/jsi18n/",
+)  # fmt: skip
+FOR_PROGRAMS = ("/rest/", "/^rest/", "/api/", "/metrics", *(f"/^{name}/" for name in world.PARAMETERS))
+
+
+def is_for_programs(route: str) -> bool:
+    return route.startswith(FOR_PROGRAMS) and route not in OPEN
+
+
+def answered(name: str, *, that: str) -> Iterator[tuple[str, str]]:
+    """Routes and methods at which this caller's answers begin so."""
+    at = CALLERS.index(name)
+    return (place for place, cells in CELLS.items() if cells[at].startswith(that))
+
+
+def test_the_matrix_is_as_it_was_written_down(db: None, tmp_path: Path):  # X01
+    now = tmp_path / "matrix.txt"
+    now.write_text(matrix.whole())
+
+    assert now.read_text().splitlines() == KNOWN.read_text().splitlines(), f"read {now}; is all of it meant?"
+
+
+def test_no_answer_is_a_fault():
+    """The provider of the connection here is away, which is said by 503."""
+    assert [place for place, cells in CELLS.items() if "500" in cells] == []
+    assert {place for place, cells in CELLS.items() if "503" in cells} <= {("/sso/start/", "GET")}
+
+
+@pytest.mark.parametrize("name", ["nobody", "gone"])
+def test_without_credentials_that_hold_only_what_is_open_answers(name: str):
+    assert {route for route, _ in answered(name, that="2")} <= set(OPEN)
+
+
+def test_without_credentials_nothing_is_told_to_programs(db: None):
+    """Not even which methods there are."""
+    at = CALLERS.index("nobody")
+    told = {cells[at] for (route, _), cells in CELLS.items() if is_for_programs(route)}
+    assert told == {"401"}
+
+    ids = world.make()
+    for route in {route for route, _ in CELLS if is_for_programs(route)}:
+        refused = Client().get(world.example(route.removeprefix("/"), ids))
+        assert refused.headers["WWW-Authenticate"], route
+
+
+def test_a_browser_that_signed_in_is_nobody_to_what_is_for_programs():  # B57
+    sessions = [CALLERS.index(each) for each in CALLERS if each.endswith("@")]
+    at_programs = [cells for (route, _), cells in CELLS.items() if route.startswith(("/^", "/metrics"))]
+
+    assert {cells[at] for cells in at_programs for at in sessions} == {"401"}
+
+
+def test_credentials_open_no_page():
+    programs = [each for each in CALLERS if not each.endswith("@")]
+    nobody = CALLERS.index("nobody")
+    pages = [
+        cells
+        for (route, _), cells in CELLS.items()
+        if not is_for_programs(route) and route not in ("/api/docs", "/api/schema")
+    ]
+
+    assert pages
+    assert all(cells[CALLERS.index(each)] == cells[nobody] for cells in pages for each in programs)
+
+
+@pytest.mark.parametrize(
+    ("fewer", "more"),
+    [
+        ("nobody", "person"), ("person", "itil"), ("person", "coll"), ("person", "sso"), ("person", "monitor"),
+        ("itil", "admin"), ("coll", "admin"), ("sso", "admin"), ("monitor", "admin"), ("narrow", "admin"),
+        ("narrow", "monitor"), ("person@", "sso@"), ("person@", "coll@"), ("sso@", "admin@"), ("coll@", "admin@"),
+    ],
+)  # fmt: skip
+def test_who_holds_more_is_let_in_wherever_who_holds_less_is(fewer: str, more: str):
+    assert set(answered(fewer, that="2")) <= set(answered(more, that="2"))
+
+
+def test_each_role_opens_something():
+    assert set(answered("itil", that="2")) > set(answered("person", that="2"))
+    assert set(answered("monitor", that="2")) > set(answered("person", that="2"))
+    assert {route for route, _ in answered("sso@", that="2")} & {"/admin/sso/oidcsetting/"}
+    assert {route for route, _ in answered("coll@", that="2")} & {"/admin/collections_app/collection/"}
+
+
+def test_every_caller_has_a_column(db: None):
+    assert [each.name for each in callers.everybody()] == CALLERS

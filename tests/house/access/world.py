@@ -1,0 +1,94 @@
+"""Something that each route can be asked for: a record, a document, a row of each table of the administration."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from django.apps import apps
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts.models import Company, Group, Role, User
+from collections_app import embed, ingest, store
+from collections_app.models import Collection
+from collections_app.urls import ENDPOINTS
+from config import schedules
+from sso.models import IdentityLink, SignIn
+from sso.models.certificates import IdpCertificate
+from tableapi.models import DeferredRecord, Rule, Table, View
+from tests.sso import connections
+from tests.tableapi.designs import insert
+
+# All that the eight endpoints want between them; each takes what is its own.
+PARAMETERS = {
+    "load_document_to_collection": {"collection_name": "manuals"},
+    "load_text_to_collection": {"collection_name": "manuals", "text": "Paper", "metadata": "{}"},
+    "get_relevant_documents": {"collection_names": "manuals", "query": "paper"},
+    "get_content_by_tag": {"collection_name": "manuals", "tag_info": ""},
+    "get_list_of_documents_names": {"collection_name": "manuals"},
+    "get_list_of_collection": {},
+    "delete_document_from_collection": {"collection_name": "manuals", "id_value": "first"},
+    "delete_collection": {"collection_name": "manuals"},
+}
+ADMIN_RECORD = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
+
+
+def make() -> dict[str, str]:
+    """Ids by what stands for them in addresses."""
+    assert set(PARAMETERS) == set(ENDPOINTS)
+    itil = Role.objects.get(name="itil").pk
+    task = Table.objects.get(name="task")
+    Rule(table=task, operation=Rule.Operation.READ, roles=[itil]).save()
+    View(table=task, name="list").save()
+    setting = connections.make()
+    somebody = User.objects.create_user("somebody")
+    IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})
+    IdentityLink.objects.create(user=somebody, issuer="https://idp.example.com", sub="somebody")
+    SignIn.objects.create(user=somebody, setting=setting, outcome="ok")
+    Group.objects.create(name="Service desk")
+    Company.objects.create(name="Example")
+    Company.objects.create(name="Gone").delete()
+    schedules.make_rows()
+    DeferredRecord.objects.create(table="task", record_id="later")
+    collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
+    accepted = store.accept(
+        collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, is_held=True,
+        filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
+    )  # fmt: skip
+    version = ingest.load_now(accepted)
+    return {"task": insert("task"), "collection": collection.pk, "document": str(version.document_id)}
+
+
+def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
+    """Every address that the service knows, as it is written there."""
+    for each in (resolver or get_resolver()).url_patterns:
+        path = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from routes(each, path)
+        elif isinstance(each, URLPattern):
+            yield path
+
+
+def example(route: str, ids: dict[str, str]) -> str:
+    """An address of this route, of something that is there."""
+    found = ADMIN_RECORD.match(route)
+    if found and found[1] in apps.app_configs:
+        return "/" + _of_administration(*found.groups())
+    path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
+    path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
+    path = path.replace("<slug:session>", "somebody-elses")
+    path = path.replace("<path:content_type_id>/<path:object_id>", "1/1").replace("(?P<url>.*)", "nothing-here")
+    path = re.sub(r"\(\?P<app_label>(\w+)\|[^)]*\)", r"\1", path)
+    path = path.replace("/?$", "").replace("^", "").replace("$", "")
+    assert not re.search(r"[<(\[?*]", path), f"{route} needs an example"
+    return f"/{path}?{urlencode(PARAMETERS.get(path, {}))}".rstrip("?")
+
+
+def _of_administration(app: str, model_name: str, rest: str) -> str:
+    model = apps.get_model(app, model_name)
+    found = model._default_manager.order_by("pk").first()
+    assert found is not None, f"{app}.{model_name} needs a row"
+    rest = re.sub(r"<(path:object_id|id)>", str(found.pk), rest)
+    if "history/(" in rest:
+        version = model.history.filter(pk__isnull=False).order_by("history_id").last()
+        rest = f"{version.instance.pk}/history/{version.history_id}/"
+    return f"admin/{app}/{model_name}/{rest}"
