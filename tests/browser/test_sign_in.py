@@ -1,18 +1,11 @@
 """Signing in and out through an identity provider, as people do it: a real provider, a real browser, https."""
 
-import re
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
-from config.env import ROOT
 from tests.browser.conftest import PASSWORD as LOCAL_PASSWORD
-from tests.browser.identity_provider import FRAGMENT, PUBLIC, Pairing, Traveller, fill_connection
-from tests.config.stack import Stack, eventually, free_port
+from tests.browser.identity_provider import FRAGMENT, PUBLIC, Pairing, fill_connection
 from tests.providers.real import CLIENT_SECRET
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]
@@ -179,63 +172,3 @@ def test_a_provider_that_is_away_is_said_and_the_password_still_works(travel: An
         # The same realm at another port: what later tests connect to.
         pairing.provider.start()
         Pairing(pairing.product, pairing.provider, ("alice", LOCAL_PASSWORD))
-
-
-class Demo:
-    """`./run demo-idp` in a terminal."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "tests.providers.demo", "--port", str(free_port())]
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert self.process.stdout
-        self.text = ""
-        while "Stop with Ctrl-C" not in self.text:
-            line = self.process.stdout.readline()
-            assert line, self.text
-            self.text += line
-
-    def field(self, name: str) -> str:
-        found = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.text, re.MULTILINE)
-        assert found is not None, self.text
-        return found[1]
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(20)
-        assert self.process.stdout
-        self.process.stdout.close()
-        return code
-
-
-def test_a_newcomer_types_what_the_demo_provider_says(tmp_path: Any, browser: Browser):
-    product = Stack(tmp_path / "data", SVC_ADMIN_PASSWORD="a first password").start()
-    try:
-        product.wait_until_up()
-        eventually(lambda: product.get("/readyz") == 200)
-        demo = Demo(product.env)
-        administrator = Traveller(browser, product.url, demo.field("URL IdP"))
-        page = administrator.sign_in_locally("admin", "a first password").page
-        page.goto("/admin/sso/oidcsetting/add/")
-        for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
-            page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.field(name))
-        # "The rest stands there already."
-        for name in ("Redirect URI", "Scope"):
-            assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo.field(name)
-        for name in ("Authorization type", "User field"):
-            chosen = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
-            assert chosen.inner_text() == demo.field(name)
-        for box in demo.field("Tick").split(", "):
-            page.locator(f"#id_{box.lower().replace(' ', '_')}").check()
-        page.get_by_role("button", name="Save", exact=True).click()
-        page.wait_for_url("**/change/**")
-        anna = Traveller(browser, product.url, demo.field("URL IdP"))
-        password = re.search(r"password (\w+):", demo.text)
-        assert password is not None
-        assert anna.sign_in("anna", password[1]).greets("Anna")
-        assert demo.stop() == 0
-        assert administrator.complaints == anna.complaints == []
-    finally:
-        product.stop()
-        product.end()

@@ -38,7 +38,7 @@ def make() -> dict[str, str]:
     itil = Role.objects.get(name="itil").pk
     task = Table.objects.get(name="task")
     Rule(table=task, operation=Rule.Operation.READ, roles=[itil]).save()
-    View(table=task, name="list").save()
+    View(table=task, name="short").save()
     setting = connections.make()
     somebody = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})

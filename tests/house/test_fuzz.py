@@ -1,0 +1,87 @@
+"""Requests made from the service's own description, valid and not: none of them is a fault of the service."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+import schemathesis
+from django.test import Client
+
+from accounts import demo as demo_people
+from tableapi import demo
+from tests.conftest import PASSWORD
+from tests.fuzzing import count_answers, sent
+from tests.house.access import callers, world
+
+pytestmark = pytest.mark.django_db
+
+# Catalogue and rules are among what the last may write: that changes what the next request meets.
+NAMES = ("nobody", "gone", "person", "itil", "monitor", "sso", "coll", "narrow", "admin")
+SHORT, LONG = 6, 150
+
+
+@dataclass
+class Place:
+    """Somebody who asks, and what is there to be asked for, by the address with its names in braces."""
+
+    caller: callers.Caller
+    known: dict[str, str]
+    turn: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.client = Client(headers=self.caller.headers)
+        described = Client(headers={} if self.caller.name == "gone" else self.caller.headers).get("/api/schema")
+        self.schema = schemathesis.openapi.from_dict(described.json())
+
+    def send(self, case: Any) -> Any:
+        """Every second time with ids that lead somewhere: made-up ones never get past the door."""
+        leads = self.known.get(case.path) if next(self.turn) % 2 else None
+        return sent(self.client, case, leads)
+
+    def send_all(self, examples: int) -> dict[int, int]:
+        """So many requests of each operation that this caller is told of; how often each status was answered."""
+        found: dict[int, int] = {}
+        operations: Any = self.schema.get_all_operations()
+        for operation in (each.ok() for each in operations):
+            count_answers(operation, examples, self.send, found)
+        return found
+
+
+def known(ids: dict[str, str], admin: Client) -> dict[str, str]:
+    """The address of something that is there, for each that has ids in it."""
+    found = {}
+    for path in admin.get("/api/schema").json()["paths"]:
+        if "{tableName}" in path:
+            found[path] = path.format(tableName="task", sys_id=ids["task"])
+        elif path.startswith("/rest/v1/table/") and path.endswith("/{sys_id}"):
+            listed = path.removesuffix("/{sys_id}")
+            records = admin.get(f"{listed}?sysparm_fields=sys_id&sysparm_limit=1").json()["data"]
+            if records:
+                found[path] = f"{listed}/{records[0]['sys_id']}"
+        elif "{" in path:
+            found[path] = path.format(sys_id=ids["collection"], document=ids["document"])
+    return found
+
+
+@pytest.fixture(params=NAMES)
+def place(request: pytest.FixtureRequest, db: None) -> Place:
+    demo_people.make(lambda: PASSWORD)
+    demo.make()
+    ids, everybody = world.make(), {each.name: each for each in callers.everybody()}
+    return Place(everybody[request.param], known(ids, Client(headers=everybody["admin"].headers)))
+
+
+def test_no_request_is_a_fault_of_the_service(place: Place):
+    found = place.send_all(SHORT)
+
+    # It got somewhere: not everything was refused at the door.
+    let_in = place.caller.name not in ("nobody", "gone")
+    assert found.get(200 if let_in else 401, 0) > 0 and (found.get(400, 0) > 0 or not let_in)
+
+
+@pytest.mark.nightly
+def test_neither_is_any_of_many(place: Place):
+    """Of all callers together, more than 50,000."""
+    place.send_all(LONG)
