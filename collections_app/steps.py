@@ -73,7 +73,7 @@ def split_text(version: Version, left_s: float) -> None:
             leases.advance(version, chunks_count=0)
         publishing.publish(version, State.EMPTY, left_s)
         return
-    configuration = _configuration(version.collection, extracted.text)
+    configuration = _configuration(version, extracted.text)
     with leases.fenced(version):
         _store_passages(version, passages)
         lexical.store_words(version.pk, version.collection_id, configuration)
@@ -140,10 +140,17 @@ def _store_passages(version: Version, passages: Sequence[split.Passage]) -> None
             )
 
 
-def _configuration(collection: Collection, text: str) -> str:
+def _configuration(version: Version, text: str) -> str:
     """The language of a collection is that of its first document; two at once agree on one."""
-    if not collection.text_configuration:
-        undecided = Collection.objects.filter(pk=collection.pk, text_configuration="")
-        undecided.update(text_configuration=languages.guess(text))
-        collection.refresh_from_db(fields=["text_configuration"])
+    collection = version.collection
+    known = collection.text_configuration
+    if not known or (collection.is_language_guessed and _is_alone(version)):
+        undecided = Collection.objects.filter(pk=collection.pk, text_configuration=known)
+        undecided.update(text_configuration=languages.guess(text), is_language_guessed=True)
+        collection.refresh_from_db(fields=["text_configuration", "is_language_guessed"])
     return collection.text_configuration
+
+
+def _is_alone(version: Version) -> bool:
+    there = Version.objects.filter(collection=version.collection_id, document__deleted_at__isnull=True)
+    return not there.exclude(pk=version.pk).exists()

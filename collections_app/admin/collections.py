@@ -212,6 +212,8 @@ class CollectionAdmin(TrackedAdmin):
     def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
         if not change:
             obj.space = embed.default_space()
+        if "text_configuration" in form.changed_data:
+            obj.is_language_guessed = False
         try:
             with transaction.atomic():
                 obj.save(update_fields=sorted(form.changed_data) if change else None)

@@ -82,7 +82,10 @@ class OneCollection(Management):
         given.is_valid(raise_exception=True)
         language = given.validated_data.get("text_configuration", stored.text_configuration)
         if language != stored.text_configuration and Version.objects.filter(collection=stored).exists():
-            raise Conflict("The language is that of what was loaded.", code="not_empty", field="language")
+            about = "The language is that of what was loaded; delete the documents first."
+            raise Conflict(about, code="not_empty", field="language")
+        if language != stored.text_configuration:
+            stored.is_language_guessed = False
         given.update(stored, given.validated_data)
 
     @operation(

@@ -114,6 +114,8 @@ class Collection(Record):
     chunk_overlap = models.PositiveIntegerField(default=200, validators=[MaxValueValidator(4000)])
     # PostgreSQL's text search configuration; empty until the first document tells the language.
     text_configuration = models.CharField("language", max_length=63, blank=True, default="")
+    # Then the first document after all were deleted tells it anew.
+    is_language_guessed = models.BooleanField(default=False, db_default=False, editable=False)
     alpha = models.FloatField(
         default=0.7,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],

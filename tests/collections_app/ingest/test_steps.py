@@ -87,6 +87,27 @@ class TestTheWay:
         loaded("The printer on the third floor is out of paper, and nobody knows where there is some more of it. " * 5)
         assert Collection.objects.get().text_configuration == "german"
 
+    def test_when_all_is_deleted_the_next_document_tells_the_language_anew(
+        self, collection: Collection, loaded: Loaded
+    ):
+        first = loaded("Dark screens: change the cable.")
+        assert Collection.objects.get().text_configuration == "simple"
+        deletion.delete_document(collection, first.document.doc_id)
+
+        loaded("The printer on the third floor is out of paper, and nobody knows where there is some more of it. " * 5)
+
+        assert Collection.objects.get().text_configuration == "english"
+
+    def test_a_language_that_somebody_chose_stays(self, collection: Collection, loaded: Loaded):
+        Collection.objects.update(text_configuration="german")
+        first = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
+        deletion.delete_document(collection, first.document.doc_id)
+        collection.refresh_from_db()
+
+        loaded("The printer on the third floor is out of paper, and nobody knows where there is more of it. " * 5)
+
+        assert Collection.objects.get().text_configuration == "german"
+
     def test_the_request_stops_in_time_and_the_worker_goes_on(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), is_held=True)
         version = ingest.load_now(accepted, within_s=-1)
