@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from accounts import passwords
+from accounts.keys import VALID_FOR
 from accounts.models import Role, User
 from system.errors import Unauthenticated
 
@@ -36,7 +37,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class KeyForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="What it is for, such as “backup script”.")
-    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Valid for")
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(VALID_FOR.days), label="Valid for")
     scope = forms.ModelMultipleChoiceField(
         queryset=Role.objects.none(),
         required=False,

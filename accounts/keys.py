@@ -21,6 +21,8 @@ PREFIX = "sb_"
 SHOWN = len(PREFIX) + 6
 FROM_LOGIN_FOR = timedelta(hours=12)
 MOST_FROM_LOGIN = 20
+# Where nobody says otherwise.
+VALID_FOR = timedelta(days=90)
 # A look-up is remembered this long in each process: a revoked key works no longer than that.
 REMEMBERED_FOR_S = 1.0
 MOST_REMEMBERED = 10_000

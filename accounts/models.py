@@ -94,6 +94,12 @@ class User(Record, AbstractBaseUser):
         ]
 
     def __str__(self) -> str:
+        """With the login, since two may have one name."""
+        return f"{self.called} ({self.login})" if self.called != self.login else self.login
+
+    @property
+    def called(self) -> str:
+        """As they are spoken to."""
         return f"{self.first_name} {self.last_name}".strip() or self.login
 
     @classmethod

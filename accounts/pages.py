@@ -13,14 +13,15 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 
-from accounts import elsewhere, keys
+from accounts import elsewhere, keys, new_keys
 from accounts.forms import KeyForm, OwnPasswordForm, ProfileForm, SignInForm
 from accounts.models import AccessKey, Session, User
 from accounts.sessions import own_row
-from system import encryption, properties, start_page
+from system import properties, start_page
 from system.errors import NotFound, TooMany
 
-NEW_KEY = "new_key"
+# Where a key that is made here is shown.
+PLACE = "account"
 
 
 class Start(View):
@@ -134,11 +135,7 @@ class Account(OwnAccount):
     """`/account/`: the page, and the profile form."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        name, stored = request.session.pop(NEW_KEY, (None, None))
-        try:
-            new_key = encryption.decrypt(stored) if stored else None
-        except encryption.Undecipherable:  # the operator took its key away meanwhile
-            new_key = None
+        name, new_key = new_keys.take(request.session, PLACE) or (None, None)
         return self.show(new_key=new_key, new_key_name=name)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -170,7 +167,7 @@ class ChangePassword(AccountForm):
 
 
 class MakeKey(AccountForm):
-    """Leaves the new key to the page that follows, which shows it once: a reload must not make another."""
+    """Leaves the new key to the page that follows."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
         user = self.user()
@@ -178,7 +175,7 @@ class MakeKey(AccountForm):
         if not form.is_valid():
             return self.refuse("No key was made; see below.", key_form=form)
         secret = keys.make(user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids())
-        request.session[NEW_KEY] = [form.cleaned_data["name"], encryption.encrypt(secret)]
+        new_keys.leave(request.session, PLACE, form.cleaned_data["name"], secret)
         return redirect("account")
 
 

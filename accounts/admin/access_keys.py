@@ -5,10 +5,13 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from accounts import new_keys
 from accounts.admin.roles import RoleChoices
+from accounts.keys import VALID_FOR
 from accounts.models import AccessKey, Role
 from system.admin_site import RecordAdmin
 
@@ -44,6 +47,9 @@ class AccessKeyAdmin(RecordAdmin):
     fields = ("user", "name", "expires_at", "scope", "prefix", "kind", "last_used_at")
     readonly_fields = ("prefix", "kind", "last_used_at")
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"expires_at": timezone.now() + VALID_FOR, **super().get_changeform_initial_data(request)}
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields if obj else ("user", "name", "expires_at", "scope")
 
@@ -58,12 +64,20 @@ class AccessKeyAdmin(RecordAdmin):
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
-        """The secret stands on this answer alone: a message would travel in a cookie."""
+        """To its page, which shows the secret once; a message would travel in a cookie."""
+        secret = request.new_key_secret  # type: ignore[attr-defined]
+        new_keys.leave(request.session, obj.pk, obj.name, secret)
+        return redirect("admin:accounts_accesskey_change", obj.pk)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        made = new_keys.take(request.session, object_id) if request.method == "GET" else None
+        key = self.get_object(request, object_id)
+        if made is None or key is None:
+            return super().change_view(request, object_id, form_url, extra_context)
         seen = {
-            **self.admin_site.each_context(request),
-            "title": "Access key made",
-            "key": obj,
-            "secret": request.new_key_secret,  # type: ignore[attr-defined]
+            **self.admin_site.each_context(request), "title": "Access key made", "key": key, "secret": made[1],
             "opts": self.opts,
-        }
+        }  # fmt: skip
         return TemplateResponse(request, "admin/new_access_key.html", seen)

@@ -22,7 +22,7 @@ def shown(page: Any) -> list[str]:
 
 
 def make(browser: Client, user: User, /, **given: Any) -> Any:
-    return browser.post(f"{LIST}add/", {"user": user.pk, "name": "script"} | given)
+    return browser.post(f"{LIST}add/", {"user": user.pk, "name": "script"} | given, follow=True)
 
 
 def page_of(key: AccessKey, page: str = "change") -> str:
@@ -52,6 +52,21 @@ def test_it_is_shown_once_and_kept_nowhere_whatever_button_was_pressed(as_alice:
     assert secret not in str(LogEntry.objects.values())
     for later in (LIST, page_of(key), page_of(key, "history"), page_of(key, "delete"), "/admin/"):
         assert shown(as_alice.get(later)) == [], later
+
+
+def test_reloading_the_page_that_shows_it_makes_no_other(as_alice: Client, bob: User):
+    page = make(as_alice, bob)
+
+    shown_on, _ = page.redirect_chain[-1]
+    assert shown(as_alice.get(shown_on)) == []
+    assert AccessKey.objects.count() == 1
+
+
+def test_it_ends_after_90_days_unless_somebody_says_otherwise(as_alice: Client):
+    form = as_alice.get(f"{LIST}add/").context["adminform"].form
+
+    expires_at = form.get_initial_for_field(form.fields["expires_at"], "expires_at")
+    assert timedelta(days=89) < expires_at - timezone.now() <= timedelta(days=90)
 
 
 def test_its_hash_is_shown_nowhere(as_alice: Client, bob: User):

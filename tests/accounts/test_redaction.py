@@ -44,7 +44,7 @@ def use_everything(dora: User) -> list[str]:
     made: Any = browser.post("/account/keys/", {"name": "script", "days": "30"}, follow=True)
     named = made.context["new_key"]
     login_key = api_key("dora", RIGHT).json()["data"]["auth_key"]
-    added: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"})
+    added: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
     by_admin = added.context_data["secret"]
     for headers in (basic("dora", RIGHT), basic("dora", WRONG), bearer(named), bearer(login_key), bearer(named + "x")):
         ask(headers)
