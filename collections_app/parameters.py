@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -86,14 +86,7 @@ def gather(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> Given:
     >>> gather(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number(1, 9))
     3
     """
-    unknown = [name for name in dict.fromkeys((*query, *body)) if name not in known]
-    if unknown:
-        raise together(
-            [
-                BadRequest(f"There is no parameter {name[:80]}.", code="unknown_field", field=name[:80])
-                for name in unknown
-            ]
-        )
+    refuse_unknown((*query, *body), known)
     values: dict[str, list[Any]] = {}
     for name in query:
         values.setdefault(name, []).append(Spoken(tuple(query.getlist(name))))
@@ -101,6 +94,14 @@ def gather(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> Given:
         if value is not None:
             values.setdefault(name, []).append(value)
     return Given(values)
+
+
+def refuse_unknown(names: Iterable[str], known: Sequence[str], about: str = "There is no parameter {}") -> None:
+    """Says which there are: often another endpoint has the name."""
+    there = f"; known are {', '.join(known)}." if known else "."
+    unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        raise together([BadRequest(about.format(name) + there, code="unknown_field", field=name) for name in unknown])
 
 
 # What a parameter may be. Each reads what is spoken and what JSON gives, and says what is wrong.
@@ -211,9 +212,15 @@ def query(name: str, value: Any) -> str:
     return found
 
 
+def filter_text(name: str, value: Any) -> str:
+    if not isinstance(value, Spoken | str):
+        raise refused(name, f"{name} is a filter, a text such as type=manual^priority<3.")
+    return text(name, value)
+
+
 def filter_in(given: Given, name: str, user_id: str = "") -> Filter:
     """The conditions on metadata; an empty text is none. Some values of the language depend on who asks."""
-    found = given.get(name, text) or ""
+    found = given.get(name, filter_text) or ""
     if len(found.encode()) > LONGEST_FILTER_BYTES:
         raise refused(name, f"{name} has at most {LONGEST_FILTER_BYTES:,} bytes.")
     try:

@@ -1,6 +1,7 @@
 """In charge of the one HTTP shape: success is the view's, every error is `{status, error_type, errors}`."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import structlog
@@ -94,15 +95,21 @@ def from_drf(error: drf.APIException) -> ServiceError:
 
 
 def from_validation(error: drf.ValidationError) -> ServiceError:
-    """The first complaint of a serializer, with the field it is about."""
-    field: str | None = None
-    detail: Any = error.detail
-    while isinstance(detail, dict | list) and detail:
-        if isinstance(detail, dict):
-            name, detail = next(iter(detail.items()))
-            field = f"{field}.{name}" if field else name
-        else:
-            detail = detail[0]
+    """The complaints of a serializer, the first of each field."""
+    return errors.together([_invalid(field, detail) for field, detail in _complaints(error.detail)])
+
+
+def _complaints(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    if isinstance(detail, dict) and detail:
+        for name, more in detail.items():
+            yield from _complaints(more, f"{field}.{name}" if field else name)
+    elif isinstance(detail, list) and detail:
+        yield from _complaints(detail[0], field)
+    else:
+        yield field, detail
+
+
+def _invalid(field: str | None, detail: Any) -> errors.Invalid:
     code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
     return errors.Invalid(str(detail), code=code, field=field)
 

@@ -9,14 +9,22 @@ from typing import Any
 import django_filters
 from django.db import IntegrityError, transaction
 from django.db.models import Q
-from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
 from collections_app import access, answers, counts, deletion, embed, openapi, parameters, reembed
-from collections_app.api.parts import OF_CHANGES, Management, Pages, described, etag, operation, refuse_stale
+from collections_app.api.parts import (
+    OF_CHANGES,
+    Management,
+    Pages,
+    StrictFilters,
+    described,
+    etag,
+    operation,
+    refuse_stale,
+)
 from collections_app.api.serializers import Managed, Settings, roles_called
 from collections_app.models import Collection, Version
 from collections_app.search import search
@@ -43,7 +51,7 @@ class Collections(Management, GenericAPIView[Collection]):
 
     serializer_class = Managed
     pagination_class = Pages
-    filter_backends = (DjangoFilterBackend,)
+    filter_backends = (StrictFilters,)
     filterset_class = Narrowing
 
     queryset = Collection.objects.none()  # for the description; each caller has another

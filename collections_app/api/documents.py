@@ -8,7 +8,6 @@ import django_filters
 from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
-from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -16,7 +15,16 @@ from rest_framework.response import Response
 
 from collections_app import access, answers, deletion, ingest, loading, openapi, originals, parameters, uploads
 from collections_app import metadata as document_metadata
-from collections_app.api.parts import OF_CHANGES, Management, Pages, described, etag, operation, refuse_stale
+from collections_app.api.parts import (
+    OF_CHANGES,
+    Management,
+    Pages,
+    StrictFilters,
+    described,
+    etag,
+    operation,
+    refuse_stale,
+)
 from collections_app.api.serializers import Change, Shown
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
 from collections_app.models.collections import known_form
@@ -49,7 +57,7 @@ class Documents(Management, GenericAPIView[Document]):
 
     serializer_class = Shown
     pagination_class = Pages
-    filter_backends = (DjangoFilterBackend,)
+    filter_backends = (StrictFilters,)
     filterset_class = Narrowing
     # What the purge is taking away just now may still be there without its versions.
     there = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)

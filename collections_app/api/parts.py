@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from django_filters.rest_framework import DjangoFilterBackend
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.pagination import LimitOffsetPagination
@@ -15,9 +16,10 @@ from rest_framework.response import Response
 
 from accounts.authentication import Basic, Bearer, Session
 from accounts.models import User
-from collections_app import access, openapi
+from collections_app import access, openapi, parameters
+from collections_app.contents import DEEPEST
 from collections_app.released import Released
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, Stale, together
+from system.errors import AccessDenied, Conflict, NotFound, ServiceError, Stale, together
 
 TAG = "Management of collections"
 Errors = tuple[type[ServiceError], ...]
@@ -41,21 +43,43 @@ class Strict(serializers.Serializer[Any]):
     """Refuses names that it does not know: a misspelled setting would be taken for one that is to stay."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict) and (unknown := [name for name in data if name not in self.fields]):
-            raise together(
-                [
-                    BadRequest(f"There is no field {name[:80]}.", code="unknown_field", field=name[:80])
-                    for name in unknown
-                ]
-            )
+        if isinstance(data, dict):
+            parameters.refuse_unknown(data, tuple(self.fields), "{} is no field that can be set")
         return super().to_internal_value(data)
+
+
+class StrictFilters(DjangoFilterBackend):
+    """The same for lists: one that is narrowed by a misspelled name would hold more than was asked for."""
+
+    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
+        found = self.get_filterset(request, queryset, view)
+        parameters.refuse_unknown(request.query_params, (*found.filters, *Pages.names))
+        if not found.is_valid():
+            raise together([_refusal(name, found.form.fields[name], said) for name, said in found.errors.items()])
+        return found.qs
+
+
+def _refusal(name: str, field: Any, said: Sequence[str]) -> ServiceError:
+    choices = [str(value) for value, _ in getattr(field, "choices", ()) if value]
+    return parameters.refused(name, f"{name} is one of {', '.join(choices)}." if choices else str(said[0]))
 
 
 class Pages(LimitOffsetPagination):
     """A bare array; how long the whole list is, and where it goes on, stand in headers."""
 
+    names = ("limit", "offset")
     default_limit = 50
     max_limit = 500
+
+    def get_limit(self, request: Request) -> int:
+        return self._given(request, "limit", 1, self.max_limit) or self.default_limit
+
+    def get_offset(self, request: Request) -> int:
+        return self._given(request, "offset", 0, DEEPEST)
+
+    def _given(self, request: Request, name: str, least: int, most: int) -> int:
+        spoken = parameters.Spoken(tuple(request.query_params.getlist(name)))
+        return parameters.number(least, most)(name, spoken) if spoken.texts else 0
 
     def get_paginated_response(self, data: Any) -> Response:
         assert self.count is not None and self.offset is not None

@@ -16,6 +16,7 @@ from collections_app.api.parts import Strict
 from collections_app.models import Collection
 from collections_app.models.collections import LARGE_OVERLAP, is_overlap_too_large
 from collections_app.models.documents import State
+from system.errors import BadRequest
 
 MOST_ROLES = 100
 
@@ -25,7 +26,10 @@ class Share(serializers.Field[float, Any, float, Any]):
     """A JSON number from 0 to 1: DRF's own would take "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
-        return parameters.share(self.field_name or "", data)
+        try:
+            return parameters.share(self.field_name or "", data)
+        except BadRequest as error:
+            raise serializers.ValidationError(error.message) from None
 
     def to_representation(self, value: float) -> float:
         return value

@@ -19,7 +19,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
         parser.add_argument("name")
-        parser.add_argument("--days", type=int, default=keys.VALID_FOR.days, help="how long it is valid (default %(default)s, 0: no end)")
+        parser.add_argument(
+            "--days",
+            type=int,
+            default=keys.VALID_FOR.days,
+            help="how long it is valid (default %(default)s, 0: no end)",
+        )
         parser.add_argument("--role", action="append", default=[], help="act with this role only; may be repeated")
 
     def handle(self, *_: Any, login: str, name: str, days: int, role: list[str], **__: Any) -> None:

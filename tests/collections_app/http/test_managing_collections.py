@@ -60,8 +60,8 @@ def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
         ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 100, "chunk_overlap": 51}, (422, "invalid_value", "chunk_overlap")),
         ({"chunk_size": 399}, (422, "invalid_value", "chunk_overlap")),
-        ({"alpha": 2}, (400, "invalid_parameter", "alpha")),
-        ({"alpha": "nan"}, (400, "invalid_parameter", "alpha")),
+        ({"alpha": 2}, (422, "invalid_value", "alpha")),
+        ({"alpha": "nan"}, (422, "invalid_value", "alpha")),
         ({"language": "klingon"}, (422, "invalid_value", "language")),
         ({"reader_roles": ["nobody"]}, (422, "missing", "reader_roles")),
         ({"reader_roles": "admin"}, (422, "wrong", "reader_roles")),
@@ -188,7 +188,31 @@ def test_the_list_is_narrowed_sorted_and_cut(manager: Caller):
     page = manager.get(MANAGED, limit=3)
     assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
     assert names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(MANAGED, offset=3)
-    assert failed(manager.get(MANAGED, ordering="secret"))[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "refusal"),
+    [
+        ({"ordering": "secret"}, (400, "invalid_parameter", "ordering")),
+        ({"limit": "0"}, (400, "invalid_parameter", "limit")),
+        ({"limit": "501"}, (400, "invalid_parameter", "limit")),
+        ({"offset": "-1"}, (400, "invalid_parameter", "offset")),
+        ({"offset": "abc"}, (400, "invalid_parameter", "offset")),
+        ({"collection_nam": "a"}, (400, "unknown_field", "collection_nam")),
+    ],
+)
+def test_a_list_is_never_longer_than_was_asked_for(manager: Caller, query: dict[str, str], refusal: Any):
+    answer = manager.get(MANAGED, **query)
+
+    assert failed(answer) == refusal
+    if "ordering" in query:
+        assert "-collection_name" in answer.json()["errors"][0]["message"]
+
+
+def test_all_that_is_wrong_with_new_settings_is_told_at_once(manager: Caller):
+    wrong = manager.post(MANAGED, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
+
+    assert {each["field"] for each in wrong.json()["errors"]} == {"alpha", "chunk_size", "language"}
 
 
 def test_the_list_takes_few_statements_however_long_it_is(manager: Caller):
