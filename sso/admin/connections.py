@@ -158,6 +158,12 @@ class ConnectionAdmin(TrackedAdmin):
         form.only_looks = any(button in request.POST for button in (*ACTS, *LOOKS))
         return form
 
+    def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
+        setting = self.get_object(request, object_id) if request.method == "GET" else None
+        if setting is not None and setting.active:
+            messages.warning(request, notes.DELETES_ACTIVE)
+        return super().delete_view(request, object_id, *positional, **named)
+
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
         active_before = OidcSetting.active_one()
         had_secret = change and bool(form.initial.get("client_secret"))

@@ -37,6 +37,10 @@ OPEN_LOGINS = (
 SECRET_IS_GONE = "Enter the client secret again before you save: what was typed is never sent back to the browser."
 SECRET_REMOVED = "The client secret was removed, because URL IdP or Realm changed: enter the one of this provider."
 
+DELETES_ACTIVE = (
+    "This connection is active. Without it nobody is led to the provider any more: people sign in with passwords, and "
+    "who has none cannot come in."
+)
 UNTRIED = "Whether the provider takes this service as it is set now, Test connection says."
 
 

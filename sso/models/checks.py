@@ -25,11 +25,20 @@ def url_idp(given: str) -> str:
     return found if found.endswith(WELL_KNOWN) else found.rstrip("/")
 
 
+WRONG_REDIRECT_URI = (
+    "Enter the full address at which people come back to this service, with https:// in front and nothing after a #; "
+    "usually it ends with /sso/callback/."
+)
+
+
 def redirect_uri(given: str) -> str:
     """Kept byte for byte: the provider compares it so."""
-    if not FULL_ADDRESS.fullmatch(given):
-        raise ValueError("Enter a full address that begins with https://, without a part after #.")
-    properties.own_address(given)
+    try:
+        if not FULL_ADDRESS.fullmatch(given):
+            raise ValueError
+        properties.own_address(given)
+    except ValueError:
+        raise ValueError(WRONG_REDIRECT_URI) from None
     return given
 
 

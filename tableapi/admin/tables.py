@@ -2,15 +2,20 @@
 
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from tableapi.admin.design import OfTable
 from tableapi.models import Table
+from tableapi.models.checks import check_table_can_go
+
+WHERE_RECORDS_ARE = "Records are listed and deleted through the Table API."
 
 
 @admin.register(Table)
@@ -20,8 +25,8 @@ class TableAdmin(OfTable):
     list_select_related = ("parent",)
     search_fields = ("name", "label")
     ordering = ("is_system", "name")
-    fields = ("name", "label", "parent", "number_prefix", "deferred_create", "its_columns")
-    readonly_fields = ("its_columns",)
+    fields = ("name", "label", "parent", "number_prefix", "deferred_create", "its_columns", "its_views", "its_rules")
+    readonly_fields = ("its_columns", "its_views", "its_rules")
 
     def is_ours(self, obj: Table) -> bool:
         return obj.is_system
@@ -31,7 +36,7 @@ class TableAdmin(OfTable):
         return found
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields if obj is not None else [name for name in self.fields if name != "its_columns"]
+        return self.fields if obj is not None else [name for name in self.fields if name not in self.readonly_fields]
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "parent":
@@ -57,9 +62,34 @@ class TableAdmin(OfTable):
 
     @admin.display(description="Columns")
     def its_columns(self, table: Any) -> str:
-        there = f"{reverse('admin:tableapi_column_changelist')}?{urlencode({'table__sys_id__exact': table.pk})}"
-        more = f"{reverse('admin:tableapi_column_add')}?{urlencode({'table': table.pk})}"
-        seen = format_html('<a class="sb-link" href="{}">See all {}</a>', there, table.columns_here)
-        if table.is_system:
-            return seen
-        return format_html('{} · <a class="sb-link" href="{}">Add one</a>', seen, more)
+        return self._its("column", table, table.columns_here, may_add=not table.is_system)
+
+    @admin.display(description="Views")
+    def its_views(self, table: Table) -> str:
+        return self._its("view", table, table.views.count())
+
+    @admin.display(description="Access rules")
+    def its_rules(self, table: Table) -> str:
+        count = table.rules.count()
+        links = self._its("rule", table, count)
+        if count or table.is_system:
+            return links
+        about = "Its parent's rules decide." if table.parent else "Without one, only admin sees its records."
+        return format_html("{} · {}", links, about)
+
+    def _its(self, kind: str, table: Table, count: int, *, may_add: bool = True) -> str:
+        there = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({'table__sys_id__exact': table.pk})}"
+        more = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
+        seen = format_html('<a class="sb-link" href="{}">See all {}</a>', there, count) if count else "None"
+        return format_html('{} · <a class="sb-link" href="{}">Add one</a>', seen, more) if may_add else seen
+
+    def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
+        """What the model would refuse is said in place of the question."""
+        table = self.get_object(request, object_id) if request.method == "GET" else None
+        try:
+            if table is not None and self.has_delete_permission(request, table):
+                check_table_can_go(table)
+        except ValidationError as error:
+            messages.error(request, f"{' '.join(error.messages)} {WHERE_RECORDS_ARE}")
+            return redirect("admin:tableapi_table_change", object_id)
+        return super().delete_view(request, object_id, *positional, **named)

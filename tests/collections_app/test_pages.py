@@ -142,6 +142,13 @@ class TestSearching:
         assert "<mark>toner</mark>" in seen and "<mark>red</mark>" in seen
         assert "handbook.md" in seen and "Printers" in seen and "score 1.00" in seen
 
+    def test_passages_that_are_only_near_are_called_so(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        near, found = (text_of(self.ask(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq"))
+        assert "None of your words occurs here." in near and "<li>" in near
+        assert "None of your words" not in found
+
     def test_without_scripts_the_whole_page_answers(self, as_carl: Client):
         collection = library.make()
         library.add(collection)

@@ -29,5 +29,7 @@ export const signIn = ({ realm, login, wrong, people }) => page('Identity provid
 export const signOut = (form) => page('Sign out?', `${form}
   <button form="op.logoutForm" name="logout" value="yes" autofocus>Sign out</button>`);
 
+export const signedOut = () => page('You are signed out', '<p>Here, and where you had come in from here.</p>');
+
 export const error = (found) => page('Not possible', Object.entries(found)
   .map(([name, value]) => `<p><b>${escape(name)}</b>: ${escape(value)}</p>`).join(''));

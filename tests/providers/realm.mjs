@@ -108,7 +108,7 @@ export class Realm {
         rpInitiatedLogout: {
           enabled: true,
           logoutSource: (ctx, form) => { ctx.body = pages.signOut(form); },
-          postLogoutSuccessSource: (ctx) => { ctx.body = pages.error({ state: 'signed out' }); },
+          postLogoutSuccessSource: (ctx) => { ctx.body = pages.signedOut(); },
         },
       },
       interactions: { url: (_, { uid }) => `${this.path}/interaction/${uid}` },

@@ -107,6 +107,8 @@ def test_a_table_with_records_is_kept_with_a_sentence(as_alice: Client, device: 
     for address, sent in ((page("table", device, "delete"), {"post": "yes"}), ("/admin/tableapi/table/", chosen)):
         answer = as_alice.post(address, sent, follow=True)
         assert "Nothing was changed. device has records" in said(answer)
+    asked = as_alice.get(page("table", device, "delete"), follow=True)
+    assert "device has records; delete these first." in said(asked) and "Are you sure" not in said(asked)
     assert types_of("device")
 
 
