@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from system.errors import Invalid
 
 from .answers import NO, YES
 from .catalogue import Column
+
+NAMED = 20
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
@@ -25,12 +28,18 @@ def back(column: Column, given: Any) -> Any:
     if column.type == "choice":
         found = _named(given, [(label, value) for value, label in column.choices])
         if found is None:
-            raise Invalid("This is not one of the column's choices.", field=column.name)
+            raise Invalid(not_among([label for _, label in column.choices]), field=column.name)
         return found
     if column.type == "boolean":
         found = _named(given, [(YES, True), (NO, False)])
         return given if found is None else found
     return _as_iso(given) if column.type in _TIMES and isinstance(given, str) else given
+
+
+def not_among(choices: Sequence[str]) -> str:
+    """Names what there is, as far as it is short."""
+    more = ", …" if len(choices) > NAMED else ""
+    return f"This is not one of the column's choices: {', '.join(choices[:NAMED]) or 'it has none'}{more}."
 
 
 def stored_texts(column: Column, shown: str) -> list[str]:

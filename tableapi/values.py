@@ -20,11 +20,13 @@ from system.encoded_query import QueryError, read_instant
 from system.errors import Invalid
 from tableapi import wysiwyg
 from tableapi.catalogue import WRITE_ONLY_TYPES, Column
+from tableapi.display_values import not_among
 
 BIGGEST = 2**63 - 1
 # PostgreSQL takes 131,072 digits; nobody reads an answer with that many.
 MOST_DIGITS = 1_000
 MOST_REFERENCES = 1_000
+NO_ID = "The id of a record is expected; what people read in its place is taken with sysparm_input_display_value=1."
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
@@ -81,7 +83,7 @@ def _wysiwyg(column: Column, given: Any) -> str:
 def _choice(column: Column, given: Any) -> str:
     text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(text, str) or text not in dict(column.choices):
-        raise _Refused("This is not one of the column's choices.")
+        raise _Refused(not_among([f"{value} ({label})" for value, label in column.choices]))
     return text
 
 
@@ -155,7 +157,7 @@ def _reference(column: Column, given: Any) -> str | None:
 def _id(given: Any) -> str:
     text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
     if not isinstance(text, str) or not _ID.fullmatch(text):
-        raise _Refused("The id of a record is expected.")
+        raise _Refused(NO_ID)
     return text
 
 
@@ -168,7 +170,7 @@ def _list(column: Column, given: Any) -> list[str]:
     if len(found) > MOST_REFERENCES:
         raise _Refused(f"At most {MOST_REFERENCES} references are expected.")
     if None in found:
-        raise _Refused("The id of a record is expected.")
+        raise _Refused(NO_ID)
     return [sys_id for sys_id in found if sys_id is not None]
 
 
