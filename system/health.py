@@ -1,4 +1,4 @@
-"""In charge of /healthz, /readyz and /metrics."""
+"""In charge of /healthz and /readyz."""
 
 import threading
 import time

@@ -99,5 +99,5 @@ def _note_failure(row: DeferredRecord, error: Exception) -> None:
     if is_final or row.attempts >= MOST_TRIES:
         row.state = DeferredRecord.State.FAILED
         logger.error("deferred_record_failed", table=row.table, record_id=row.record_id, attempts=row.attempts)
-    row.next_at = timezone.now() + FIRST_PAUSE * 2**row.attempts
+    row.next_at = timezone.now() + FIRST_PAUSE * 2 ** (row.attempts - 1)
     row.save()

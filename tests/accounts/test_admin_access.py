@@ -169,3 +169,12 @@ def test_no_history_table_has_a_page_of_its_own():
 def test_saving_as_new_is_off():  # X25
     """It would need the right to add alone, and take over what the form does not show."""
     assert not [page for page in admin.site._registry.values() if page.save_as]
+
+
+def test_what_a_search_of_the_menu_finds_goes_with_a_role(browsers: dict[str, Client]):
+    """The theme keeps what was found; that would outlast the role, and need the broker."""
+    found = browsers["alice"].get("/admin/search/?s=role").content.decode()
+    UserRole.objects.filter(user__login="alice").update(role=Role.objects.get(name="sso_admin"))
+
+    assert "/admin/accounts/role/" in found
+    assert "/admin/accounts/role/" not in browsers["alice"].get("/admin/search/?s=role").content.decode()
