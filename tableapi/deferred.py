@@ -21,7 +21,7 @@ from .models import DeferredRecord
 logger = structlog.get_logger(__name__)
 
 MOST_TRIES = 5
-FIRST_PAUSE = timedelta(seconds=5)
+FIRST_PAUSE = timedelta(seconds=10)
 AT_ONCE = 100
 
 
