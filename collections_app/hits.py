@@ -12,7 +12,8 @@ from django.db import connection
 
 from .fusion import Scored
 from .highlights import Passage, highlights
-from .lexical import PLAIN, AskedWords
+from .languages import PLAIN
+from .lexical import AskedWords
 
 # Words of a query that are marked in passages.
 MOST_LEXEMES = 64

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from .languages import PLAIN
 from .models import Collection
 from .split import indexed_text
 from .words import indexed, prepared
@@ -24,8 +25,6 @@ B = 0.75
 # weights never change with what is loaded beside it, and one rule fits every script. With the true average number of
 # words in place of it, four sets of questions were answered no better, three of them less well.
 CHUNKS_AT_ONCE = 500
-# Of the product's own configurations, what is taken where nothing is known.
-PLAIN = "simple"
 
 # Where a word lies in the vector: 28 bits of its hash; vectors count from 1.
 PLACE = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"

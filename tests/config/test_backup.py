@@ -222,6 +222,24 @@ def test_what_a_provider_entrusts_to_us_is_read_in_a_backup_with_the_key_alone(s
         assert secret not in script and base64.b64encode(secret.encode()).decode().rstrip("=") not in script
 
 
+def test_a_restored_service_reads_the_secrets_with_the_key_and_says_when_it_has_another(
+    service: Service, folder: Path
+):  # X15
+    code = CONNECT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM)
+    read = "from sso.models import OidcSetting; print(OidcSetting.objects.filter(name='Backed up').last().secret)"
+    assert manage("shell", "-c", code, env=service.web.env).returncode == 0
+    saved = backup(service, folder / "with-secrets.backup")
+    fresh = environment(folder / "restored", free_port(), SVC_SECRET_KEYS=ENCRYPTION_KEY)
+    assert manage("restore", str(saved), env=fresh).returncode == 0
+
+    with_key = manage("shell", "-c", read, env=fresh)
+    without = manage("shell", "-c", read, env={**fresh, "SVC_SECRET_KEYS": Fernet.generate_key().decode()})
+
+    assert with_key.stdout.splitlines()[-1] == f"{CLIENT_SECRET}-later"
+    assert without.returncode != 0 and "Undecipherable" in without.stderr
+    assert CLIENT_SECRET not in without.stdout + without.stderr
+
+
 def one_bit_flipped(whole: bytes) -> bytes:
     place = len(whole) * 3 // 4
     return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]

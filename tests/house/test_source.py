@@ -1,6 +1,7 @@
 """What the source must not hold, read from its syntax trees."""
 
 import ast
+import re
 import runpy
 import subprocess
 import sys
@@ -121,6 +122,13 @@ def test_only_the_table_of_variables_reads_the_environment():
     found = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
 
     assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()
+
+
+def test_each_advisory_lock_has_a_number_of_its_own():
+    """Two that shared one would wait for each other, or take the other's turn for theirs."""
+    found = [number for path in SOURCES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
+
+    assert len(found) > 8 and len(found) == len(set(found))
 
 
 def test_the_import_contracts_are_really_looked_at():
