@@ -75,7 +75,8 @@ class AccessKeyAdmin(RecordAdmin):
         made = new_keys.take(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
         if made is None or key is None:
-            return super().change_view(request, object_id, form_url, extra_context)
+            page: HttpResponse = super().change_view(request, object_id, form_url, extra_context)
+            return page
         seen = {
             **self.admin_site.each_context(request), "title": "Access key made", "key": key, "secret": made[1],
             "opts": self.opts,

@@ -74,9 +74,15 @@ class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
 class Grants(Links):
     model = UserRole
     formset = GrantFormSet
-    fields = ("role", "source", "sys_created_at")
-    readonly_fields = ("source", "sys_created_at")
+    fields = ("role", "source", "sys_created_at", "given_by")
+    readonly_fields = ("source", "sys_created_at", "given_by")
     verbose_name_plural = "roles"
+
+    @admin.display(description="given by")
+    def given_by(self, grant: UserRole) -> str:
+        """An id of somebody who is gone stays what it is."""
+        by = grant.sys_created_by
+        return str(User.objects.filter(pk=by).first() or by) if by else "the service"
 
 
 class Memberships(Links):

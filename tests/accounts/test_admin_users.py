@@ -1,14 +1,16 @@
 """The admin's pages of users: making, changing, roles, passwords, sessions."""
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.utils.html import strip_tags
 
 from accounts import keys
 from accounts.models import AccessKey, Group, Role, Session, User, UserGroup, UserRole
-from system import properties
+from system import actor, properties
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, inline, stored, users
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
@@ -303,3 +305,14 @@ class TestASharedEmail:
         one, _ = make_user("one"), make_user("two")
 
         assert "only account" not in as_alice.get(users(one.pk, "change")).content.decode()
+
+
+def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
+    with actor.acting_as(alice.pk):
+        UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))
+
+    page = as_alice.get(f"/admin/accounts/user/{bob.pk}/change/").content.decode()
+
+    cells = [strip_tags(cell).strip() for cell in re.findall(r"field-given_by[^>]*>(.*?)</td>", page, re.DOTALL)]
+    assert ["alice" in cells[0], "the service" in cells[1]] == [True, True], cells
