@@ -115,7 +115,7 @@ class OneCollection(CollectionPage):
             "asked": form,
             "problem": form.problem,
             "hits": None if found is None else [shown.hit(each) for each in found.hits],
-            "is_near_only": found is not None and not any(each.highlights for each in found.hits),
+            "is_near_only": found is not None and all(each.scores["text"] == 0 for each in found.hits),
             "is_without_vectors": found is not None and found.is_without_vectors,
             "more_address": form.more_address if found is not None and len(found.hits) == form.k else "",
             "counts": counts.of([collection.pk])[collection.pk],

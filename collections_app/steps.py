@@ -17,7 +17,7 @@ from types import MappingProxyType
 import structlog
 from django.db import connection
 
-from collections_app import extract, languages, leases, lexical, publishing, split, store, vectors
+from collections_app import counts, extract, languages, leases, lexical, publishing, split, store, vectors
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
 from collections_app.models import Collection, ExtractedText, Version
 from collections_app.models.documents import State
@@ -141,16 +141,12 @@ def _store_passages(version: Version, passages: Sequence[split.Passage]) -> None
 
 
 def _configuration(version: Version, text: str) -> str:
-    """The language of a collection is that of its first document; two at once agree on one."""
+    """The language of a collection is that of its first document; of several at once, of one of them."""
     collection = version.collection
     known = collection.text_configuration
-    if not known or (collection.is_language_guessed and _is_alone(version)):
+    if not known or (collection.is_language_guessed and not counts.has_words(collection.pk, but=version.pk)):
         undecided = Collection.objects.filter(pk=collection.pk, text_configuration=known)
         undecided.update(text_configuration=languages.guess(text), is_language_guessed=True)
-        collection.refresh_from_db(fields=["text_configuration", "is_language_guessed"])
+    # Where another was decided meanwhile, that was before any words were stored in it.
+    collection.refresh_from_db(fields=["text_configuration", "is_language_guessed"])
     return collection.text_configuration
-
-
-def _is_alone(version: Version) -> bool:
-    there = Version.objects.filter(collection=version.collection_id, document__deleted_at__isnull=True)
-    return not there.exclude(pk=version.pk).exists()

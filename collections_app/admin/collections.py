@@ -180,7 +180,7 @@ class CollectionAdmin(TrackedAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_readonly_fields(request, obj)
         # Stored words are those of the language that they were loaded in.
-        has_words = obj is not None and Version.objects.filter(collection=obj).exists()
+        has_words = obj is not None and counts.has_words(obj.pk)
         return (*found, "text_configuration") if has_words else found
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -212,11 +212,13 @@ class CollectionAdmin(TrackedAdmin):
     def save_model(self, request: HttpRequest, obj: Collection, form: Any, change: bool) -> None:
         if not change:
             obj.space = embed.default_space()
-        if "text_configuration" in form.changed_data:
+        changed = {*form.changed_data}
+        if "text_configuration" in changed:
             obj.is_language_guessed = False
+            changed.add("is_language_guessed")
         try:
             with transaction.atomic():
-                obj.save(update_fields=sorted(form.changed_data) if change else None)
+                obj.save(update_fields=sorted(changed) if change else None)
         except IntegrityError:
             raise Conflict(TAKEN) from None
         # What the page knows of its rights is of before.

@@ -26,7 +26,7 @@ from collections_app.api.parts import (
     refuse_stale,
 )
 from collections_app.api.serializers import Managed, Settings, roles_called
-from collections_app.models import Collection, Version
+from collections_app.models import Collection
 from collections_app.search import search
 from collections_app.views import asked_of
 from system.errors import AccessDenied, Conflict, NotFound
@@ -89,7 +89,7 @@ class OneCollection(Management):
         given = Settings(stored, data=request.data, partial=True)
         given.is_valid(raise_exception=True)
         language = given.validated_data.get("text_configuration", stored.text_configuration)
-        if language != stored.text_configuration and Version.objects.filter(collection=stored).exists():
+        if language != stored.text_configuration and counts.has_words(stored.pk):
             about = "The language is that of what was loaded; delete the documents first."
             raise Conflict(about, code="not_empty", field="language")
         if language != stored.text_configuration:

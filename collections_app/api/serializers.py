@@ -82,7 +82,10 @@ class Settings(Strict):
     writer_roles = Roles(required=False)
 
     def validate_collection_name(self, value: str) -> str:
-        return access.checked_name(value)
+        try:
+            return access.checked_name(value)
+        except BadRequest as error:
+            raise serializers.ValidationError(error.message) from None
 
     def validate_language(self, value: str) -> str:
         with connection.cursor() as cursor:

@@ -1,9 +1,10 @@
 """In charge of turning texts into vectors: `spaces` says by whom, `local` and `openai_compatible` do it."""
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .spaces import Embedder, default_space, embedder, forget, retire_changed
+from .spaces import RETIRED, Embedder, default_space, embedder, forget, is_changed, retire
 
 __all__ = [
+    "RETIRED",
     "Embedder",
     "EmbeddingMisconfigured",
     "EmbeddingRefused",
@@ -11,5 +12,6 @@ __all__ = [
     "default_space",
     "embedder",
     "forget",
-    "retire_changed",
+    "is_changed",
+    "retire",
 ]

@@ -35,6 +35,7 @@ IN_A_REQUEST = {"total_s": 15.0, "retry_s": 5.0}
 
 RETIRED = "retired"
 MODEL_CHANGED = "model_changed"
+WRONG_DIMENSIONS = "wrong_dimensions"
 
 
 class Provider(Protocol):
@@ -97,23 +98,23 @@ def embedder(space: EmbeddingSpace) -> Embedder:
     return Embedder(space, _provider(space))
 
 
-def retire_changed(space: EmbeddingSpace) -> bool:
-    """Whether its model has changed under its name: then no vector of today can be compared with those in it.
-
-    The name is free for a new space then. Collections stay in this one, found by words, until they are re-embedded.
-    """
+def is_changed(space: EmbeddingSpace) -> bool:
+    """Whether its model gives other vectors than before: then none of today can be compared with those in it."""
     _remembered.same_until.pop(space.pk, None)
     try:
         embedder(space).embed_documents([PROBE])
     except EmbeddingRefused as error:
-        if error.code != MODEL_CHANGED:
-            raise
-    else:
-        return False
+        if error.code in (MODEL_CHANGED, WRONG_DIMENSIONS):
+            return True
+        raise
+    return False
+
+
+def retire(space: EmbeddingSpace) -> None:
+    """The name is free for a new space then. Collections stay in this one, found by words, until embedded anew."""
     space.model = f"{space.model} until {timezone.now():%Y-%m-%d %H:%M:%S}"[:200]
     space.provider = RETIRED
     space.save(update_fields=["provider", "model"])
-    return True
 
 
 class Embedder:

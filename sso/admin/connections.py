@@ -160,7 +160,7 @@ class ConnectionAdmin(TrackedAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
         setting = self.get_object(request, object_id) if request.method == "GET" else None
-        if setting is not None and setting.active:
+        if setting is not None and setting.active and self.has_delete_permission(request, setting):
             messages.warning(request, notes.DELETES_ACTIVE)
         return super().delete_view(request, object_id, *positional, **named)
 

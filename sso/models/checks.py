@@ -25,20 +25,17 @@ def url_idp(given: str) -> str:
     return found if found.endswith(WELL_KNOWN) else found.rstrip("/")
 
 
-WRONG_REDIRECT_URI = (
-    "Enter the full address at which people come back to this service, with https:// in front and nothing after a #; "
-    "usually it ends with /sso/callback/."
-)
+USUAL = "usually it is this service's own with /sso/callback/ behind it."
 
 
 def redirect_uri(given: str) -> str:
     """Kept byte for byte: the provider compares it so."""
+    if not FULL_ADDRESS.fullmatch(given):
+        raise ValueError(f"Enter a full address, with its scheme and nothing after a #; {USUAL}")
     try:
-        if not FULL_ADDRESS.fullmatch(given):
-            raise ValueError
         properties.own_address(given)
     except ValueError:
-        raise ValueError(WRONG_REDIRECT_URI) from None
+        raise ValueError(f"This is no address of this service, to which people must come back; {USUAL}") from None
     return given
 
 

@@ -4,17 +4,19 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
+from tableapi import designer
 from tableapi.admin.design import OfTable
-from tableapi.models import Table
+from tableapi.models import Rule, Table
 from tableapi.models.checks import check_table_can_go
 
+ONLY_ADMIN = "No rule lets anybody but admin read its records."
 WHERE_RECORDS_ARE = "Records are listed and deleted through the Table API."
 
 
@@ -72,10 +74,7 @@ class TableAdmin(OfTable):
     def its_rules(self, table: Table) -> str:
         count = table.rules.count()
         links = self._its("rule", table, count)
-        if count or table.is_system:
-            return links
-        about = "Its parent's rules decide." if table.parent else "Without one, only admin sees its records."
-        return format_html("{} · {}", links, about)
+        return links if _is_read_by_rules(table) else format_html("{} · {}", links, ONLY_ADMIN)
 
     def _its(self, kind: str, table: Table, count: int, *, may_add: bool = True) -> str:
         there = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({'table__sys_id__exact': table.pk})}"
@@ -90,6 +89,17 @@ class TableAdmin(OfTable):
             if table is not None and self.has_delete_permission(request, table):
                 check_table_can_go(table)
         except ValidationError as error:
-            messages.error(request, f"{' '.join(error.messages)} {WHERE_RECORDS_ARE}")
+            where = f" {WHERE_RECORDS_ARE}" if table is not None and designer.has_records(table) else ""
+            messages.error(request, " ".join(error.messages) + where)
             return redirect("admin:tableapi_table_change", object_id)
         return super().delete_view(request, object_id, *positional, **named)
+
+
+def _is_read_by_rules(table: Table) -> bool:
+    """By an active rule for records of its own, of a table that it extends, or, where it is designed, of any table."""
+    names, each = [table.pk], table
+    while each.parent is not None:
+        each = each.parent
+        names.append(each.pk)
+    of_these = Q(table__in=names) if table.is_system else Q(table__in=names) | Q(table=None)
+    return Rule.objects.filter(of_these, operation=Rule.Operation.READ, column_name="", active=True).exists()

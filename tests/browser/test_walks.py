@@ -42,9 +42,11 @@ def house(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
         product.wait_until_up()
         eventually(lambda: product.get("/readyz") == 200)
         made = House(product, Demo(product.env))
-        administrator(made, browser)
-        yield made
-        assert made.demo.stop() == 0
+        try:
+            administrator(made, browser)
+            yield made
+        finally:
+            assert made.demo.stop() == 0
     finally:
         product.stop()
         product.end()

@@ -96,6 +96,17 @@ class TestCollections:
         assert as_carl.post(LIST + "add/", FORM).status_code == 302
         assert Collection.objects.filter(name="Manuals", deleted_at=None).count() == 1
 
+    def test_a_language_that_was_guessed_and_then_chosen_is_chosen(self, as_carl: Client):
+        collection = library.make("guessed")
+        Collection.objects.update(text_configuration="simple", is_language_guessed=True)
+
+        as_carl.post(page_of(collection), {**FORM, "name": "guessed", "text_configuration": "german"})
+
+        assert (collection.refreshed().text_configuration, collection.refreshed().is_language_guessed) == (
+            "german",
+            False,
+        )
+
     def test_the_language_stays_once_words_are_stored_in_it(self, as_carl: Client):
         collection = library.make("Manuals")
         library.add(collection, "A long enough text about the toner of the printers in this house.")

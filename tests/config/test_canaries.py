@@ -72,7 +72,9 @@ def people(planted: Planted) -> None:
     planted.secrets["a key of a sign-in"] = planted.asks("POST", "/rest/v1/auth/login", given)["data"]["auth_key"]
     wrong = planted.plant("a wrong password")
     planted.asks("POST", "/rest/v1/auth/login", {**given, "password": wrong})
-    planted.asks("GET", "/api/me", **basic("admin", wrong))
+    header = basic("admin", wrong)
+    planted.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
+    planted.asks("GET", "/api/me", **header)
     planted.asks("GET", "/api/me", key=planted.plant("a wrong key"))
     planted.asks("POST", "/rest/v1/table/user", {"login": "x" * 300, "password": planted.plant("a new password")})
 

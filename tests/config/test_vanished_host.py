@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,31 +55,36 @@ class Network:
         ip(f"link set {self.cable} up")
 
     def end(self) -> None:
-        ip(f"link del {self.cable}")
-        ip(f"netns del {self.name}")
+        for words in (f"link del {self.cable}", f"netns del {self.name}"):
+            with suppress(subprocess.CalledProcessError):  # as much as was laid
+                ip(words)
 
 
 @pytest.fixture
 def network() -> Iterator[Network]:
     made = Network(f"servicebase-{os.getpid()}", f"sb{os.getpid()}"[:15])
-    made.lay()
-    yield made
-    made.end()
+    try:
+        made.lay()
+        yield made
+    finally:
+        made.end()
 
 
 @pytest.fixture
 def servers(network: Network, tmp_path: Path) -> Iterator[SharedServers]:
     """Reached by both: from here through their sockets, from there over TCP."""
     made = SharedServers(tmp_path / "servers")
-    made.postgres.initialise()
-    with open(made.folder.postgres / "pg_hba.conf", "a") as rules:
-        rules.write(f"host all all {THEIRS}/32 trust\n")
-    made.start_postgres("-c", f"listen_addresses={OURS}")
-    made.start_valkey("--port", "6379", "--bind", OURS, "--protected-mode", "no")
-    first = environment(tmp_path / "first", free_port(), **made.environ)
-    assert manage("prepare", env=first).returncode == 0
-    yield made
-    made.end()
+    try:
+        made.postgres.initialise()
+        with open(made.folder.postgres / "pg_hba.conf", "a") as rules:
+            rules.write(f"host all all {THEIRS}/32 trust\n")
+        made.start_postgres("-c", f"listen_addresses={OURS}")
+        made.start_valkey("--port", "6379", "--bind", OURS, "--protected-mode", "no")
+        first = environment(tmp_path / "first", free_port(), **made.environ)
+        assert manage("prepare", env=first).returncode == 0
+        yield made
+    finally:
+        made.end()
 
 
 def test_its_beat_is_followed_by_another_and_it_does_not_lead_beside_it(

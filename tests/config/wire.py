@@ -59,7 +59,7 @@ class Wire(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
     def cut(self) -> None:
-        """Every link ends as by a reset, and so does each new one, until it is mended."""
+        """Every link ends, and so does each new one, until it is mended."""
         with self._turn:
             self._is_cut = True
             for each in self._open:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from collections_app import access, embed, folder_loads, folders, reembed
+from collections_app import access, changed_models, embed, folder_loads, folders
 from collections_app.folder_loads import Outcome
 from collections_app.models import Collection, Document
 from system import actor, health
@@ -80,17 +80,11 @@ class Command(BaseCommand):
         self.stdout.write(f"{written} documents are written to {folder}.")
 
     def embed_anew(self, **_: Any) -> None:
-        former = embed.default_space()
-        if not embed.retire_changed(former):
-            raise CommandError(f"{former} gives the same vectors as before: nothing is to be done.")
-        space = embed.default_space()
-        found = Collection.objects.filter(space=former, deleted_at__isnull=True)
-        for collection in found:
-            reembed.start(collection, space)
-        self.stdout.write(
-            f"New collections use the model as it is now. The worker embeds {len(found)} anew, each is found"
-        )
-        self.stdout.write(f"by words until it is done: {', '.join(each.name for each in found) or 'none'}")
+        found = changed_models.embed_anew()
+        if not found:
+            raise CommandError("No collection's model gives other vectors than before: nothing is to be done.")
+        self.stdout.write(f"The worker embeds {len(found)} anew, each is found by words until it is done:")
+        self.stdout.write(", ".join(each.name for each in found))
 
     def caller(self, login: str) -> User | None:
         if not login:

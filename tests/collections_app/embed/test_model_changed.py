@@ -3,6 +3,7 @@
 import io
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -47,11 +48,40 @@ def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, s
 
 
 def test_a_model_that_is_the_same_is_left_alone(filled: Collection):
-    with pytest.raises(CommandError, match="the same vectors as before"):
+    with pytest.raises(CommandError, match="nothing is to be done"):
         model_changed()
 
     filled.refresh_from_db()
     assert filled.next_space is None and filled.space == embed.default_space()
+
+
+def test_what_was_broken_off_is_begun_by_the_next_call(filled: Collection, server: Any, monkeypatch: Any):
+    server.model_turns = 1
+    embed.forget()
+    with monkeypatch.context() as killed:
+        killed.setattr(reembed, "start", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            model_changed()
+
+    assert "by the provider" in model_changed()
+    filled.refresh_from_db()
+    assert filled.next_space == embed.default_space()
+
+
+def test_a_collection_on_its_way_to_the_changed_model_is_embedded_by_that_of_now(
+    configured: Any, filled: Collection, server: Any
+):
+    former = filled.space
+    configured(model="model-b")
+    Collection.objects.filter(pk=filled.pk).update(space=embed.default_space(), next_space=former)
+    configured(model="model-a")
+    server.model_turns = 1
+    embed.forget()
+
+    model_changed()
+
+    filled.refresh_from_db()
+    assert filled.next_space == embed.default_space() != former
 
 
 def test_a_provider_that_is_away_changes_nothing(filled: Collection, server: Any):

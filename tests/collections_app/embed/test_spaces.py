@@ -180,7 +180,8 @@ class TestProbe:
         embed.embedder(old).embed_documents(["one"])
         server.model_turns = 1
         later()
-        assert embed.retire_changed(old)
+        assert embed.is_changed(old)
+        embed.retire(old)
         new = embed.default_space()
 
         assert new != old and new.model == "model-a"
@@ -193,5 +194,5 @@ class TestProbe:
         embed.embedder(space).embed_documents(["one"])
         later()
 
-        assert not embed.retire_changed(space)
+        assert not embed.is_changed(space)
         assert embed.default_space() == space

@@ -54,7 +54,7 @@ def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
     ("sent", "expected"),
     [
         ({}, (422, "mandatory", "collection_name")),
-        ({"collection_name": "a\n"}, (400, "invalid_parameter", "collection_name")),
+        ({"collection_name": "a\n"}, (422, "invalid_value", "collection_name")),
         ({"collection_name": 5, "chunk_size": "x"}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
@@ -157,6 +157,15 @@ def test_whoever_gives_it_away_is_told_so(manager: Caller):
 
     assert answer.json()["rights"] == [] and answer.json()["writer_roles"] == ["crew"]
     assert manager.get(one(place)).status_code == 404
+
+
+def test_a_language_that_was_guessed_and_then_chosen_is_chosen(manager: Caller):
+    place = make("manuals")
+    Collection.objects.update(text_configuration="simple", is_language_guessed=True)
+
+    assert manager.patch(one(place), {"language": "german"}).status_code == 200
+
+    assert (place.refreshed().text_configuration, place.refreshed().is_language_guessed) == ("german", False)
 
 
 def test_the_language_is_that_of_what_was_loaded(manager: Caller):

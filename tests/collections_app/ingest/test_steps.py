@@ -98,6 +98,16 @@ class TestTheWay:
 
         assert Collection.objects.get().text_configuration == "english"
 
+    def test_so_it_does_where_others_wait_to_be_loaded(self, collection: Collection):
+        Collection.objects.update(text_configuration="simple", is_language_guessed=True)
+        english = b"The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
+        first, second = (accept(collection, english * (5 + number), is_held=True) for number in range(2))
+
+        for each in (first, second):
+            ingest.load_now(each)
+
+        assert Collection.objects.get().text_configuration == "english"
+
     def test_a_language_that_somebody_chose_stays(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(text_configuration="german")
         first = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)

@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from typing import Any
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from accounts import keys
 from accounts.models import User
 from system import actor
 from tests.accounts.callers import bearer
 from tests.conftest import make_user
+
+FILE = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("note.txt", b"A note on paper.")}).decode()
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Caller:
         """One request; what it did is taken back."""
         self.client.cookies = SimpleCookie(self.cookies.output(header="", sep=";"))
         body, kind = ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
+        if method == "POST" and path.startswith("/load_document_to_collection"):
+            body, kind = FILE, MULTIPART_CONTENT
         with transaction.atomic():
             answer = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
             transaction.set_rollback(True)

@@ -80,7 +80,8 @@ def example(route: str, ids: dict[str, str]) -> str:
     path = re.sub(r"\(\?P<app_label>(\w+)\|[^)]*\)", r"\1", path)
     path = path.replace("/?$", "").replace("^", "").replace("$", "")
     assert not re.search(r"[<(\[?*]", path), f"{route} needs an example"
-    return f"/{path}?{urlencode(PARAMETERS.get(path, {}))}".rstrip("?")
+    parameters = {"query": "paper"} if path.endswith("/search") and not path.startswith("admin") else {}
+    return f"/{path}?{urlencode(PARAMETERS.get(path, parameters))}".rstrip("?")
 
 
 def _of_administration(app: str, model_name: str, rest: str) -> str:
