@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 from django.db import transaction
 
-from system import deletion_log, properties
+from system import deletion_log
 from system.errors import AccessDenied, BadRequest, Invalid, together
 
-from . import deferred, designed, plan, reading, references, sent, standing, statements, store, system_records, values
+from . import (
+    deferred,
+    designed,
+    differences,
+    plan,
+    reading,
+    references,
+    sent,
+    standing,
+    statements,
+    store,
+    system_records,
+    values,
+)
 from .access import Sight
 from .ahead import look_ahead
 from .catalogue import CREATE, DELETE, DISPLAY_NAME, NUMBER, OWN_TABLE, WRITE, Column, Table
 from .change import Body, Change, Written
 from .expressions import NEVER
 from .reading import RecordAnswer
-from .standing import Standing, Stored, check_allowed, is_made_here
+from .standing import Standing, check_allowed, is_made_here
 
 
 def create(change: Change) -> Written:
@@ -133,7 +145,7 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
     if denied:
         raise standing.denied(denied)
     if replaces:
-        given |= _left_out(table, named, stand)
+        given |= differences.left_out(table, named, stand)
     with _noted(wrong):
         sent.check_references(change, given)
     _check_mandatory(change, given, stand, wrong, replaces=replaces)
@@ -150,10 +162,10 @@ def _changes(
 ) -> dict[Column, Any]:
     found = {}
     for column, value in named.items():
-        new = UNCHANGED
+        new = differences.UNCHANGED
         with _noted(wrong):
-            new = _changed(change, column, value, stand.columns[column], replaces=replaces)
-        if new is not UNCHANGED:
+            new = differences.changed(change, column, value, stand.columns[column], replaces=replaces)
+        if new is not differences.UNCHANGED:
             found[column] = new
     return found
 
@@ -167,7 +179,7 @@ def _check_mandatory(
     for column, stored in stand.columns.items() if replaces else ():
         # "A missing mandatory column is a 422", also where it was missing before; but no secret, which stays as it
         # is: whether one is set is nobody's to know.
-        if column not in given and _is_theirs(table, column, stored):
+        if column not in given and differences.is_theirs(table, column, stored):
             found[column] = stored.value
     for column, value in found.items():
         if column.name not in told:
@@ -226,74 +238,6 @@ def _prepare_answer(change: Change) -> Callable[[str], RecordAnswer | None]:
         return reading.record_answer(version, body, read) if body is not None else None
 
     return answer
-
-
-UNCHANGED = object()
-
-
-def _changed(change: Change, column: Column, value: Any, stored: Stored, *, replaces: bool) -> Any:
-    """The value to store, or UNCHANGED. One that the caller does not see always counts as changed: whether it was the
-    same must not show."""
-    if column.is_sys or column.read_only or is_made_here(change.table, column):
-        if stored.is_seen and _is_same_shown(change, column, stored, value):
-            return UNCHANGED
-        raise standing.read_only(column)
-    if column.type == "json" and not replaces and isinstance(value, dict):
-        value = values.merged(stored.value, value)
-    if stored.is_seen and _is_as_it_reads(column, stored, value):
-        return UNCHANGED
-    try:
-        new = sent.value(change, column, value)
-    except (Invalid, BadRequest):
-        # A choice that was taken away since, a text that is too long by now: it may stay.
-        if stored.is_seen and isinstance(value, str) and value == stored.value:
-            return UNCHANGED
-        raise
-    return UNCHANGED if stored.is_seen and values.is_same(column, stored.value, new) else new
-
-
-def _is_same_shown(change: Change, column: Column, stored: Stored, value: Any) -> bool:
-    if _is_as_it_reads(column, stored, value):
-        return True
-    try:
-        return values.is_same(column, stored.value, sent.value(change, column, value))
-    except (Invalid, BadRequest):
-        return False
-
-
-def _is_as_it_reads(column: Column, stored: Stored, value: Any) -> bool:
-    """Whether this is what the column reads as, where that is not what is stored.
-
-    An empty text or list reads as `null`. A converted text reads as plain text or as HTML: sent back, it must not take
-    the formatting away, nor what only looks like a tag in a text from before.
-    """
-    if value is None and column.type != "json" and stored.value in ("", []):
-        return True
-    if not column.converted_from_text:
-        return False
-    if column.id not in properties.get(properties.WYSIWYG_COLUMNS):
-        return value in (stored.value, stored.plain)
-    # A text from before has no plain text beside it, and reads as HTML that shows it.
-    is_from_before = stored.value is not None and stored.plain == stored.value
-    return bool(value == (escape(stored.value, quote=False) if is_from_before else stored.value))
-
-
-def _is_theirs(table: Table, column: Column, stored: Stored) -> bool:
-    """Whether the caller both sees and writes the column of this record."""
-    is_ours = column.is_sys or column.read_only or is_made_here(table, column)
-    return stored.is_seen and stored.is_allowed and not is_ours
-
-
-def _left_out(table: Table, named: Iterable[Column], stand: Standing) -> dict[Column, Any]:
-    """ "Writable columns left out get their default or null"; what the caller does not see or write stays."""
-    found = {}
-    for column, stored in stand.columns.items():
-        if column in named or not column.is_readable or not _is_theirs(table, column, stored):
-            continue
-        value = values.default(column)
-        if not values.is_same(column, stored.value, value):
-            found[column] = value
-    return found
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The admin's pages of tables, columns, views and rules: what is refused is a sentence, never a 500."""
+"""The admin's pages of tables, columns and views: what is refused is a sentence, never a 500."""
 
 import re
 from typing import Any
@@ -6,36 +6,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import Role, User
+from accounts.models import User
 from system.errors import Unavailable
 from tableapi import designer
-from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View, ViewColumn
+from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View
+from tests.tableapi.catalogue_pages import column_form, page, rows, said
 from tests.tableapi.designs import indexes_of, insert, make_column, make_table, types_of
 
 pytestmark = pytest.mark.django_db
 
 PAGES = ("table", "column", "view", "rule", "deferredrecord")
-
-
-def page(model: str, record: Any = None, name: str = "change") -> str:
-    return f"/admin/tableapi/{model}/" + (f"{record.pk}/{name}/" if record else "add/")
-
-
-def rows(prefix: str, *new: dict[str, Any], stored: int = 0) -> dict[str, Any]:
-    sent = {f"{prefix}-TOTAL_FORMS": len(new), f"{prefix}-INITIAL_FORMS": stored}
-    return sent | {f"{prefix}-{number}-{name}": value for number, row in enumerate(new) for name, value in row.items()}
-
-
-def column_form(table: Table, name: str, **values: Any) -> dict[str, Any]:
-    usual = {"table": table.pk, "name": name, "label": "It", "type": "string", "default_value": ""}
-    return rows("choices") | usual | values
-
-
-def said(answer: Any) -> str:
-    """What the page after it says, be it a form with errors or a message."""
-    text = answer.content.decode()
-    assert answer.status_code == 200, answer.status_code
-    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
 
 
 @pytest.fixture
@@ -242,160 +222,6 @@ def test_a_path_that_leads_nowhere_is_named_beside_it(as_alice: Client):
     view.save()
     assert "caller.shoe leads nowhere" in said(as_alice.post(page("view", view), {"name": "small"} | wrong))
     assert not view.columns.exists()
-
-
-class TestRules:
-    def send(self, client: Client, **values: Any) -> Any:
-        task = Table.objects.get(name="task")
-        usual = {"operation": "read", "table": task.pk, "column_name": "", "condition": "", "active": "on"}
-        return client.post(page("rule"), usual | values)
-
-    def test_a_rule_is_made_with_roles(self, as_alice: Client):
-        role = Role.objects.get(name="itil")
-        assert self.send(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
-
-        rule = Rule.objects.get(table__name="task")
-        assert (rule.roles, rule.admin_overrides) == ([role.pk], False)
-        assert "itil" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
-        assert "cannot use the column" in said(as_alice.get(page("rule", rule)))
-
-    @pytest.mark.parametrize(
-        ("values", "sentence"),
-        [
-            ({"condition": "stateISNT1"}, "position"),
-            ({"condition": "nonsense=1"}, "nonsense"),
-            ({"condition": "active=true^ORDERBYnumber"}, "has no order"),
-            ({"condition": "ORDERBYnumber"}, "has no order"),
-            ({"condition": "^EQ"}, "A condition is expected"),
-            ({"column_name": "nonsense"}, "no column of this name"),
-            ({"roles": ["nobody"]}, "Select a valid choice"),
-        ],
-    )
-    def test_a_rule_that_cannot_hold_is_a_sentence(
-        self, as_alice: Client, values: dict[str, Any], sentence: str
-    ):  # B74
-        assert sentence in said(self.send(as_alice, **values))
-        assert not Rule.objects.filter(table__name="task").exists()
-
-    def test_everything_that_is_wrong_with_a_rule_is_said_at_once(self, as_alice: Client):
-        answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
-        text = said(answer)
-        assert "task has no column of this name." in text
-        assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
-
-    @pytest.mark.parametrize(
-        ("condition", "sentence"),
-        [
-            ("state=9^ORstate=1", "9 is none of the choices of state."),
-            ("stateIN1,8,7", "8 is none of the choices of state. 7 is none"),
-            ("state!=New", "New is none of the choices of state."),
-            ("caller=bob", "caller: user has no record with the id bob."),
-            ("caller.company!=1", "caller.company: company has no record with the id 1."),
-            ("followers_listHASnobody", "followers_list: user has no record with the id nobody."),
-        ],
-    )
-    def test_a_value_that_is_not_there_is_doubted_and_saved(self, as_alice: Client, condition: str, sentence: str):
-        answer = self.send(as_alice, condition=condition)
-        assert answer.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
-        assert sentence in said(as_alice.get(answer["Location"]))
-
-    @pytest.mark.parametrize(
-        "condition",
-        ["state=1", "stateIN1,2", "state=", "callerDYNAMICme", "caller={user}", "caller=javascript:gs.getUserID()",
-         "stateLIKE9", "short_description=9"],
-    )  # fmt: skip
-    def test_what_is_there_is_not_doubted(self, as_alice: Client, alice: User, condition: str):
-        answer = self.send(as_alice, condition=condition.format(user=alice.pk))
-        text = said(as_alice.get(answer["Location"]))
-        assert "none of the choices" not in text and "has no record with" not in text
-
-    def test_two_rules_about_one_thing_are_told_apart(self, as_alice: Client):
-        itil = Role.objects.get(name="itil")
-        for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
-            self.send(as_alice, **values)
-        names = {str(rule) for rule in Rule.objects.filter(table__name="task")}
-        assert names == {"read task for itil", "read task where active=true", "read task.state"}
-        listed = said(as_alice.get("/admin/tableapi/rule/?q=task"))
-        assert "read task itil" in listed and "read task any signed-in caller active=true" in listed
-
-    def test_deleting_a_role_names_the_rules_that_use_it(self, as_alice: Client):
-        desk, itil = Role.objects.create(name="desk"), Role.objects.get(name="itil")
-        self.send(as_alice, roles=[desk.pk])
-        self.send(as_alice, roles=[desk.pk, itil.pk], column_name="state")
-        self.send(as_alice, roles=[itil.pk], column_name="number")
-
-        chosen = {"action": "delete_selected", "_selected_action": [desk.pk]}
-        for asked in (
-            as_alice.get(f"/admin/accounts/role/{desk.pk}/delete/"),
-            as_alice.post("/admin/accounts/role/", chosen),
-        ):
-            text = said(asked)
-            assert "the access rule “read task for desk”, which will hold for nobody" in text
-            assert "the access rule “read task.state for desk, itil”, which will hold for its other roles only" in text
-            assert "the access rule “read task.number" not in text
-
-    def test_deleting_a_column_names_the_rules_and_views_that_ask_for_it(self, as_alice: Client, device: Table):  # B74
-        model = make_column(device, "model", is_indexed=True)
-        make_column(device, "label")
-        ticket = make_table("ticket")
-        make_column(ticket, "device", "reference", reference_table=device)
-        make_column(ticket, "models")
-        for table, values in (
-            (device, {"condition": "sys_version=1^ORmodel=x"}),
-            (device, {"column_name": "model"}),
-            (ticket, {"condition": "device.modelISEMPTY"}),
-            (ticket, {"condition": "modelsISEMPTY"}),  # only its name is like it
-            (None, {"condition": "modelISNOTEMPTY"}),
-            (None, {"column_name": "model"}),
-            (device, {"condition": "sys_idAREfox"}),
-            (ticket, {"column_name": "models", "condition": "device.model=x"}),
-            (device, {"condition": "labelSAMEASmodel"}),
-            (None, {"condition": "sys_versionISNOTEMPTY"}),
-        ):
-            Rule(operation="read", table=table, **values).save()
-        for name, path in (("asking", "device.model"), ("other", "models")):
-            ViewColumn(view=View.objects.create(table=ticket, name=name), path=path, position=1).save()
-
-        chosen = {"action": "delete_selected", "_selected_action": [model.pk]}
-        for text in (said(as_alice.get(page("column", model, "delete"))),
-                     said(as_alice.post("/admin/tableapi/column/", chosen))):  # fmt: skip
-            found = [each.partition(":")[0].strip() for each in text.split("Not deleted: ")[1:]]
-            asks = "”, which asks for it"
-            assert sorted(found)[:-1] == [
-                "the access rule “read any table where modelISNOTEMPTY" + asks,
-                "the access rule “read any table.model”, which is about it",
-                "the access rule “read device where labelSAMEASmodel" + asks,
-                "the access rule “read device where sys_idAREfox”, which searches its words",
-                "the access rule “read device where sys_version=1^ORmodel=x" + asks,
-                "the access rule “read device.model”, which is about it",
-                "the access rule “read ticket where device.modelISEMPTY" + asks,
-                "the access rule “read ticket.models where device.model=x" + asks,
-            ]
-            assert sorted(found)[-1].startswith("the view “asking” of ticket, which leaves it out from then on")
-
-    def test_a_rule_that_measures_from_the_column_is_named_too(self, as_alice: Client, device: Table):  # B74
-        due = make_column(device, "due", "datetime")
-        Rule(operation="read", table=device, condition="sys_created_atMORETHANdue@day@after@1").save()
-        assert "MORETHANdue@day@after@1”, which asks for it" in said(as_alice.get(page("column", due, "delete")))
-
-    def test_a_rule_whose_role_is_gone_says_so(self, as_alice: Client):  # B74
-        role = Role.objects.create(name="desk")
-        Rule(operation="read", table=Table.objects.get(name="task"), roles=[role.pk]).save()
-        role.delete()
-
-        assert "nobody: its roles are gone" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
-
-    def test_a_rule_that_asks_a_column_which_is_gone_says_so(self, as_alice: Client):  # B74
-        task = Table.objects.get(name="task")
-        gone = Column(table=task, name="gone", label="Gone", type="string")
-        gone.save()
-        Rule(operation="read", table=task, condition="gone=1").save()
-        list_of_rules = "/admin/tableapi/rule/?q=task"
-        shown = said(as_alice.get(list_of_rules))
-        assert "gone=1" in shown and "gone=1 (nobody" not in shown
-        gone.delete()
-
-        assert "gone=1 (nobody: " in said(as_alice.get(list_of_rules))
 
 
 def test_records_that_could_not_be_created_are_shown_without_their_values(as_alice: Client, alice: User):
