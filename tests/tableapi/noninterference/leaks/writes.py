@@ -11,7 +11,7 @@ from unittest.mock import patch
 from django.db import connection
 
 from system.errors import Conflict
-from tableapi import checks, designed, plan, references, sent, standing, writing
+from tableapi import checks, designed, differences, plan, references, sent, standing, writing
 from tableapi.catalogue import DELETE, SYS_COLUMNS, WRITE, Table
 from tableapi.expressions import ALWAYS
 from tableapi.rules import Rights
@@ -29,7 +29,7 @@ def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
 
 @leak("B29")
 def a_hidden_value_sent_as_it_stands_counts_as_unchanged(stack: ExitStack) -> None:
-    instead(stack, writing, "_changed", lambda right, change, column, value, stored, **named: right(
+    instead(stack, differences, "changed", lambda right, change, column, value, stored, **named: right(
         change, column, value, replace(stored, is_seen=True), **named))  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
         return right(table, sent, replace(stand, columns={
             column: replace(stored, is_seen=True) for column, stored in stand.columns.items()}))  # fmt: skip
 
-    instead(stack, writing, "_left_out", left_out)
+    instead(stack, differences, "left_out", left_out)
 
 
 @leak("B24")
