@@ -18,7 +18,7 @@ from system import dashboard
 for unwanted in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     admin.site.unregister(unwanted)
 
-dashboard.group("System", 90, dashboard.Link("Schedules", "schedule", "django_celery_beat.PeriodicTask"))
+dashboard.group("System", 90, dashboard.Link("Periodic tasks", "schedule", "django_celery_beat.PeriodicTask"))
 
 
 @admin.register(PeriodicTask)

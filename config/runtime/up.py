@@ -41,6 +41,11 @@ def main(words: list[str], environment: Environment) -> int:
     env.refuse_unsafe_production(environment)
     if only and (environment.database_url is None or environment.redis_url is None):
         raise ConfigurationError("--only needs DATABASE_URL and REDIS_URL: the parts of several hosts share them.")
+    if only and (environment.secret_key is None or not environment.secret_keys):
+        raise ConfigurationError(
+            "--only needs SECRET_KEY and SVC_SECRET_KEYS, the same on every host: keys that each made for itself would "
+            "read neither the sessions nor the secrets of the others."
+        )
     folder = DataFolder(environment.data_dir)
     folder.prepare()
     claim = folder.hold(only or "up")

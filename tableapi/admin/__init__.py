@@ -7,7 +7,7 @@ from tableapi.admin import columns, deferred, rules, tables, views  # noqa: F401
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.group(
-    "Records",
+    "Table API",
     20,
     dashboard.Link("Tables", "table", "tableapi.Table"),
     dashboard.Link("Columns", "view_column", "tableapi.Column"),

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
@@ -113,6 +116,11 @@ class ColumnAdmin(OfTable):
             messages.warning(
                 request, f"Records of {obj.table} are called by {obj.name} now, no longer by {former.name}."
             )
+
+    def response_post_save_add(self, request: HttpRequest, obj: Column) -> HttpResponse:
+        """To the other columns of its table: those of all tables are many."""
+        there = urlencode({"table__sys_id__exact": obj.table_id})
+        return redirect(f"{reverse('admin:tableapi_column_changelist')}?{there}")
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

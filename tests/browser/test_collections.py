@@ -249,7 +249,7 @@ def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
 def test_a_newcomer_searches_the_documentation(at_desk: Visitor):
     at_desk.sign_in("alice")
     page = at_desk.page
-    page.get_by_role("link", name="Collections").click()
+    page.get_by_role("link", name="Collections", exact=True).click()
     expect(page.locator("#collections")).to_contain_text("Product documentation")
     page.get_by_role("link", name="Product documentation").click()
     expect(documents(page)).not_to_contain_text("queued", timeout=LOADED_WITHIN_MS)

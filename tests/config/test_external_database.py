@@ -12,7 +12,7 @@ import pytest
 
 from config.runtime import unprivileged
 from config.runtime.embedded import Postgres, postgres_tool, wheel
-from tests.config.shared import SharedServers
+from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers
 from tests.config.stack import environment, free_port, manage
 
 pytestmark = pytest.mark.stack
@@ -51,7 +51,8 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
 def refusal(words: str, data: Path, **variables: str) -> str:
     """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
     began = time.monotonic()
-    given = {"REDIS_URL": "redis://127.0.0.1:1", **variables}
+    keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
+    given = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
     ended = manage(*words.split(), env=environment(data, free_port(), **given))
 
     assert ended.returncode == 1

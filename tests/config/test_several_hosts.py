@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.config.shared import SharedServers, Start
+from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers, Start
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
@@ -40,6 +40,21 @@ def test_one_part_alone_needs_both_addresses(missing: str, tmp_path: Path):
 
     assert refused.returncode == 1
     assert refused.stderr.startswith("servicebase: --only needs DATABASE_URL and REDIS_URL")
+    assert len(refused.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "SVC_SECRET_KEYS"])
+def test_one_part_alone_needs_the_keys_of_the_others(missing: str, tmp_path: Path):
+    given = {
+        "DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com",
+        "SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY,
+    }  # fmt: skip
+    del given[missing]
+
+    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("servicebase: --only needs SECRET_KEY and SVC_SECRET_KEYS")
     assert len(refused.stderr.splitlines()) == 1
 
 

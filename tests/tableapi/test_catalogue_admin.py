@@ -113,6 +113,12 @@ def test_a_column_is_made_with_its_choices(as_alice: Client, device: Table):
     assert "Blue" in as_alice.get(page("column", column)).content.decode()
 
 
+def test_a_new_column_leads_to_the_others_of_its_table(as_alice: Client, device: Table):
+    answer = as_alice.post(page("column"), column_form(device, "model"))
+
+    assert answer.headers["Location"] == f"/admin/tableapi/column/?table__sys_id__exact={device.pk}"
+
+
 def test_a_second_display_column_takes_the_mark_and_says_so(as_alice: Client, device: Table):
     make_column(device, "title", is_display=True)
     answer = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
