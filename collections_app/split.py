@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
+
+from collections_app.sections import HeadingLike, path_of, sections
 
 # Where to cut, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # LONGEST_WORD are cut by length; cut into single characters they took 40 times as long.
@@ -30,13 +32,6 @@ class Passage:
     heading_path: tuple[str, ...]
 
 
-class HeadingLike(Protocol):
-    @property
-    def offset(self) -> int: ...
-    @property
-    def path(self) -> tuple[str, ...]: ...
-
-
 def split(
     text: str,
     *,
@@ -54,22 +49,19 @@ def split(
     """
     if size < 2 or not 0 <= overlap < size:
         raise ValueError("A passage has two characters or more, and its overlap is smaller.")
-    heading_offsets = [each.offset for each in headings]
-    found = []
-    for number, (start, end) in enumerate(spans(text, size, overlap)):
-        heading = bisect_right(heading_offsets, start)
-        found.append(
-            Passage(
-                number=number,
-                text=text[start:end],
-                char_start=start,
-                char_end=end,
-                page=bisect_right(page_starts, start) if page_starts else None,
-                page_end=bisect_right(page_starts, end - 1) if page_starts else None,
-                heading_path=tuple(headings[heading - 1].path) if heading else (),
-            )
+    offsets = [each.offset for each in headings]
+    return [
+        Passage(
+            number=number,
+            text=text[start:end],
+            char_start=start,
+            char_end=end,
+            page=bisect_right(page_starts, start) if page_starts else None,
+            page_end=bisect_right(page_starts, end - 1) if page_starts else None,
+            heading_path=path_of(text, start, end, headings, offsets),
         )
-    return found
+        for number, (start, end) in enumerate(spans(text, size, overlap, offsets))
+    ]
 
 
 def indexed_text(heading_path: Sequence[str], text: str) -> str:
@@ -81,7 +73,7 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
     return "\n".join([*heading_path, text])
 
 
-def spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
+def spans(text: str, size: int, overlap: int, heading_offsets: Sequence[int] = ()) -> list[tuple[int, int]]:
     """Beginnings and ends of the passages, in order."""
     splitter = splitter_class()(
         # Longest first to be tried: the last always fits, so no piece is ever above the size.
@@ -90,7 +82,8 @@ def spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
         chunk_size=size,
         chunk_overlap=overlap,
     )
-    splitter.split_text(text)
+    for start, end in sections(len(text), heading_offsets, size):
+        splitter.split_text(text[start:end])
     found: list[tuple[int, int]] = []
     for start, end in (stripped(text, *span) for span in splitter.spans):
         # White space cut off, one may lie wholly within the one before, or that within this: it says nothing more.

@@ -21,15 +21,19 @@ def options(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
     parser.add_argument("--ingest", type=int, default=0, help="instead: what loading about so many chunks costs")
+    parser.add_argument("--headings", action="store_true", help="instead: questions about this documentation")
     found = parser.parse_args(words)
-    if not (found.data or found.scale or found.ingest):
-        parser.error("give --data for the quality of answers, --scale for their cost, or --ingest for that of loading")
+    if not (found.data or found.scale or found.ingest or found.headings):
+        parser.error(
+            "give --data or --headings for the quality of answers, --scale for their cost, --ingest for that of loading"
+        )
     return found
 
 
 def main(words: list[str]) -> None:
     given = options(words)
-    module = f"bench.collections.{'scale' if given.scale else 'ingest' if given.ingest else 'quality'}"
+    kinds = {"scale": given.scale, "ingest": given.ingest, "headings": given.headings}
+    module = f"bench.collections.{next((name for name, is_asked in kinds.items() if is_asked), 'quality')}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
         stack = Stack(Path(root))
         try:

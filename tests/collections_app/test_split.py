@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
+from collections_app.sections import SHORT
 from collections_app.split import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
 from config.env import ROOT
 from tests.collections_app import library
@@ -86,6 +87,36 @@ def test_the_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int
 OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 
 
+@given(WHOLE, OFFSETS, SIZES)
+def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: tuple[int, int]):
+    size, overlap = sizes
+    headings = [At(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
+    passages = split(whole, size=size, overlap=overlap, headings=headings)
+
+    covered: set[int] = set()
+    for each in passages:
+        assert each.text == whole[each.char_start : each.char_end]
+        assert 0 < len(each.text) <= size
+        covered.update(range(each.char_start, each.char_end))
+    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
+    for one, next_one in pairwise(passages):
+        assert one.char_start < next_one.char_start
+        assert one.char_end < next_one.char_end
+
+
+@given(WHOLE, OFFSETS)
+def test_a_passage_begins_with_the_end_of_a_section_only_to_stay_in_it(whole: str, offsets: list[int]):
+    """Unless all before the heading is short: then it leads over."""
+    headings = [At(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+    starts = {0, *offsets}
+
+    for each in split(whole, size=20, overlap=5, headings=headings):
+        sections = [start for start in starts if start <= each.char_start]
+        within = [start for start in starts if each.char_start < start < each.char_end]
+        if within and whole[max(sections) : each.char_start].strip():
+            assert min(within) - max(sections) < 20 // SHORT
+
+
 @given(WHOLE, OFFSETS, OFFSETS)
 def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
     page_starts = [0, *[min(each, len(whole)) for each in starts]]
@@ -96,8 +127,13 @@ def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[in
         assert page is not None and page_end is not None
         assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
         assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
-        before = [heading for heading in headings if heading.offset <= each.char_start]
-        assert each.heading_path == (before[-1].path if before else ())
+        over = [last_of(headings, place) for place in range(each.char_start, each.char_end) if whole[place].strip()]
+        assert each.heading_path == (over[0] if len(set(over)) == 1 else ())
+
+
+def last_of(headings: list[At], place: int) -> tuple[str, ...]:
+    before = [heading for heading in headings if heading.offset <= place]
+    return before[-1].path if before else ()
 
 
 def test_text_that_repeats_itself_is_covered_to_its_end():
@@ -133,6 +169,37 @@ def test_a_passage_knows_its_pages_and_headings():
         ("One.\n\nTwo.", 1, 2, ("A",)),
         ("Three.", 3, 3, ("A", "B")),
     ]
+
+
+BODY = "It waits for a signal.\n\n" * 3
+
+
+def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
+    """Headings and texts of the passages of a Markdown text that is made of these sections."""
+    whole, headings = "", []
+    for path, body in sections:
+        headings.append(At(len(whole), path))
+        whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
+    return [(each.heading_path, each.text) for each in split(whole, size=size, overlap=20, headings=headings)]
+
+
+def test_the_next_section_is_not_read_under_the_heading_of_the_one_before():
+    found = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
+
+    assert found[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
+    assert {path for path, _ in found[:-1]} == {("Upgrade", "Signals")}
+    assert all("Backup" not in text for _, text in found[:-1])
+
+
+def test_short_neighbours_share_a_passage_under_the_heading_that_both_have():
+    assert [path for path, _ in under(100, (("FAQ", "Where?"), "Here."), (("FAQ", "When?"), "Now."))] == [("FAQ",)]
+
+
+def test_a_title_with_nothing_below_it_goes_along_with_what_follows():
+    found = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
+
+    assert found[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
+    assert {path for path, _ in found} == {("Manual", "Paper")}
 
 
 @pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
