@@ -1,12 +1,14 @@
-"""In charge of what is doubtful about a rule's condition: it can be asked, but what it asks for is not there now.
+"""In charge of what is doubtful about a condition: it can be asked, but what it asks for is not there now.
 
-Chosen: said to who saves the rule in the administration, not refused. A choice or a record may come later, and a rule
-that names one that has gone still fails closed.
+Chosen: said to who saves a rule in the administration, and beside an empty list, not refused. A choice or a record may
+come later, and a rule that names one that has gone still fails closed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 from django.db import connection
 from psycopg import sql
@@ -14,9 +16,13 @@ from psycopg import sql
 from system.encoded_query import Condition, parse, read
 
 from . import rules
-from .catalogue import Catalogue, Table
-from .resolve import RuleEyes
+from .catalogue import Catalogue, Column, Table
+from .resolve import Eyes, RuleEyes
 
+# As this service and its family make them; others can be there, but a name is meant more often.
+USUAL_ID = re.compile("[0-9]{18,32}|[0-9a-f]{32}")
+MOST_TOLD = 20
+LONGEST_TOLD = 100
 WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
 
@@ -25,15 +31,31 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
     for test in rules.tests(RuleEyes(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = test.leaf.column, ".".join(test.condition.path)
         values = _values(test.condition)
-        if column.type == "choice" and column.choices:
-            known = {value for value, _ in column.choices}
-            yield from (f"{value} is none of the choices of {path}." for value in values if value not in known)
+        yield from (f"{value} is none of the choices of {path}." for value in values if not _is_choice(column, value))
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
             there = _there(target, values)
             yield from (
                 f"{path}: {target.name} has no record with the id {value}." for value in values if value not in there
             )
+
+
+def of_query(eyes: Eyes, table: Table, text: str) -> str:
+    """The value of X-Doubtful-Conditions: labels in place of choices, names in place of ids.
+
+    It tells nothing of records, only what may stand in a column that the caller can ask for anyway.
+    """
+    found = [
+        quote(f"{'.'.join(test.condition.path)}={value[:LONGEST_TOLD]}", safe="=")
+        for test in rules.tests(eyes, table, parse(text))
+        for value in _values(test.condition)
+        if not _is_choice(test.leaf.column, value) or (test.leaf.column.reference and not USUAL_ID.fullmatch(value))
+    ]
+    return ",".join(found[:MOST_TOLD])
+
+
+def _is_choice(column: Column, value: str) -> bool:
+    return column.type != "choice" or not column.choices or value in {known for known, _ in column.choices}
 
 
 def _values(condition: Condition) -> list[str]:

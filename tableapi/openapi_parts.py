@@ -93,11 +93,13 @@ SCHEMAS: dict[str, Object] = {
         },
     },
 }
+OF_ANSWERED_LISTS = ("Link", "X-Total-Count", "X-Ignored-Fields", "X-Doubtful-Conditions")
 HEADERS: dict[str, Object] = {
     name: {"description": about, "schema": {"type": "string"}}
     for name, about in {
         "Link": 'Where the list goes on, with `rel="next"`; absent at its end.',
         "X-Total-Count": "How many records there are, when it was asked for.",
+        "X-Doubtful-Conditions": "Of an empty list: conditions whose value is no choice of the column, or no id.",
         "X-Ignored-Fields": "Names of `sysparm_fields` that are not there.",
         "ETag": "The record's version and a hash of the answer.",
         "Location": "Where the new record is.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from system import errors
 from system.errors import ServiceError
 
-from .openapi_parts import OF_LIST, OF_WRITE, SHOWN
+from .openapi_parts import OF_ANSWERED_LISTS, OF_LIST, OF_WRITE, SHOWN
 from .openapi_types import Object, reference
 
 BASE = "/rest/v1/table/"
@@ -53,7 +53,7 @@ def paths_of(table: Described, methods: set[str]) -> Object:
 
 
 def _read_many(table: Described) -> Object:
-    found = _answered(table.answer, "The records.", "Link", "X-Total-Count", "X-Ignored-Fields")
+    found = _answered(table.answer, "The records.", *OF_ANSWERED_LISTS)
     return _operation(table, "list", "Read many", OF_LIST, ALWAYS_POSSIBLE, {"200": found})
 
 

@@ -16,7 +16,7 @@ from system import properties
 from system.encoded_query import Condition, Moment, QueryError
 from system.faults import sqlstate_of
 
-from . import cursors, load, params, plan, statements, store
+from . import cursors, doubts, load, params, plan, statements, store
 from .access import Sight, record_not_found
 from .answers import Style
 from .catalogue import Catalogue, Table
@@ -62,6 +62,7 @@ class ListAnswer:
     next_page: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     total: int | None = None
+    doubtful: str = ""
 
 
 def now() -> datetime:
@@ -116,6 +117,8 @@ def records(request: Request, table: Table, asked: AskedList) -> ListAnswer:
     found = _run(statement, inputs, request.sight.catalogue, alias)
     total = _count(request, read, asked, inputs, alias) if asked.count else None
     bodies = [row[0] for row in found[: asked.limit] if row[0] is not None]
+    if not (bodies or skip or after):
+        return ListAnswer([], {}, read.ignored, total, doubts.of_query(request.sight, table, asked.text))
     if len(found) <= asked.limit:
         return ListAnswer(bodies, {}, read.ignored, total)
     last = cursors.Place(tuple([key.decode() if key is not None else None for key in found[asked.limit - 1][1:]]))

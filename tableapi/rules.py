@@ -11,7 +11,7 @@ from system.errors import BadRequest
 from . import values_of_queries
 from .catalogue import OPERATIONS, READ, Catalogue, Column, Rule, Table
 from .expressions import ALWAYS, NEVER, Always, Case, Decision, Expression, InChild, Test, When
-from .resolve import RuleEyes, expression
+from .resolve import Eyes, RuleEyes, expression
 
 ADMIN = "admin"
 ANY_TABLE = None
@@ -174,7 +174,7 @@ def check(eyes: RuleEyes, table: Table, query: Query) -> None:
         check_values(test)
 
 
-def tests(eyes: RuleEyes, table: Table, query: Query) -> Iterator[Test]:
+def tests(eyes: Eyes, table: Table, query: Query) -> Iterator[Test]:
     """Every condition of a query, with its columns."""
     found = expression(eyes, table, query)
     if found is not None:

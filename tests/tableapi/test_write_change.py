@@ -329,6 +329,17 @@ def test_a_whole_record_as_people_read_it_can_be_sent_back(lamp: str, bob: User)
     assert failed(answer) == (400, "read_only", "sys_created_at")
 
 
+def test_a_name_that_is_not_shown_of_a_column_that_the_service_keeps_can_be_sent_back(lamp: str, bob: User):
+    asked = {"display_value": 1, "exclude_reference_link": 1}
+    (read,) = data(api(bob).get(f"device/{lamp}", **asked))
+    assert read["sys_db_table_id"] is None and stored(lamp, "sys_db_table_id")
+
+    assert data(api(bob).put(f"device/{lamp}", read, input_display_value=1, **asked)) == [read]
+    assert stored(lamp, "sys_version") == 0
+    answer = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
+    assert failed(answer) == (400, "read_only", "sys_db_table_id")
+
+
 class TestIfMatch:
     def test_a_current_one_passes_and_an_old_one_changes_nothing(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}")["ETag"]
