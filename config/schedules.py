@@ -18,10 +18,28 @@ SCHEDULES = (
 )
 
 
+UNITS = (
+    (86400, IntervalSchedule.DAYS),
+    (3600, IntervalSchedule.HOURS),
+    (60, IntervalSchedule.MINUTES),
+    (1, IntervalSchedule.SECONDS),
+)
+
+
+def in_words(seconds: int) -> tuple[int, str]:
+    """As people say it: the administration shows "every day", not "every 86400 seconds".
+
+    >>> in_words(86400), in_words(600), in_words(90)
+    ((1, 'days'), (10, 'minutes'), (90, 'seconds'))
+    """
+    return next((seconds // length, str(unit)) for length, unit in UNITS if seconds % length == 0)
+
+
 def make_rows() -> None:
     """Make missing schedules and drop those that the product no longer has; a paused one stays paused."""
     for name, task, seconds in SCHEDULES:
-        interval, _ = IntervalSchedule.objects.get_or_create(every=seconds, period=IntervalSchedule.SECONDS)
+        every, period = in_words(seconds)
+        interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)
         PeriodicTask.objects.update_or_create(
             name=name,
             defaults={"task": task, "interval": interval, "expire_seconds": max(seconds, 30)},

@@ -235,7 +235,9 @@ def policy() -> Policy:
     return Policy(**allowed)
 
 
-def look_again(setting: OidcSetting, *, may_move: bool = False, deadline: Deadline | None = None) -> str:
+def look_again(
+    setting: OidcSetting, *, may_move: bool = False, completes_entry: bool = False, deadline: Deadline | None = None
+) -> str:
     """Find the provider and keep what was found; what an administrator should know, or nothing when all is well.
 
     Calls out, so never in a transaction. "A changed issuer or host never applies by itself": only with `may_move`.
@@ -250,13 +252,13 @@ def look_again(setting: OidcSetting, *, may_move: bool = False, deadline: Deadli
     if known is not None and not may_move and (moved := found.moved_from(known)):
         setting.note_of_pair(resolve_error=moved)
         return moved
-    return "" if setting.store_endpoints(found) else GONE
+    return "" if setting.store_endpoints(found, completes_entry=completes_entry) else GONE
 
 
-def look_after_save(setting: OidcSetting) -> None:
+def look_after_save(setting: OidcSetting, *, completes_entry: bool) -> None:
     try:
         with places.place():
-            look_again(setting)
+            look_again(setting, completes_entry=completes_entry)
     except places.NoPlace:  # the first who wants to sign in looks for it, or the form's button
         setting.note(resolve_error="It was not looked for at the save: two others were asking a provider.")
 

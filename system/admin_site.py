@@ -1,6 +1,7 @@
 """The admin site and the base of its pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from django.contrib import messages
@@ -14,6 +15,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from simple_history.admin import SimpleHistoryAdmin
+from simple_history.models import ModelChange, ModelDelta
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
@@ -106,6 +108,19 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
             said = "Something else refers to it."
         messages.error(request, f"Nothing was changed. {said}")
         return redirect(request.get_full_path())
+
+    def set_history_delta_changes(
+        self, request: HttpRequest, historical_records: Sequence[Any], foreign_keys_are_objs: bool = True
+    ) -> None:
+        """The library leaves out what no form changes, so that an entry about it would be empty."""
+        super().set_history_delta_changes(request, historical_records, foreign_keys_are_objs)
+        for newer, older in pairwise(historical_records):
+            unseen = [each.name for each in newer.tracked_fields if not (each.editable or each.is_relation)]
+            changes = [ModelChange(name, getattr(older, name), getattr(newer, name)) for name in unseen]
+            changes = [each for each in changes if each.old != each.new]
+            told = self.get_historical_record_context_helper(request, newer)
+            delta = ModelDelta(changes, unseen, older, newer)
+            newer.history_delta_changes += told.context_for_delta_changes(delta)
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None

@@ -1,5 +1,7 @@
 """In charge of the change history of configuration: who changed what, when; never a secret."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -41,3 +43,29 @@ def tracked(without: tuple[str, ...] = ()) -> HistoricalRecords:
         history_user_setter=take_user,
         get_user=acting_user,
     )
+
+
+@contextmanager
+def no_entry(record: Any) -> Iterator[None]:
+    """What is saved meanwhile leaves none."""
+    record.skip_history_when_saving = True
+    try:
+        yield
+    finally:
+        del record.skip_history_when_saving
+
+
+@contextmanager
+def entry_of(record: Any, before: Any, *, said: str = "") -> Iterator[bool]:
+    """Around a save: its entry says this too, and there is none where it would be empty. Tells whether there is one."""
+    kept = type(record).history.model.tracked_fields
+    is_other = before is None or any(getattr(before, each.attname) != getattr(record, each.attname) for each in kept)
+    if not (is_other or said):
+        with no_entry(record):
+            yield False
+        return
+    record._change_reason = said or None
+    try:
+        yield True
+    finally:
+        record._change_reason = None

@@ -36,7 +36,9 @@ def administration(request: HttpRequest) -> start_page.Entry | None:
 
 @start_page.offer
 def own_account(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("Your account", "Profile, password, access keys and sessions.", reverse("account"))
+    has_password = isinstance(request.user, User) and request.user.has_usable_password()
+    about = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
+    return start_page.Entry("Your account", about, reverse("account"))
 
 
 @start_page.offer

@@ -14,6 +14,7 @@ from system import encryption, properties
 
 GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
 KEEP = "Set. Leave it empty to keep it. It goes when URL IdP or Realm changes, unless it is entered again."
+AGAIN = "Type it again: what was typed is never sent back to the browser."
 HINTS = {
     "name": "What people read on the button of the sign-in page; the start page leads to the provider at once.",
     "url_idp": "Where the provider is, such as https://idp.example.com. Its endpoints are found from this and Realm.",
@@ -105,6 +106,12 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         if cleaned.get("forget_secret"):
             cleaned["client_secret"] = ""
         return cleaned
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        is_typed = self.is_bound and bool(self.data.get("client_secret"))
+        if is_typed and self.errors and "client_secret" not in self.errors:
+            self.add_error("client_secret", AGAIN)
 
     def is_valid(self) -> bool:
         return super().is_valid() and not self.only_looks

@@ -15,6 +15,7 @@ from sso import certificates, endpoints, places
 from sso.admin import looks, notes
 from sso.admin.connection_form import ConnectionForm
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from sso.models.provider_record import OWN_COLUMNS
 from system import http
 from system.admin_site import TrackedAdmin
 from system.errors import Conflict
@@ -227,6 +228,11 @@ class ConnectionAdmin(TrackedAdmin):
             if notes.leads_to(stored, callback):
                 seen["to_register"] = stored.redirect_uri
             seen["stored"] = stored
+            for name in (
+                *OWN_COLUMNS,
+                *self.BOOKKEEPING,
+            ):  # a look may have brought them up to date since they were read
+                setattr(form.instance, name, getattr(stored, name))
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser
             # A page that comes again shows what was posted: it approves what was looked at, not what stands by now.
@@ -234,7 +240,7 @@ class ConnectionAdmin(TrackedAdmin):
             seen["seen_version"] = looked_at if request.method == "POST" else stored.sys_version
             seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
             seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
-        if request.POST.get("client_secret"):
+        if request.POST.get("client_secret") and not form.errors:  # with errors the field itself says it
             seen["secret_is_gone"] = notes.SECRET_IS_GONE
 
     def _warn(self, request: HttpRequest) -> None:

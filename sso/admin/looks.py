@@ -45,7 +45,8 @@ def _looked_at(setting: OidcSetting, callback: str, deadline: Deadline) -> Repor
         found = endpoints.resolve(*setting.pair, endpoints.policy(), deadline)
     except endpoints.Unresolved as error:
         tried = tuple((f"Asked {number}", address) for number, address in enumerate(error.tried, 1))
-        return Report(f"The provider was not found. {error.sentence}", False, tried)
+        doubts = tuple(_known_beforehand(setting, callback))
+        return Report(f"The provider was not found. {error.sentence}", False, tried, doubts)
     facts = [(name.replace("_", " "), address or "none") for name, address in found.addresses.items()]
     facts.append(("algorithms", ", ".join(found.algorithms) or "not said"))
     stored = stored_of(setting)
@@ -54,26 +55,37 @@ def _looked_at(setting: OidcSetting, callback: str, deadline: Deadline) -> Repor
     versions = _kept(setting, stored, found) if not moved else ("", "")
     if versions[0] != versions[1]:
         doubts = ("What this record keeps of the provider was brought up to date.",)
+    unusable = ""
     try:
         keys = key_sets.fetch(found.jwks, endpoints.policy(), deadline)
     except key_sets.Unusable as error:
-        title = f"The provider was found, but its keys cannot be used. {error}"
-        return Report(title, False, tuple(facts), doubts, versions=versions)
-    facts.append(("keys", ", ".join(keys.keys)))
-    if keys.skipped:
-        facts.append(("keys left out", ", ".join(counted(keys.skipped))))
-    kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
-    if kids and kids != set(keys.keys):
-        doubts = (*doubts, "The stored certificates are others. Update certificates brings them up to date.")
+        unusable = f"its keys cannot be used. {error}"
+    else:
+        facts += _told(keys)
+        doubts = (*doubts, *_differ(keys, setting))
     if notes.leads_to(setting, callback):
         doubts = (*doubts, *notes.about_redirect_uri(setting, callback))
     verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
     problems = (*_why_nobody_comes_in(setting, callback, found), *verdict.problems)
     title = "The connection works. No setting was changed."
-    if problems:
+    if unusable:
+        title = f"The provider was found, but {unusable}"
+    elif problems:
         title = f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
     said = (*problems, *doubts, *verdict.doubts)
-    return Report(title, not problems, tuple(facts), said, may_adopt=bool(moved), versions=versions)
+    return Report(title, not (unusable or problems), tuple(facts), said, may_adopt=bool(moved), versions=versions)
+
+
+def _told(keys: key_sets.KeySet) -> Iterator[tuple[str, str]]:
+    yield "keys", ", ".join(keys.keys)
+    if keys.skipped:
+        yield "keys left out", ", ".join(counted(keys.skipped))
+
+
+def _differ(keys: key_sets.KeySet, setting: OidcSetting) -> Iterator[str]:
+    kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
+    if kids and kids != set(keys.keys):
+        yield "The stored certificates are others. Update certificates brings them up to date."
 
 
 def _kept(setting: OidcSetting, stored: OidcSetting | None, found: endpoints.Endpoints) -> tuple[str, str]:
@@ -95,6 +107,13 @@ def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: st
     is_typed = stored is None or setting.client_secret != stored.client_secret
     is_where_it_belongs = stored is not None and stored.pair == setting.pair and not moved
     return is_typed or is_where_it_belongs or not setting.client_secret
+
+
+def _known_beforehand(setting: OidcSetting, callback: str) -> Iterator[str]:
+    """What is told at once, although nothing more can be found out until the provider is there."""
+    yield from notes.about_redirect_uri(setting, callback)
+    if notes.lets_nobody_in(setting):
+        yield notes.NOBODY
 
 
 def _why_nobody_comes_in(setting: OidcSetting, callback: str, found: endpoints.Endpoints) -> Iterator[str]:

@@ -41,6 +41,10 @@ DELETES_ACTIVE = (
     "This connection is active. Without it nobody is led to the provider any more: people sign in with passwords, and "
     "who has none cannot come in."
 )
+SAME_NAME = "Another connection is called “{name}” too. Give one of them another name, so that nobody mixes them up."
+SAME_CLIENT = (
+    "Another connection leads to the same provider with the same Client ID: {names}. Delete the one that nobody needs."
+)
 UNTRIED = "Whether the provider takes this service as it is set now, Test connection says."
 
 
@@ -65,6 +69,7 @@ def _about(setting: OidcSetting, callback: str) -> Iterator[str]:
     yield from _about_url_idp(setting)
     yield from _about_logins(setting)
     yield from _about_secret(setting)
+    yield from _about_twins(setting)
     yield from _about_certificates(setting)
 
 
@@ -103,8 +108,7 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     holders = User.objects.filter(active=True, grants__role__in=giving)
     untied = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in untied[: MOST_NAMED + 1]]:
-        shown = ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
-        yield OPEN_LOGINS.format(names=shown)
+        yield OPEN_LOGINS.format(names=_first_of(names))
 
 
 def _about_secret(setting: OidcSetting) -> Iterator[str]:
@@ -115,6 +119,24 @@ def _about_secret(setting: OidcSetting) -> Iterator[str]:
         _ = setting.secret
     except encryption.Undecipherable:
         yield "The client secret cannot be read with the keys of SVC_SECRET_KEYS. Enter it again."
+
+
+def _about_twins(setting: OidcSetting) -> Iterator[str]:
+    """Two alike are allowed; mostly somebody added one that was there."""
+    others = OidcSetting.objects.exclude(pk=setting.pk)
+    if others.filter(name__iexact=setting.name).exists():
+        yield SAME_NAME.format(name=setting.name)
+    is_same_provider = Q(url_idp=setting.url_idp, realm=setting.realm)
+    if setting.issuer:
+        is_same_provider |= Q(issuer=setting.issuer)
+    alike = others.filter(is_same_provider, client_id=setting.client_id)
+    if names := [other.name for other in alike[: MOST_NAMED + 1]]:
+        yield SAME_CLIENT.format(names=_first_of(names))
+
+
+def _first_of(names: list[str]) -> str:
+    """One more than are named says that there are others."""
+    return ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
 
 
 def _about_certificates(setting: OidcSetting) -> Iterator[str]:

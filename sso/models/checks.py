@@ -41,7 +41,7 @@ def redirect_uri(given: str) -> str:
 
 def scope(given: str) -> str:
     if not SCOPE.fullmatch(given):
-        raise ValueError("A scope is words with single spaces between them.")
+        raise ValueError("A scope is words with single spaces between them, one of them openid.")
     if "openid" not in given.split(" "):
         raise ValueError("The scope must contain openid.")
     return given

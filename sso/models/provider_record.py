@@ -13,6 +13,7 @@ from django.utils import timezone
 from sso import endpoints, trust
 from sso.endpoints import Endpoints
 from system import encryption
+from system.history import no_entry
 from system.record import Record
 
 # Column of the record, name in `Endpoints`.
@@ -96,6 +97,13 @@ class ProviderRecord(Record):
             setattr(self, name, value)
         super().save(update_fields=list(columns))
 
+    def store_in_last_entry(self, **columns: Any) -> None:
+        """The same, told by the entry that the history ends with."""
+        with no_entry(self):
+            self.store(**columns)
+        history: Any = type(self).history  # type: ignore[attr-defined]  # each real model has one
+        history.filter(pk=history.filter(sys_id=self.pk).latest().pk).update(**columns)
+
     def note(self, **columns: Any) -> None:
         """Keep these values, which are no change of the record."""
         for name, value in columns.items():
@@ -121,9 +129,10 @@ class ProviderRecord(Record):
             self.refresh_from_db(fields=[*OWN_COLUMNS])
         return is_ours
 
-    def store_endpoints(self, found: Endpoints) -> bool:
+    def store_endpoints(self, found: Endpoints, *, completes_entry: bool = False) -> bool:
         """Keep what was found for this pair; False when the record has another pair, or is gone, by now.
 
+        With `completes_entry` the history's last one tells it: it is part of what the save did that comes just before.
         The version of this object goes along, unless somebody changed the record since it was read.
         """
         with transaction.atomic():
@@ -137,7 +146,10 @@ class ProviderRecord(Record):
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
                 is_decisive = known is not None and found.moved_from(known) and not trust.is_trusted()
                 awaits = {"needs_approval": True} if is_decisive else {}
-                stands.store(**values | lists | awaits)
+                if completes_entry and is_as_read:
+                    stands.store_in_last_entry(**values | lists | awaits)
+                else:
+                    stands.store(**values | lists | awaits)
             version = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_as_read else []
             self.refresh_from_db(fields=[*OWN_COLUMNS, *version])
         return True

@@ -16,7 +16,7 @@ from sso.models.provider_record import OWN_COLUMNS, ProviderRecord
 from sso.models.script_runs import ScriptRuns
 from system import encryption
 from system.errors import AccessDenied, Conflict
-from system.history import tracked
+from system.history import entry_of, tracked
 
 VISIBLE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "This has no line breaks or control characters.")
 PLAIN = RegexValidator(r"\A[\x20-\x7e]*\Z", "This has ASCII characters only.")
@@ -135,6 +135,7 @@ class OidcSetting(ProviderRecord):
     def clean(self) -> None:
         super().clean()
         before = self._stored()
+        wrong: dict[str, str] = {}
         # What stands may be out of date by the operator's settings; switching it off must stay possible.
         is_set_off = before is None or (self.active and not before.active)
         for name, check in {**checks.CHECKS, "script": self.script_runs.check}.items():
@@ -144,7 +145,9 @@ class OidcSetting(ProviderRecord):
                 try:
                     setattr(self, name, check(getattr(self, name)))
                 except ValueError as error:
-                    raise ValidationError({name: str(error)}) from None
+                    wrong[name] = str(error)
+        if wrong:
+            raise ValidationError(wrong)
 
     def save(self, *positional: Any, **options: Any) -> None:
         """With the rules about the active one, the welcome page and the certificates, in one transaction."""
@@ -158,17 +161,24 @@ class OidcSetting(ProviderRecord):
             self.full_clean(exclude={"sys_id"})
             self._follow(before)
             activation.deactivate_others(self)
-            super().save(*positional, **options)
+            with entry_of(self, before, said=self._about_secret(before)) as has_entry:
+                super().save(*positional, **options)
             activation.follow(before, self)
             if before is not None and before.pair != self.pair:
                 before.let_go_of_keys()
             if not self.issuer:
-                transaction.on_commit(lambda: endpoints.look_after_save(self), robust=True)
+                transaction.on_commit(lambda: endpoints.look_after_save(self, completes_entry=has_entry), robust=True)
 
     def let_go_of_keys(self) -> None:
         """ "When … no other record has the same URL IdP and Realm, its certificates are removed." """
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
             drop_keys(*self.pair)
+
+    def _about_secret(self, before: OidcSetting | None) -> str:
+        """What the history says about the one column that it does not keep."""
+        if before is None or before.client_secret == self.client_secret:
+            return ""
+        return f"The client secret was {'changed' if self.client_secret else 'removed'}."
 
     def _stored(self, *, is_locked: bool = False) -> OidcSetting | None:
         if self.is_new:

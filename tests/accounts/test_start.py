@@ -60,6 +60,14 @@ def test_somebody_signed_in_finds_what_they_can_use(as_bob: Client):
     assert b'href="/admin/"' not in page.content, "a link that would only be refused"
 
 
+def test_who_has_no_password_is_promised_none(client: Client, as_bob: Client):
+    client.force_login(User.objects.create_user("keyless"))
+
+    assert b"Profile, access keys and sessions." in client.get("/").content
+    assert b"Profile, password, access keys and sessions." in as_bob.get("/").content
+    assert b"your password" not in client.get("/account/").content
+
+
 @pytest.mark.parametrize("role", ["as_alice", "as_sonja", "as_carl"])
 def test_who_may_enter_the_admin_finds_the_way(request: pytest.FixtureRequest, role: str):
     browser = request.getfixturevalue(role)

@@ -232,4 +232,4 @@ class TestTheDailyTask:
         from config import schedules
 
         schedules.make_rows()
-        assert PeriodicTask.objects.get(task="sso.tasks.refresh_daily").interval.every == 86400
+        assert PeriodicTask.objects.get(task="sso.tasks.refresh_daily").schedule.run_every == timedelta(days=1)

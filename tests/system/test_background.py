@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import structlog
 from celery.signals import before_task_publish
+from django.test import Client
 from django.utils import timezone
 
 from accounts.attempts import FailedAttempts
@@ -74,6 +75,18 @@ def test_every_schedule_names_a_task_that_exists_and_is_made_once():
     rows = PeriodicTask.objects.filter(name__in=[name for name, _, _ in schedules.SCHEDULES])
     assert len(rows) == len(schedules.SCHEDULES)
     assert not any(row.enabled for row in rows)  # a paused one stays paused
+    every = {name: timedelta(seconds=seconds) for name, _, seconds in schedules.SCHEDULES}
+    assert {row.name: row.schedule.run_every for row in rows} == every
+
+
+def test_the_page_of_schedules_says_how_often_as_people_do(as_alice: Client):
+    schedules.make_rows()
+    page = as_alice.get("/admin/django_celery_beat/periodictask/").content.decode()
+
+    assert all(
+        said in page for said in ("every day", "every hour", "every 10 minutes", "every minute", "every 5 seconds")
+    )
+    assert "86400" not in page and "3600" not in page
 
 
 def test_messages_are_json_and_acknowledged_late():

@@ -1,0 +1,100 @@
+"""The history of a connection: one entry for each save, which says what was done."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso import endpoints
+from sso.models import OidcSetting
+from tests.providers.behaviours import fails
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import address, make, make_at, press
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def entries(browser: Client, setting: OidcSetting) -> list[Any]:
+    """As the page lists them, the newest first."""
+    return list(browser.get(address(setting, "history")).context["page_obj"])
+
+
+def told(entry: Any) -> dict[str, str]:
+    return {change["field"]: change["new"] for change in entry.history_delta_changes}
+
+
+def test_a_new_one_has_one_entry_with_what_was_found(as_sonja: Client, sonja: User, provider: HostileProvider):
+    press(as_sonja, "_save", None, url_idp=provider.url_idp, realm=provider.realm)
+    setting = OidcSetting.objects.get()
+    (entry,) = entries(as_sonja, setting)
+
+    assert setting.issuer == entry.issuer == provider.issuer
+    assert (entry.history_type, entry.history_user_id) == ("+", sonja.pk)
+
+
+def test_a_change_of_the_provider_has_one_entry_with_what_was_found(as_sonja: Client, provider: HostileProvider):
+    setting = make()
+    press(as_sonja, "_save", setting, url_idp=provider.url_idp, realm=provider.realm)
+    changed, _ = entries(as_sonja, setting)
+
+    assert told(changed)["URL IdP"] == provider.url_idp and told(changed)["Issuer"] == provider.issuer
+
+
+def test_what_is_found_later_has_an_entry_of_its_own(as_sonja: Client, provider: HostileProvider):
+    provider.serve("discovery", fails(404))
+    press(as_sonja, "_save", None, url_idp=provider.url_idp, realm="main")
+    provider.behave("discovery")
+    setting = OidcSetting.objects.get()
+    endpoints.look_again(setting)
+    found, created = entries(as_sonja, setting)
+
+    assert created.issuer == "" and told(found)["Issuer"] == provider.issuer
+    assert found.history_user_id is None, "nobody did it"
+
+
+def test_what_is_found_after_a_save_of_somebody_else_is_not_said_to_be_theirs(provider: HostileProvider):
+    provider.serve("discovery", fails(404))
+    saved = make_at(provider, issuer="")
+    provider.behave("discovery")
+    OidcSetting.objects.get().store(name="Renamed")
+    endpoints.look_after_save(saved, completes_entry=True)
+
+    assert [entry.issuer for entry in saved.history.order_by("history_id")] == ["", "", provider.issuer]
+
+
+def test_a_save_without_a_change_has_none(as_sonja: Client):
+    setting = make()
+    press(as_sonja, "_save", setting)
+
+    assert len(entries(as_sonja, setting)) == 1
+
+
+def test_the_one_that_finds_the_provider_at_last_says_so(as_sonja: Client, provider: HostileProvider):
+    provider.serve("discovery", fails(404))
+    setting = make_at(provider, issuer="")
+    provider.behave("discovery")
+    press(as_sonja, "_save", setting)
+    found, created = entries(as_sonja, setting)
+
+    assert created.issuer == "" and told(found)["Issuer"] == provider.issuer
+
+
+def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
+    setting = make()
+    press(as_sonja, "_save", setting, client_secret="canary-1")
+    press(as_sonja, "_save", setting.refreshed(), name="Renamed")
+    press(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
+    reasons = [entry.history_change_reason for entry in entries(as_sonja, setting)]
+
+    assert reasons == ["The client secret was removed.", None, "The client secret was changed.", None]
+    page = as_sonja.get(address(setting, "history")).content.decode()
+    assert "The client secret was changed." in page and "canary" not in page
+
+
+def test_an_approval_is_named(as_sonja: Client, as_alice: Client):
+    press(as_sonja, "_save")
+    setting = OidcSetting.objects.get()
+    press(as_alice, "_approve", setting, seen_version=str(setting.sys_version))
+
+    assert told(entries(as_alice, setting)[0]) == {"Needs approval": "False"}

@@ -1,0 +1,128 @@
+"""The form of a connection: what is wrong is told at once, and what it tells of the record is what is stored."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from sso.admin.connection_form import AGAIN
+from sso.models import CertificatePair, OidcSetting
+from tests.providers.behaviours import answers, fails
+from tests.providers.hostile import HostileProvider
+from tests.sso.connections import RIGHT, address, make, make_at, press, said
+
+pytestmark = pytest.mark.django_db
+
+WRONG = {
+    "url_idp": "ftp://idp.example.com",
+    "realm": "no realm",
+    "client_id": "",
+    "redirect_uri": "https://elsewhere.example.com/",
+    "scope": "email",
+    "script": "nonsense(",
+}
+
+
+def errors(page: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = page.context["adminform"].form.errors
+    return found
+
+
+class TestErrors:
+    def test_all_wrong_fields_are_told_at_once(self, as_sonja: Client):
+        for setting in (None, make()):
+            assert set(errors(press(as_sonja, "_save", setting, **WRONG))) == set(WRONG)
+
+    def test_each_is_told_once(self, as_sonja: Client):
+        told = errors(press(as_sonja, "_save", make(), **{**WRONG, "url_idp": "x" * 600}))
+        assert {name: len(each) for name, each in told.items()} == dict.fromkeys(WRONG, 1)
+
+    def test_without_a_provider_it_is_told_what_else_keeps_people_out(
+        self, as_sonja: Client, provider: HostileProvider
+    ):
+        provider.serve("discovery", fails(404))
+        where = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
+        report = press(as_sonja, "_test", None, ignore_case=True, **where).context["report"]
+        assert report.title.startswith("The provider was not found.")
+        redirect_uri, case = report.doubts
+        assert "does not lead to /sso/callback/" in redirect_uri and case.startswith("Nobody can sign in")
+
+    def test_with_keys_that_cannot_be_used_it_is_told_whether_the_client_is_taken(
+        self, as_sonja: Client, provider: HostileProvider
+    ):
+        provider.serve("certs", fails(500))
+        provider.serve("token", answers({"error": "invalid_client"}, 401))
+        report = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]
+        assert "its keys cannot be used" in report.title and not report.is_good
+        assert any("does not take this Client ID" in doubt for doubt in report.doubts)
+
+
+class TestTheSecretAfterARefusal:
+    def test_a_typed_one_is_asked_for_beside_its_field(self, as_sonja: Client):
+        for button in ("_save", "_test"):
+            page = press(as_sonja, button, None, realm="no realm", client_secret="typed")
+            assert errors(page)["client_secret"] == [AGAIN]
+            assert 'id="secret-is-gone"' not in page.content.decode(), "said once"
+
+    def test_one_that_is_wrong_itself_says_only_that(self, as_sonja: Client):
+        page = press(as_sonja, "_save", None, realm="no realm", client_secret="x" * 1001)
+        (told,) = errors(page)["client_secret"]
+        assert "1000" in told
+
+    def test_where_none_was_typed_none_is_asked_for(self, as_sonja: Client):
+        assert "client_secret" not in errors(press(as_sonja, "_save", None, realm="no realm"))
+
+    def test_with_all_fields_right_it_is_saved(self, as_sonja: Client):
+        press(as_sonja, "_save", client_secret="typed")
+        assert OidcSetting.objects.get().secret == "typed"
+
+
+class TestConnectionsThatAreAlike:
+    NAME, CLIENT = "is called “eXample” too", "the same provider with the same Client ID: Example."
+
+    def test_the_name_is_told_after_the_save(self, as_sonja: Client):
+        make()
+        page = press(as_sonja, "_save", None, name="eXample", client_id="another")
+        assert self.NAME in said(page) and "Client ID: Example" not in said(page)
+        assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, no refusal"
+
+    def test_so_is_the_client_at_one_provider_wherever_it_was_found(self, as_sonja: Client):
+        make()
+        for columns in (
+            {"name": "Same pair", "issuer": ""},
+            {"name": "Another way", "url_idp": "https://idp.example.com/realms"},
+        ):
+            page = as_sonja.get(address(make(**columns))).content.decode()
+            assert "the same provider with the same Client ID: " in page and "Example" in page
+            assert "is called" not in page
+        OidcSetting.objects.exclude(name="Same pair").delete()
+        assert "same Client ID: " not in as_sonja.get(address(OidcSetting.objects.get())).content.decode()
+
+    def test_the_same_client_id_elsewhere_is_another_client(self, as_sonja: Client):
+        make()
+        other = make(name="Other", realm="other", issuer="https://idp.example.com/realms/other")
+        assert "same Client ID: " not in as_sonja.get(address(other)).content.decode()
+
+
+class TestWhatIsStored:
+    def test_no_certificate_is_said_to_be_kept_where_none_is(self, as_sonja: Client, provider: HostileProvider):
+        setting = make_at(provider)
+        page = press(as_sonja, "_test", setting).content.decode()
+        assert "None are kept." in page and "Once the connection is active, the first sign-in fetches them." in page
+        OidcSetting.objects.update(active=True)
+        assert "so does <em>Update certificates" in as_sonja.get(address(setting)).content.decode()
+
+    def test_kept_ones_are_said_to_be_fetched(self, as_sonja: Client, provider: HostileProvider):
+        setting = make_at(provider, active=True)
+        page = press(as_sonja, "_update_certificates", setting).content.decode()
+        assert "Last fetched" in page and "None are kept." not in page
+        CertificatePair.objects.update(fetched_at=None)
+        assert "None are kept." not in as_sonja.get(address(setting)).content.decode()
+
+    def test_what_a_test_brought_up_to_date_stands_on_its_page(self, as_sonja: Client, provider: HostileProvider):
+        setting = make_at(provider, token_endpoint=f"{provider.url_idp}/old")
+        page = press(as_sonja, "_test", setting, name="Typed")
+        shown = page.context["adminform"].form.instance
+        assert f'">{provider.url_idp}/old<' not in page.content.decode()
+        assert (shown.token_endpoint, shown.sys_version) == (provider.url("token"), 1)
+        assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == RIGHT["name"]
