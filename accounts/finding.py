@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.base_user import BaseUserManager
 from django.db import models
-from django.db.models.functions import Lower
+from django.db.models.functions import Concat, Lower, Replace
 
-from accounts.spelling import composed
+from accounts.spelling import bare, composed
 from system import properties
 
 if TYPE_CHECKING:
@@ -43,6 +43,15 @@ class UserManager(BaseUserManager["User"]):
             return self.filter(email=email)
         return self.annotate(folded=Lower("email")).filter(folded=email.lower())
 
+    def taken_for(self, user: User) -> models.QuerySet[User]:
+        """Others whom people may take for this one: of a like login, or of the same name."""
+        found = self.exclude(pk=user.pk).annotate(
+            bare_login=_bare("login"), bare_name=_bare(Concat("first_name", "last_name"))
+        )
+        name = bare(user.first_name + user.last_name)
+        is_named = models.Q(bare_name=name) if name else models.Q()
+        return found.filter(models.Q(bare_login=bare(user.login)) | is_named).order_by("login")
+
     def with_login(self, login: str) -> User | None:
         """The user of this login: as spelled; where case does not count also otherwise spelled, if only one is."""
         exact = self.spelled(login)
@@ -54,3 +63,8 @@ class UserManager(BaseUserManager["User"]):
         # The lower case of a Kelvin sign is k: it only looks like one.
         found = [user for user in alike if user.login.isascii() == login.isascii()]
         return found[0] if len(found) == 1 else None
+
+
+def _bare(text: Any) -> Lower:
+    """As `spelling.bare` does it, in the database."""
+    return Lower(Replace(text, models.Value(" "), models.Value("")))

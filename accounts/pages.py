@@ -180,12 +180,21 @@ class MakeKey(AccountForm):
 
 
 class RevokeKey(AccountForm):
+    """Asks first; only what is posted does it."""
+
+    def get(self, request: HttpRequest, sys_id: str = "", **_: Any) -> HttpResponse:
+        key = self._key(sys_id)
+        return render(request, "pages/revoke_key.html", {"key": key}) if key else super().get(request)
+
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        key = AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
+        key = self._key(sys_id)
         if key is None:
             raise NotFound("There is no such key.")
         key.delete()
         return self.done(f"The key “{key.name}” works no longer.")
+
+    def _key(self, sys_id: str) -> AccessKey | None:
+        return AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
 
 
 class EndSession(AccountForm):

@@ -19,6 +19,15 @@ def composed(text: str) -> str:
     return "".join(part if is_another else unicodedata.normalize("NFC", part) for part, is_another in parts)
 
 
+def bare(text: str) -> str:
+    """What two names that people take for one have in common.
+
+    >>> bare("Service Desk") == bare("servicedesk ")
+    True
+    """
+    return "".join(text.split()).lower()
+
+
 def stands_for_another(character: str) -> bool:
     """
     >>> stands_for_another("\u212a"), stands_for_another("\xe9")

@@ -15,7 +15,7 @@ dashboard.group(
     "System",
     90,
     dashboard.Link("Properties", "tune", "system.Property"),
-    dashboard.Link("Deletion log", "delete_history", "system.DeletionLogEntry"),
+    dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
 )
 
 
@@ -46,6 +46,7 @@ class PropertyAdmin(TrackedAdmin):
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
+    holds = "Every record that is deleted leaves an entry here: what it was, and who deleted it."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "by_whom")
     list_filter: ClassVar[list[Any]] = ["table"]
     search_fields = ("display_value", "record_id")
@@ -78,4 +79,6 @@ def deletions(request: HttpRequest) -> dashboard.Tile | None:
         return None
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
-    return dashboard.Tile("Deletion log", str(count), "records deleted and logged", link.address, "delete_history")
+    return dashboard.Tile(
+        "Deleted records", str(count), "what each was, and who deleted it", link.address, "delete_history"
+    )

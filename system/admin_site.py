@@ -1,8 +1,7 @@
 """The admin site and the base of its pages."""
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -15,11 +14,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from simple_history.admin import SimpleHistoryAdmin
-from simple_history.models import ModelChange, ModelDelta
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
+from system.history import no_entry
+from system.history_page import Entries, Part, tell_changes
+from system.record import Record
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -55,6 +56,8 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
     compressed_fields = True
     warn_unsaved_form = True
     show_full_result_count = False
+    # A sentence about what the list is for, said while it is empty.
+    holds = ""
 
     def get_readonly_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         return (*super().get_readonly_fields(request, obj), *self.BOOKKEEPING)
@@ -68,6 +71,21 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
         is_text = "\x00" not in value  # PostgreSQL has no such text
         return is_text and not is_secret and not is_of_others and bool(super().lookup_allowed(lookup, value, request))
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found: Any = super().get_changelist_instance(request)
+        found.is_narrowed = bool(found.query or found.get_filters_params())
+        if not found.is_narrowed:
+            found.full_result_count = found.result_count  # else the theme offers to show all of what is whole
+        return found
+
+    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+        if context.get("original") is not None:
+            context |= {"title": _page_title(context["original"]), "subtitle": None}
+        return super().render_change_form(request, context, *positional, **named)
+
+    def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
+        return super().render_delete_form(request, {**context, "title": f"Delete: {_page_title(context['object'])}"})
+
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         if self.fieldsets is not None:
             found = list(self.fieldsets)
@@ -79,10 +97,35 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
         return found
 
 
+def _page_title(record: models.Model) -> str:
+    return record.page_title() if isinstance(record, Record) else str(record)
+
+
 class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     """The same with the change history; an old state is shown, never restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
+    # What belongs to a record without being a column of it, and has entries of its own.
+    history_parts: ClassVar[tuple[Part, ...]] = ()
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if not change or form.changed_data or not self.history_parts:
+            super().save_model(request, obj, form, change)
+            return
+        # Only its roles or choices change, for one: an entry of its own would say nothing.
+        with no_entry(obj):
+            super().save_model(request, obj, form, change)
+
+    def get_history_queryset(self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: str) -> Any:
+        own = super().get_history_queryset(request, history_manager, pk_name, object_id)
+        return Entries(own, self.history_parts, object_id)
+
+    def set_history_delta_changes(self, request: HttpRequest, historical_records: Any, **_: Any) -> None:
+        for entry in historical_records:
+            tell_changes(entry)
+
+    def history_view_title(self, request: HttpRequest, obj: models.Model) -> str:
+        return f"History: {_page_title(obj)}"
 
     def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
         return self._or_say_why(request, super().changeform_view, *positional, **named)
@@ -108,19 +151,6 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
             said = "Something else refers to it."
         messages.error(request, f"Nothing was changed. {said}")
         return redirect(request.get_full_path())
-
-    def set_history_delta_changes(
-        self, request: HttpRequest, historical_records: Sequence[Any], foreign_keys_are_objs: bool = True
-    ) -> None:
-        """The library leaves out what no form changes, so that an entry about it would be empty."""
-        super().set_history_delta_changes(request, historical_records, foreign_keys_are_objs)
-        for newer, older in pairwise(historical_records):
-            unseen = [each.name for each in newer.tracked_fields if not (each.editable or each.is_relation)]
-            changes = [ModelChange(name, getattr(older, name), getattr(newer, name)) for name in unseen]
-            changes = [each for each in changes if each.old != each.new]
-            told = self.get_historical_record_context_helper(request, newer)
-            delta = ModelDelta(changes, unseen, older, newer)
-            newer.history_delta_changes += told.context_for_delta_changes(delta)
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None

@@ -66,7 +66,7 @@ class DeletionLogEntry(Record):
     class Meta(Record.Meta):
         db_table = "sys_deletion_log"
         verbose_name = "deleted record"
-        verbose_name_plural = "record deletion log"
+        verbose_name_plural = "deleted records"
         ordering: ClassVar[list[str]] = ["-sys_id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["table", "record_id"], name="deletion_log_record")
@@ -77,6 +77,9 @@ class DeletionLogEntry(Record):
 
     def __str__(self) -> str:
         return f"{self.table} {self.display_value or self.record_id}"
+
+    def page_title(self) -> str:
+        return f"Deleted record {self.display_value or self.record_id} of {self.table}"
 
 
 class Heartbeat(models.Model):

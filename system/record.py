@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
 from django.db.models import Func
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from system import actor
 
@@ -107,6 +108,10 @@ class Record(models.Model):
     def shown_as(self) -> str:
         """What people call this record."""
         return str(self)
+
+    def page_title(self) -> str:
+        """The same with its kind, above its page."""
+        return f"{capfirst(self._meta.verbose_name)} {self}"
 
     def payload(self) -> dict[str, Any]:
         """The stored values as JSON takes them, without secrets; for the deletion log."""

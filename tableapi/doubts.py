@@ -1,4 +1,4 @@
-"""In charge of what is doubtful about a condition: it can be asked, but what it asks for is not there now.
+"""In charge of what is doubtful about a rule or a query: it can stand, but gives much, or asks for what is not there.
 
 Chosen: said to who saves a rule in the administration, and beside an empty list, not refused. A choice or a record may
 come later, and a rule that names one that has gone still fails closed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django.db import connection
@@ -19,11 +20,26 @@ from . import rules
 from .catalogue import Catalogue, Column, Table
 from .resolve import Eyes, RuleEyes
 
+if TYPE_CHECKING:
+    from .models import Rule
+
 # As this service and its family make them; others can be there, but a name is meant more often.
 USUAL_ID = re.compile("[0-9]{18,32}|[0-9a-f]{32}")
 MOST_TOLD = 20
 LONGEST_TOLD = 100
 WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
+
+
+def of_rule(rule: Rule) -> Iterator[str]:
+    """What it gives to everybody, and which other rule gives the same or more."""
+    if not rule.active:
+        return
+    if not (rule.table or rule.column_name or rule.roles or rule.condition):
+        yield f"Everybody who is signed in may {rule.operation} the records of every designed table by this rule."
+    about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
+    for other in type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table"):
+        if set(other.roles) == set(rule.roles) and (other.condition == rule.condition or not other.condition):
+            yield f"There is the access rule “{other}” already: this one adds nothing to it."
 
 
 def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:

@@ -27,7 +27,13 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = AccessKey
         fields = ("user", "name", "expires_at", "scope")
-        help_texts = {"expires_at": "UTC. Empty: no end."}
+        help_texts = {"expires_at": "UTC, such as 2030-12-31 and 23:59:00. Empty: no end."}
+        error_messages = {
+            "expires_at": {
+                "invalid_date": "Enter the date as 2030-12-31.",
+                "invalid_time": "Enter the time as 23:59:00.",
+            }
+        }
 
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]
@@ -38,6 +44,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
+    holds = "A script sends a key in place of its user's password."
     form = AccessKeyForm
     list_display = ("name", "user", "prefix", "kind", "expires_at", "last_used_at")
     list_filter = ("kind",)

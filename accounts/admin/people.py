@@ -4,12 +4,14 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group as DjangoGroup
 from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from unfold.admin import TabularInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
@@ -17,6 +19,7 @@ from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 from accounts.admin.last_admin import KeepingAnAdmin
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site import RecordAdmin, TrackedAdmin
+from system.history_page import Part
 
 admin.site.unregister(DjangoGroup)  # roles and groups of our own take its place
 
@@ -27,6 +30,19 @@ SHARED_EMAIL = (
     "This is not the only account with this email: whoever signs in through an identity provider and is found by email "
     "is let into none of them (user_ambiguous)."
 )
+
+
+# Django's own entries of what somebody did on these pages go with them; only records without a history show them.
+NOTES = "notes of what they changed, shown by companies, access keys and periodic tasks"
+KEPT = "Not deleted: the histories of what they changed, which name them by their id from then on"
+SIGN_IN_ONLY = "Without a password they come in through an identity provider, where one is connected."
+
+
+def _without_notes(deleted: list[Any]) -> list[Any]:
+    """One by one they are many, and say nothing about who is deleted."""
+    is_note = f"{capfirst(LogEntry._meta.verbose_name)}: "
+    nested = [_without_notes(each) if isinstance(each, list) else each for each in deleted]
+    return [each for each in nested if each and not (isinstance(each, str) and each.startswith(is_note))]
 
 
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
@@ -76,7 +92,7 @@ class Grants(Links):
     formset = GrantFormSet
     fields = ("role", "source", "sys_created_at", "given_by")
     readonly_fields = ("source", "sys_created_at", "given_by")
-    verbose_name_plural = "roles"
+    verbose_name, verbose_name_plural = "role", "roles"
 
     @admin.display(description="given by")
     def given_by(self, grant: UserRole) -> str:
@@ -89,13 +105,17 @@ class Memberships(Links):
     model = UserGroup
     formset = GroupFormSet
     fields = ("group",)
-    verbose_name_plural = "groups"
+    verbose_name, verbose_name_plural = "group", "groups"
 
 
 class NewUserForm(UserCreationForm):  # type: ignore[misc]
     class Meta:
         model = User
         fields = ("login",)
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+        self.fields["usable_password"].help_text = SIGN_IN_ONLY
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
@@ -110,6 +130,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
 
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
+    history_parts = (Part(UserRole, "user", "Role", "role"), Part(UserGroup, "user", "Group", "group"))
     form = forms.ModelForm  # Django's own shows parts of the password's hash
     add_form = NewUserForm
     change_password_form = PasswordForm
@@ -136,6 +157,20 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
             self._warn(request, context["original"])
         return super().render_change_form(request, context, *positional, **named)
 
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if others := [str(other) for other in User.objects.taken_for(obj)[:MOST_NAMED]]:
+            messages.warning(
+                request, f"Is this somebody who is here already? Like {obj} is called: {', '.join(others)}."
+            )
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        deleted, count, needed, protected = super().get_deleted_objects(objs, request)
+        if notes := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
+            count[NOTES] = notes
+        kept = [KEPT] if objs else []
+        return [*_without_notes(deleted), *kept], count, needed, protected
+
     def response_change(self, request: HttpRequest, obj: User) -> Any:
         if "_continue" not in request.POST:  # else the form that follows says it
             self._warn(request, obj)
@@ -161,23 +196,26 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
 
 @admin.register(Group)
 class GroupAdmin(TrackedAdmin):
+    holds = "People who work together. Records and access rules can name a group."
     list_display = ("name", "active")
     list_filter: ClassVar[list[Any]] = ["active"]
     search_fields = ("name",)
     fields = ("name", "active")
+    history_parts = (Part(UserGroup, "group", "Member", "user"),)
 
     class Members(Links):
         model = UserGroup
         formset = MemberFormSet
         fields = ("user",)
         autocomplete_fields = ("user",)
-        verbose_name_plural = "members"
+        verbose_name, verbose_name_plural = "member", "members"
 
     inlines = (Members,)
 
 
 @admin.register(Company)
 class CompanyAdmin(RecordAdmin):
+    holds = "Organisations that people and records belong to."
     list_display = ("name", "active")
     list_filter: ClassVar[list[Any]] = ["active"]
     search_fields = ("name",)

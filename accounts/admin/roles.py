@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
 from accounts.admin.last_admin import KeepingAnAdmin
 from accounts.models import Role
 from accounts.roles import SHIPPED
+from accounts.spelling import bare
 
 # What names a role without being linked to it; each area says what of its own does.
 FindUses = Callable[[Role], Iterable[str]]
@@ -24,9 +25,9 @@ def used_by(find: FindUses) -> FindUses:
 
 
 class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
-    """Roles to choose, kept as the array of their ids."""
+    """Roles to choose, kept as the array of their ids; found by typing, since there may be hundreds."""
 
-    widget = UnfoldAdminCheckboxSelectMultipleWidget
+    widget = UnfoldAdminSelect2MultipleWidget(attrs={"data-width": "100%", "data-placeholder": "Type to find a role"})
 
     def prepare_value(self, value: Any) -> Any:
         return list(value) if isinstance(value, list | tuple) else super().prepare_value(value)
@@ -56,6 +57,19 @@ class RoleAdmin(KeepingAnAdmin):
         found = super().get_readonly_fields(request, obj)
         # The product asks for these by name.
         return (*found, "name") if obj is not None and obj.name in SHIPPED else found
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        if obj is not None and obj.name in SHIPPED:
+            options["help_texts"] = {
+                "name": "The product asks for this role by its name: it can be neither renamed nor deleted."
+            }
+        return super().get_form(request, obj, change, **options)
+
+    def save_model(self, request: HttpRequest, obj: Role, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        for name in Role.objects.exclude(pk=obj.pk).values_list("name", flat=True):
+            if bare(name) == bare(obj.name):
+                messages.warning(request, f"There is also a role “{name}”: people may take the two for one.")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_shipped = obj is not None and obj.name in SHIPPED

@@ -107,6 +107,8 @@ def collections_of(role: Role) -> Iterator[str]:
 class CollectionAdmin(TrackedAdmin):
     """Only of collections that this person may read; changed only by those who manage them."""
 
+    holds = "A collection holds documents that are searched together. You see those that you may search."
+
     form = CollectionForm
     list_display = ("name", "documents", "chunks", "text_configuration", "embedding_model", "sys_updated_at")
     search_fields = ("name",)

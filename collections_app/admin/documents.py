@@ -60,6 +60,8 @@ def breakable(text: str) -> str:
 class DocumentAdmin(ReadOnlyAdmin):
     """Of collections that this person may read, as everywhere; never the text."""
 
+    holds = "Documents are loaded at /collections/ or by a script. You see those of collections that you may search."
+
     list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
     list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
     search_fields = ("doc_id", "newest__filename", "newest__sha256")

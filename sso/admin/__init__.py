@@ -9,5 +9,5 @@ dashboard.group(
     dashboard.Link("OIDC settings", "login", "sso.OidcSetting"),
     dashboard.Link("IdP certificates", "key_vertical", "sso.IdpCertificate"),
     dashboard.Link("Identity links", "link", "sso.IdentityLink"),
-    dashboard.Link("Sign-in log", "receipt_long", "sso.SignIn"),
+    dashboard.Link("Sign-ins", "receipt_long", "sso.SignIn"),
 )

@@ -94,10 +94,11 @@ ASKED_WITH = frozenset(
 
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
+    holds = "Each is a connection to an identity provider; people sign in through the active one."
     form = ConnectionForm
 
     class Media:
-        js = ("servicebase/connection.js",)
+        js = ("servicebase/connection.js", "servicebase/copy.js")
 
     list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
     list_filter: ClassVar[list[Any]] = ["active"]

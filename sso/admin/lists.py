@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.formats import localize
 from django.utils.html import format_html
 
 from sso.advice import ADVICE
@@ -18,6 +19,8 @@ from system.admin_site import ReadOnlyAdmin
 @admin.register(IdpCertificate)
 class CertificateAdmin(ReadOnlyAdmin):
     """To look at, and to delete: the next update fetches what the provider publishes under that kid now."""
+
+    holds = "Saving an OIDC setting fetches the certificates of its provider."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
     list_filter: ClassVar[list[Any]] = ["realm"]
@@ -40,6 +43,8 @@ class CertificateAdmin(ReadOnlyAdmin):
 @admin.register(IdentityLink)
 class LinkAdmin(ReadOnlyAdmin):
     """Deleting a link resets it: at the next sign-in the account is found by User field again."""
+
+    holds = "The first sign-in through an identity provider ties an account to it; each tie is listed here."
 
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
@@ -66,6 +71,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
+    holds = "Every sign-in through an identity provider, and every refused one, leaves an entry here."
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip
@@ -79,8 +85,8 @@ class SignInAdmin(ReadOnlyAdmin):
     readonly_fields = fields
 
     @admin.display(description="Last at", ordering="sys_updated_at")
-    def last_at(self, entry: SignIn) -> Any:
-        return entry.sys_updated_at
+    def last_at(self, entry: SignIn) -> str:
+        return localize(entry.sys_updated_at)
 
     @admin.display(description="What to do")
     def what_to_do(self, entry: SignIn) -> str:

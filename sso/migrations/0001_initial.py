@@ -196,7 +196,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'sign-in',
-                'verbose_name_plural': 'sign-in log',
+                'verbose_name_plural': 'sign-ins',
                 'db_table': 'sso_sign_in',
                 'ordering': ['-sys_id'],
                 'abstract': False,

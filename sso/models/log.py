@@ -47,7 +47,7 @@ class SignIn(Record):
     class Meta(Record.Meta):
         db_table = "sso_sign_in"
         verbose_name = "sign-in"
-        verbose_name_plural = "sign-in log"
+        verbose_name_plural = "sign-ins"
         ordering: ClassVar[list[str]] = ["-sys_id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["sys_created_at"], name="sso_sign_in_created"),
@@ -56,6 +56,9 @@ class SignIn(Record):
 
     def __str__(self) -> str:
         return f"{self.login or 'somebody'}: {self.outcome}"
+
+    def page_title(self) -> str:
+        return f"Sign-in of {self}"
 
     def fold(self) -> bool:
         """Whether this refusal went into an entry that is there; in the caller's transaction, which then writes it."""

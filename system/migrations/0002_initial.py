@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'deleted record',
-                'verbose_name_plural': 'record deletion log',
+                'verbose_name_plural': 'deleted records',
                 'db_table': 'sys_deletion_log',
                 'ordering': ['-sys_id'],
                 'abstract': False,

@@ -12,6 +12,7 @@ from django.utils.http import urlencode
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
+from system.history_page import Part
 from tableapi import asked, defaults, designer, load
 from tableapi.admin.design import OfTable
 from tableapi.models import Choice, Column, Rule, Table, checks
@@ -68,6 +69,7 @@ def _left_by(column: Column) -> Iterator[str]:
 
 @admin.register(Column)
 class ColumnAdmin(OfTable):
+    holds = "What the records of a table consist of."
     list_display = ("name", "table", "label", "kind", "marks")
     list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
@@ -75,6 +77,7 @@ class ColumnAdmin(OfTable):
     list_per_page = 25
     ordering = ("table__is_system", "table__name", "sys_id")
     inlines = (Choices,)
+    history_parts = (Part(Choice, "column", "Choice", "value"),)
     fields = (
         "table",
         "name",
@@ -126,7 +129,9 @@ class ColumnAdmin(OfTable):
         super().save_related(request, form, formsets, change)
         column: Column = form.instance
         values = column.choices.values_list("value", flat=True)
-        if column.type == Column.Type.CHOICE and column.default_value and column.default_value not in values:
+        if column.type == Column.Type.CHOICE and not values:
+            messages.warning(request, f"{column} has no choices: until it has some, no record can have a value there.")
+        elif column.type == Column.Type.CHOICE and column.default_value and column.default_value not in values:
             messages.warning(
                 request, f"{column.default_value} is none of the choices: new records come without a value."
             )

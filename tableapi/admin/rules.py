@@ -43,7 +43,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "active",
             "description",
         )
-        help_texts: ClassVar[dict[str, str]] = {"condition": CONDITION}
+        help_texts: ClassVar[dict[str, str]] = {"table": "Empty: any designed table.", "condition": CONDITION}
         widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
 
@@ -57,6 +57,7 @@ def rules_of(role: Role) -> Iterator[str]:
 
 @admin.register(Rule)
 class RuleAdmin(TrackedAdmin):
+    holds = "A rule says who may create, read, write or delete records. Without any, only administrators may."
     form = RuleForm
     list_display = ("what", "held_by", "asks", "admin_overrides", "active")
     list_filter: ClassVar[list[Any]] = ["operation", "active"]
@@ -75,6 +76,8 @@ class RuleAdmin(TrackedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
+        for sentence in doubts.of_rule(obj):
+            messages.warning(request, sentence)
         if obj.table is not None and obj.condition:
             for sentence in doubts.of_condition(load.read(), obj.table.name, obj.condition):
                 messages.warning(request, sentence)

@@ -22,7 +22,7 @@ WHERE_RECORDS_ARE = "Records are listed and deleted through the Table API."
 
 @admin.register(Table)
 class TableAdmin(OfTable):
-    list_display = ("name", "label", "parent", "column_count", "whose")
+    list_display = ("name", "label", "parent", "column_count", "owner")
     list_filter: ClassVar[list[Any]] = ["is_system"]
     list_select_related = ("parent",)
     search_fields = ("name", "label")
@@ -39,6 +39,15 @@ class TableAdmin(OfTable):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields if obj is not None else [name for name in self.fields if name not in self.readonly_fields]
+
+    def save_model(self, request: HttpRequest, obj: Table, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        others = Table.objects.filter(number_prefix=obj.number_prefix).exclude(pk=obj.pk) if obj.number_prefix else ()
+        for other in others:
+            messages.warning(
+                request,
+                f"{other.name} has the number prefix {obj.number_prefix} too: a number may stand for two records.",
+            )
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "parent":
@@ -58,9 +67,9 @@ class TableAdmin(OfTable):
     def column_count(self, table: Any) -> int:
         return int(table.columns_here)
 
-    @admin.display(description="Whose", ordering="is_system")
-    def whose(self, table: Table) -> str:
-        return "the product's" if table.is_system else "designed"
+    @admin.display(description="Owner", ordering="is_system")
+    def owner(self, table: Table) -> str:
+        return "the product" if table.is_system else "this installation"
 
     @admin.display(description="Columns")
     def its_columns(self, table: Any) -> str:

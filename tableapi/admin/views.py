@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 
 from system.admin_site import TrackedAdmin
+from system.history_page import Part
 from tableapi.models import View, ViewColumn, checks
 
 
@@ -47,12 +48,14 @@ class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no type
 
 @admin.register(View)
 class ViewAdmin(TrackedAdmin):
+    holds = "A view is a named choice of columns that callers ask for together."
     list_display = ("name", "table")
     list_select_related = ("table",)
     list_filter: ClassVar[list[Any]] = []
     search_fields = ("name", "table__name")
     fields = ("table", "name")
     inlines = (ViewColumns,)
+    history_parts = (Part(ViewColumn, "view", "Column", "path"),)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_readonly_fields(request, obj)

@@ -102,7 +102,8 @@ def _check_name(column: Column, table: Table) -> None:
     relatives = [*table.lineage, *table.descendants]
     taken = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
     if taken is not None:
-        raise ValidationError({"name": f"{taken.table.name} has a column of this name; its family shares it."})
+        shared = "" if taken.table == table else "; tables that extend one another share their columns"
+        raise ValidationError({"name": f"{taken.table.name} has a column of this name{shared}."})
 
 
 def _check_new_type(column: Column, before: Column) -> None:

@@ -151,6 +151,9 @@ class Column(Catalogued):
     def __str__(self) -> str:
         return f"{self.table.name}.{self.name}"
 
+    def page_title(self) -> str:
+        return f"Column {self.name} of {self.table.name}"
+
     @property
     def id(self) -> str:
         return self.sys_id

@@ -34,6 +34,9 @@ class View(Catalogued):
     def __str__(self) -> str:
         return f"{self.table.name}: {self.name}"
 
+    def page_title(self) -> str:
+        return f"View {self.name} of {self.table.name}"
+
 
 class ViewColumn(Catalogued):
     """One path of a view, such as `assigned_user.company.name`."""

@@ -123,6 +123,17 @@ def test_a_key_is_made_for_oneself_whatever_is_sent(as_bob: Client, bob: User, a
     }
 
 
+def test_who_revokes_a_key_is_asked_first(as_bob: Client, bob: User, alice: User):
+    secret = keys.make(bob, "backup <b>", expires_at=None)
+    asked = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
+
+    assert "Revoke this key?" in asked and "backup &lt;b&gt;" in asked and secret[:9] in asked
+    assert ask(bearer(secret)).status_code == 200
+    keys.make(alice, "of alice", expires_at=None)
+    others = AccessKey.objects.get(user=alice)
+    assert as_bob.get(f"{ADDRESS}{others.pk}/revoke/")["Location"] == "/account/"
+
+
 def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
     secret, other = (keys.make(bob, name, expires_at=None) for name in ("one", "two"))
     assert ask(bearer(secret)).status_code == 200

@@ -30,7 +30,7 @@ def test_a_role_is_made_that_contains_others(as_alice: Client, alice: User):
     desk = Role.objects.get(name="desk")
     assert (desk.contains, desk.sys_created_by) == ([itil.pk], alice.pk)
     page = as_alice.get(address(desk)).content.decode()
-    assert f'value="{itil.pk}"' in page and "checked" in page
+    assert f'<option value="{itil.pk}" selected>' in page
 
 
 def test_a_loop_is_a_sentence(as_alice: Client):
@@ -108,3 +108,23 @@ def test_names_are_escaped(as_alice: Client):
     for page in ("/admin/accounts/role/", address(role), address(role, "delete"), address(role, "history")):
         content = as_alice.get(page).content
         assert b"<script>alert" not in content and b"alert(1)" in content, page
+
+
+@pytest.mark.parametrize("name", ["Service Desk", "servicedesk", "service  desk"])
+def test_a_name_like_one_that_is_there_is_saved_and_doubted(as_alice: Client, name: str):
+    Role.objects.create(name="service desk")
+    page = as_alice.get(save(as_alice, None, name)["Location"]).content.decode()
+
+    assert Role.objects.filter(name=name).exists()
+    assert "There is also a role “service desk”" in page
+
+
+def test_another_name_is_not_doubted(as_alice: Client):
+    assert "There is also" not in as_alice.get(save(as_alice, None, "desk")["Location"]).content.decode()
+
+
+def test_why_a_shipped_role_stays_is_said(as_alice: Client):
+    why = "can be neither renamed nor deleted"
+
+    assert why in as_alice.get(address(Role.objects.get(name="admin"))).content.decode()
+    assert why not in as_alice.get(address(Role.objects.create(name="desk"))).content.decode()

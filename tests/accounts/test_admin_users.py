@@ -316,3 +316,51 @@ def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
 
     cells = [strip_tags(cell).strip() for cell in re.findall(r"field-given_by[^>]*>(.*?)</td>", page, re.DOTALL)]
     assert ["alice" in cells[0], "the service" in cells[1]] == [True, True], cells
+
+
+class TestSomebodyLikeAnother:
+    """May be there twice: said, not refused."""
+
+    DOUBT = "Is this somebody who is here already?"
+
+    @pytest.mark.parametrize(
+        ("columns", "is_like"),
+        [
+            ({"first_name": "bob", "last_name": "MARLEY"}, True),
+            ({"first_name": "Bob Mar", "last_name": "ley"}, True),
+            ({"login": "B ob"}, True),
+            ({"first_name": "Bob"}, False),
+            ({"phone": "1"}, False),
+        ],
+    )
+    def test_by_login_or_by_name(self, as_alice: Client, bob: User, columns: dict[str, Any], is_like: bool):
+        bob.first_name, bob.last_name = "Bob", "Marley"
+        bob.save()
+        answer = change(as_alice, make_user("dora"), **columns)
+        page = as_alice.get(answer["Location"]).content.decode()
+
+        assert (self.DOUBT in page, "Bob Marley (bob)." in page) == (is_like, is_like)
+
+    def test_a_new_login_too(self, as_alice: Client, bob: User):
+        sent = {"login": "BOB", "usable_password": "false", **inline("grants", [], []), **inline("memberships", [], [])}
+        page = as_alice.post(users("add"), sent, follow=True).content.decode()
+
+        assert User.objects.filter(login="BOB").exists() and self.DOUBT in page
+
+
+def test_the_form_says_in_plain_words_what_no_password_means(as_alice: Client):
+    text = as_alice.get(users("add")).content.decode()
+
+    assert "LDAP" not in text and "come in through an identity provider" in text
+
+
+def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Client, alice: User, bob: User):
+    for name in ("Bobby", "Rob"):
+        change(as_alice, bob, first_name=name)
+    page = as_alice.get(users(alice.pk, "delete")).content.decode()
+
+    assert "Log entr" not in page and "Notes of what they changed" in page
+    assert "Not deleted: the histories of what they changed" in page
+    gone = alice.pk
+    alice.delete()
+    assert bob.history.filter(history_user_id=gone).count() == 2

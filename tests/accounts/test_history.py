@@ -1,14 +1,17 @@
 """Changes of people leave history and, when deleted, a log entry; neither ever holds a secret."""
 
+import re
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
+from django.utils.html import strip_tags
 
 from accounts import keys
 from accounts.models import AccessKey, Group, Role, User, UserGroup, UserRole
+from system.admin_site import TrackedAdmin
 from system.models import DeletionLogEntry
 from system.record import Record
 from tests.accounts.admin_forms import change, users
@@ -195,3 +198,52 @@ def test_what_cannot_be_written_down_does_not_happen(  # X11
             change_it()
 
     assert type(record).objects.get(pk=record.pk).sys_version == version and len(entries_of(record)) == 1
+
+
+def told(browser: Client, address: str) -> list[str]:
+    """The lines of a page of history, newest first, without their times."""
+    (lines,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(address).content.decode(), re.DOTALL)
+    plain = [" ".join(strip_tags(line).split()) for line in lines.split("</li>\n  \n")]
+    return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain if line]
+
+
+def test_the_page_says_which_roles_and_groups_were_given_and_taken(as_alice: Client, bob: User):
+    group = Group.objects.create(name="Desk")
+    change(as_alice, bob, give=("itil", "monitoring"))
+    change(as_alice, bob, take=("itil",))
+    UserGroup.objects.create(user=bob, group=group)
+    change(as_alice, bob, first_name="Bob")
+    UserGroup.objects.all().delete()
+    group.delete()
+
+    assert told(as_alice, users(bob.pk, "history")) == [
+        "Group Desk removed by the system",
+        "Changed by alice First name: empty → Bob",
+        "Group Desk added by the system",
+        "Role itil removed by alice",
+        "Role monitoring added by alice",
+        "Role itil added by alice",
+        "Created by the system",
+    ]
+
+
+def test_a_password_is_a_change_that_the_page_does_not_tell(as_alice: Client, bob: User):
+    bob.change_password("another horse 43")
+
+    assert told(as_alice, users(bob.pk, "history"))[0] == (
+        "Changed by the system Nothing that a history keeps: a password, for one."
+    )
+
+
+def test_a_long_history_has_pages(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):
+    for name in ("itil", "monitoring"):
+        change(as_alice, bob, give=(name,))
+        change(as_alice, bob, first_name=name)
+    monkeypatch.setattr(TrackedAdmin, "history_list_per_page", 2)
+    pages = [told(as_alice, f"{users(bob.pk, 'history')}?p={number}") for number in (1, 2, 3)]
+
+    assert pages == [
+        ["Changed by alice First name: itil → monitoring", "Role monitoring added by alice"],
+        ["Changed by alice First name: empty → itil", "Role itil added by alice"],
+        ["Created by the system"],
+    ]

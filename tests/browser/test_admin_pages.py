@@ -3,6 +3,7 @@
 import pytest
 
 from tests.browser.conftest import Visitor
+from tests.config.stack import Stack, manage
 
 pytestmark = pytest.mark.browser
 
@@ -98,13 +99,35 @@ def test_the_administrator_makes_a_user_with_a_role(at_desk: Visitor):
     page.locator("#id_password2").fill("a long password")
     page.get_by_text("Save and continue editing").click()
     page.wait_for_url("**/change/")
-    page.get_by_text("Add another Grant").click()
+    page.get_by_text("Add another Role").click()
     page.locator("#id_grants-0-role").select_option(label="itil")
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url("**/admin/accounts/user/")
 
     page.goto("/admin/accounts/user/?q=dora")
     assert page.locator("#result_list").get_by_text("dora").count() == 1
+
+
+def test_one_of_many_roles_is_found_by_typing_and_long_names_stay_on_the_page(visitor: Visitor, product: Stack):
+    """By keyboard alone."""
+    names = ["w" * 100, *(f"team {number:03}" for number in range(150))]
+    made = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
+    assert manage("shell", "-c", made, env=product.env).returncode == 0
+    visitor.sign_in("alice")
+    page = visitor.page
+    page.goto("/admin/accounts/role/add/")
+    page.locator("#id_description").focus()
+    page.keyboard.press("Tab")
+    for typed in ("TEAM 149", "www"):
+        page.keyboard.type(typed)
+        page.locator(".select2-results__option--highlighted").wait_for()
+        page.keyboard.press("Enter")
+
+    chosen = page.locator("#id_contains").evaluate("field => [...field.selectedOptions].map(each => each.text)")
+    assert chosen == ["team 149", "w" * 100]
+    assert visitor.overflow() <= 0
+    page.goto("/admin/tableapi/rule/add/")
+    assert visitor.overflow() <= 0
 
 
 def test_a_new_key_is_shown_once(at_desk: Visitor):
@@ -119,6 +142,10 @@ def test_a_new_key_is_shown_once(at_desk: Visitor):
     secret = page.locator("#new-key").inner_text()
 
     assert secret.startswith("sb_")
+    at_desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
     page.goto("/admin/accounts/accesskey/")
     assert secret not in page.content()
     answer = page.request.get("/api/me", headers={"Authorization": f"Bearer {secret}"})

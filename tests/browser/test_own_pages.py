@@ -63,10 +63,17 @@ def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):
     secret = page.locator("#new-key").inner_text()
     header = {"Authorization": f"Bearer {secret}"}
     assert page.request.get("/api/me", headers=header).json()["login"] == "bob"
+    at_desk.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
 
     page.goto("/account/")
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke my laptop").click()
+    page.get_by_role("heading", name="Revoke this key?").wait_for()
+    assert page.request.get("/api/me", headers=header).status == 200
+    page.get_by_role("button", name="Revoke").click()
     page.get_by_text("works no longer").wait_for()
 
     page.wait_for_timeout(1100)  # the second within which other processes may still remember it

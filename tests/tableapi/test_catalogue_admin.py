@@ -138,6 +138,54 @@ def test_a_default_that_is_no_choice_is_doubted(as_alice: Client, device: Table)
     assert "x is none of the choices: new records come without a value." in said(as_alice.get(answer["Location"]))
 
 
+def test_a_choice_column_without_choices_is_doubted(as_alice: Client, device: Table):
+    answer = as_alice.post(page("column"), column_form(device, "colour", type="choice"))
+    doubt = "device.colour has no choices"
+    assert doubt in said(as_alice.get(answer["Location"]))
+
+    choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
+    answer = as_alice.post(page("column"), column_form(device, "shade", type="choice") | choices)
+    assert "has no choices" not in said(as_alice.get(answer["Location"]))
+
+
+def test_the_history_of_a_column_tells_of_its_choices(as_alice: Client, device: Table):
+    column = make_column(device, "colour", "choice", label="It")
+    red, blue = (Choice(column=column, value=value, label=value) for value in ("red", "blue"))
+    red.save()
+    blue.save()
+    kept = {"column": column.pk, "position": 0}
+    sent = rows(
+        "choices",
+        {"sys_id": red.pk, "value": "red", "label": "Crimson", **kept},
+        {"sys_id": blue.pk, "value": "blue", "label": "blue", "DELETE": "on", **kept},
+        {"value": "green", "label": "Green", **kept},
+        stored=2,
+    )
+    answer = as_alice.post(page("column", column), column_form(device, "colour", type="choice") | sent)
+    assert answer.status_code == 302, said(answer)
+
+    assert column.history.count() == 1, "the column itself did not change"
+    told = said(as_alice.get(page("column", column, "history")))
+    assert "Choice green added by alice" in told and "Choice blue removed by alice" in told
+    assert "Choice red changed by alice Label : red → Crimson" in told
+
+
+def test_a_number_prefix_that_another_table_has_is_doubted(as_alice: Client, device: Table):
+    doubt = "desk has the number prefix DEV too"
+    sent = {"name": "desk", "label": "Desk", "parent": "", "number_prefix": "DEV"}
+    assert "too" not in said(as_alice.post(page("table"), sent, follow=True))
+    answer = as_alice.post(page("table", device), {"label": "Device", "number_prefix": "DEV"}, follow=True)
+    assert doubt in said(answer)
+
+
+def test_a_column_that_is_there_already_is_refused_without_talk_of_a_family(as_alice: Client, device: Table):
+    make_column(device, "colour")
+    child = make_table("phone", parent=device)
+    assert "device has a column of this name." in said(as_alice.post(page("column"), column_form(device, "colour")))
+    shared = "device has a column of this name; tables that extend one another share their columns."
+    assert shared in said(as_alice.post(page("column"), column_form(child, "colour")))
+
+
 def test_the_default_choice_is_kept_with_a_sentence(as_alice: Client, device: Table):
     column = make_column(device, "colour", "choice", default_value="r")
     red = Choice(column=column, value="r", label="Red")

@@ -83,6 +83,27 @@ class TestRules:
         text = said(as_alice.get(answer["Location"]))
         assert "none of the choices" not in text and "has no record with" not in text
 
+    def test_a_rule_that_opens_every_table_to_everybody_is_doubted(self, as_alice: Client):
+        doubt = "Everybody who is signed in may delete the records of every designed table"
+        answer = self.send(as_alice, table="", operation="delete")
+        assert doubt in said(as_alice.get(answer["Location"]))
+        for values in ({"roles": [Role.objects.get(name="itil").pk]}, {"condition": "sys_version=1"}, {"active": ""}):
+            answer = self.send(as_alice, **{"table": "", "operation": "delete", **values})
+            assert "Everybody who is signed in" not in said(as_alice.get(answer["Location"]))
+
+    def test_a_rule_that_adds_nothing_is_doubted(self, as_alice: Client):
+        itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
+        self.send(as_alice, roles=[itil, admin], condition="active=true")
+        for values, is_like in (
+            ({"roles": [admin, itil], "condition": "active=true"}, True),
+            ({"roles": [itil], "condition": "active=true"}, False),
+            ({"roles": [admin, itil], "condition": "active=false"}, False),
+            ({"roles": [admin, itil], "condition": "active=true", "column_name": "state"}, False),
+            ({"roles": [admin, itil], "condition": "active=true", "operation": "write"}, False),
+        ):
+            answer = self.send(as_alice, **values)
+            assert ("this one adds nothing" in said(as_alice.get(answer["Location"]))) is is_like, values
+
     def test_two_rules_about_one_thing_are_told_apart(self, as_alice: Client):
         itil = Role.objects.get(name="itil")
         for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):

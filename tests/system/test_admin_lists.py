@@ -1,0 +1,91 @@
+"""What all lists and pages of the administration share: words where they are empty, counters, titles."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+
+from accounts.models import Company, Group, Role, User
+from sso.models import SignIn
+from system.models import DeletionLogEntry
+from tableapi.models import Column
+
+
+def plain(page: Any) -> str:
+    assert page.status_code == 200
+    return " ".join(strip_tags(page.content.decode()).split())
+
+
+def empty(page: Any) -> str:
+    """The box of an empty list."""
+    (_, _, rest) = page.content.decode().partition('id="empty-list">')
+    return rest.partition("</form>")[0]
+
+
+def test_an_empty_list_says_what_it_is_for_and_offers_the_first(as_alice: Client):
+    box = empty(as_alice.get("/admin/accounts/group/"))
+
+    assert "There are no groups yet." in box and "People who work together." in box
+    assert 'href="/admin/accounts/group/add/"' in box and "Add the first group" in box
+    assert "Show all" not in plain(as_alice.get("/admin/accounts/group/"))
+
+
+@pytest.mark.parametrize("asked", ["?q=zzz", "?active__exact=0", "?name=zzz"])
+def test_one_that_is_searched_or_filtered_offers_to_show_all(as_alice: Client, asked: str):
+    Group.objects.create(name="Desk")
+    box = empty(as_alice.get(f"/admin/accounts/group/{asked}"))
+
+    assert "No group fits the search or the filters that are set." in box
+    assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
+
+
+def test_where_nobody_adds_nothing_is_offered(as_alice: Client):
+    box = empty(as_alice.get("/admin/tableapi/deferredrecord/"))
+
+    assert "There are no deferred records yet." in box and "<a" not in box
+
+
+@pytest.mark.parametrize(
+    ("address", "one", "many"),
+    [
+        ("/admin/system/deletionlogentry/", "1 deleted record", "2 deleted records"),
+        ("/admin/sso/signin/", "1 sign-in", "2 sign-ins"),
+        ("/admin/accounts/company/", "1 company", "2 companies"),
+    ],
+)
+def test_a_list_counts_in_words(as_alice: Client, address: str, one: str, many: str):
+    makes = {
+        "/admin/system/deletionlogentry/": lambda: DeletionLogEntry.objects.create(table="company", record_id="1"),
+        "/admin/sso/signin/": lambda: SignIn.objects.create(outcome=SignIn.OK),
+        "/admin/accounts/company/": lambda: Company.objects.create(name=str(Company.objects.count())),
+    }
+    for words in (one, many):
+        makes[address]()
+        assert re.search(rf"{words}(?!\w)", plain(as_alice.get(address)))
+
+
+def test_a_page_is_called_by_its_record_and_its_kind(as_alice: Client, bob: User):
+    Role.objects.create(name="ITIL desk").delete()
+    entry = DeletionLogEntry.objects.get()
+    state = Column.objects.get(table__name="sys_role", name="description")
+    titles = {
+        f"/admin/accounts/user/{bob.pk}/": "User bob",
+        f"/admin/system/deletionlogentry/{entry.pk}/": "Deleted record ITIL desk of sys_role",
+        f"/admin/tableapi/column/{state.pk}/": "Column description of sys_role",
+    }
+    for address, title in titles.items():
+        page = as_alice.get(f"{address}change/").content.decode()
+        assert f"<title>{title} | Servicebase</title>" in " ".join(page.split()).replace("<title> ", "<title>")
+        assert title in strip_tags(page.partition("<h1")[2].partition("</h1>")[0])
+    assert "Delete: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/delete/").content.decode()
+    assert "History: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/history/").content.decode()
+
+
+def test_a_time_has_no_more_than_seconds(as_alice: Client):
+    entry = SignIn.objects.create(outcome=SignIn.OK)
+    page = plain(as_alice.get(f"/admin/sso/signin/{entry.pk}/change/"))
+
+    assert f"{entry.sys_updated_at:%Y-%m-%d %H:%M:%S}" in page
+    assert not re.search(r"\d\d:\d\d:\d\d\.\d", page)
