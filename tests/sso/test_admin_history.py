@@ -21,7 +21,7 @@ def entries(browser: Client, setting: OidcSetting) -> list[Any]:
 
 
 def told(entry: Any) -> dict[str, str]:
-    return {change["field"]: change["new"] for change in entry.history_delta_changes}
+    return {change["field"]: change["new"] for change in entry.changes}
 
 
 def test_a_new_one_has_one_entry_with_what_was_found(as_sonja: Client, sonja: User, provider: HostileProvider):
