@@ -3,21 +3,24 @@
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
+from system.errors import NotFound
 from tableapi import designer
+from tableapi.admin import records
 from tableapi.admin.design import OfTable
 from tableapi.models import Rule, Table
 from tableapi.models.checks import check_table_can_go
 
 ONLY_ADMIN = "No rule lets anybody but admin read its records."
-WHERE_RECORDS_ARE = "Records are listed and deleted through the Table API."
+WHERE_RECORDS_ARE = "See its records; they are deleted through the Table API."
 
 
 @admin.register(Table)
@@ -27,8 +30,9 @@ class TableAdmin(OfTable):
     list_select_related = ("parent",)
     search_fields = ("name", "label")
     ordering = ("is_system", "name")
-    fields = ("name", "label", "parent", "number_prefix", "deferred_create", "its_columns", "its_views", "its_rules")
-    readonly_fields = ("its_columns", "its_views", "its_rules")
+    its = ("its_records", "its_columns", "its_views", "its_rules")
+    fields = ("name", "label", "parent", "number_prefix", "deferred_create", *its)
+    readonly_fields = its
 
     def is_ours(self, obj: Table) -> bool:
         return obj.is_system
@@ -38,7 +42,9 @@ class TableAdmin(OfTable):
         return found
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields if obj is not None else [name for name in self.fields if name not in self.readonly_fields]
+        if obj is None:
+            return [name for name in self.fields if name not in self.its]
+        return [name for name in self.fields if name != "its_records"] if obj.is_system else self.fields
 
     def save_model(self, request: HttpRequest, obj: Table, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -71,6 +77,11 @@ class TableAdmin(OfTable):
     def owner(self, table: Table) -> str:
         return "the product" if table.is_system else "this installation"
 
+    @admin.display(description="Records")
+    def its_records(self, table: Table) -> str:
+        there = reverse("admin:tableapi_table_records", args=[table.pk])
+        return format_html('<a class="sb-link" href="{}">See its records</a>', there)
+
     @admin.display(description="Columns")
     def its_columns(self, table: Any) -> str:
         return self._its("column", table, table.columns_here, may_add=not table.is_system)
@@ -90,6 +101,28 @@ class TableAdmin(OfTable):
         more = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
         seen = format_html('<a class="sb-link" href="{}">See all {}</a>', there, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add one</a>', seen, more) if may_add else seen
+
+    def get_urls(self) -> Any:
+        shown = path(
+            "<path:object_id>/records/", self.admin_site.admin_view(self.records_view), name="tableapi_table_records"
+        )
+        return [shown, *super().get_urls()]
+
+    def records_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Its records, or the one that `record` names."""
+        table = self.get_object(request, object_id)
+        if not self.has_view_permission(request, table):
+            raise PermissionDenied
+        if table is None or table.is_system:
+            raise NotFound
+        user: Any = request.user
+        query, sys_id = request.GET.get("query", ""), request.GET.get("record", "")
+        seen = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
+        if sys_id:
+            seen |= {"record": records.one(user, table.name, sys_id), "sys_id": sys_id}
+        else:
+            seen |= {"listed": records.listed(user, table.name, query, request.GET.get("page", "")), "query": query}
+        return TemplateResponse(request, "admin/tableapi/table/records.html", seen)
 
     def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
         """What the model would refuse is said in place of the question."""

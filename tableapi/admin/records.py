@@ -1,0 +1,91 @@
+"""The page of a designed table's records: what the Table API answers to this administrator, to look at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.http import QueryDict
+
+from accounts.models import User
+from system.errors import ServiceError
+from tableapi import params, reading, store
+from tableapi.access import sight
+from tableapi.catalogue import Catalogue, Table
+from tableapi.reading import Request
+
+PER_PAGE = 50
+# So many columns stand beside one another; the page of one record has all.
+MOST_COLUMNS = 10
+LONGEST_VALUE = 200
+Answer = TypeVar("Answer")
+SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
+
+
+@dataclass(frozen=True)
+class Row:
+    sys_id: str
+    values: list[str]
+
+
+@dataclass(frozen=True)
+class Listed:
+    columns: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    next_page: int | None = None
+    # Why the query is not answered, or what is doubtful about one that finds nothing.
+    said: str = ""
+
+
+def listed(user: User, name: str, query: str, page: str) -> Listed:
+    given = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **SHOWN}
+    try:
+        asked = params.parse_list(_parameters(given))
+        table, found = _read(user, name, lambda request, table: reading.records(request, table, asked))
+    except ServiceError as error:
+        return Listed(said=error.message)
+    columns = [each for each in table.columns.values() if each.is_readable and not each.is_sys][:MOST_COLUMNS]
+    names = [each.name for each in columns] + ["sys_updated_at"]
+    records = [json.loads(body) for body in found.bodies]
+    rows = [Row(told(each["sys_id"]), [told(each.get(column))[:LONGEST_VALUE] for column in names]) for each in records]
+    said = "Labels and names stand where values and ids are asked for: " + found.doubtful if found.doubtful else ""
+    return Listed(names, rows, asked.page + 1 if found.next_page else None, said)
+
+
+def one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
+    """The columns of a record with what stands in them; raises NotFound."""
+    shown = params.parse_shown(_parameters(SHOWN))
+    _, found = _read(user, name, lambda request, table: reading.record(request, table, sys_id, shown))
+    return [(column, told(value)) for column, value in json.loads(found.body).items()]
+
+
+def _parameters(given: dict[str, str]) -> QueryDict:
+    found = QueryDict(mutable=True)
+    found.update(given)
+    return found
+
+
+def _read(user: User, name: str, read: Callable[[Request, Table], Answer]) -> tuple[Table, Answer]:
+    def work(catalogue: Catalogue) -> tuple[Table, Answer]:
+        request = Request(user.pk, sight(catalogue, frozenset(user.role_names)), reading.now(), "")
+        table = request.sight.open_table(name)
+        return table, read(request, table)
+
+    return store.on_newest(work)
+
+
+def told(both: Any) -> str:
+    """A value and its display value, as people read them.
+
+    >>> told({"value": "1", "display_value": "New"}), told({"value": "17161234", "display_value": None}), told(None)
+    ('New', '17161234', '')
+    """
+    if not isinstance(both, dict):
+        return "" if both is None else str(both)
+    value, display = both["value"], both["display_value"]
+    found = value if display is None else display
+    if found is None:
+        return ""
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""The administration's page of a table's records: what the Table API answers, to look at."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tableapi.models import Table
+from tests.tableapi.catalogue_pages import said
+from tests.tableapi.world import field, open_table, record, table
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page(as_alice: Client) -> str:
+    table("maker")
+    field("maker", "name", is_display=True)
+    table("device")
+    field("device", "name")
+    field("device", "secret_code", "secret")
+    field("device", "state", choices={"1": "New"})
+    field("device", "maker", to="maker")
+    open_table("device")
+    return f"/admin/tableapi/table/{Table.objects.get(name='device').pk}/records/"
+
+
+def test_records_are_listed_as_people_read_them(as_alice: Client, page: str):
+    record("device", name="<b>Lamp</b>", state="1", maker=record("maker", name="Lux"), secret_code="hush")
+    answer = as_alice.get(page)
+    text = answer.content.decode()
+
+    assert "&lt;b&gt;Lamp&lt;/b&gt;" in text and "<td>New</td><td>Lux</td>" in text and "hush" not in text
+    assert "secret_code" not in text
+    assert page in as_alice.get(page.removesuffix("records/") + "change/").content.decode()
+
+
+def test_a_record_has_a_page_with_all_of_it(as_alice: Client, page: str):
+    nameless = record("maker")
+    lamp = record("device", name="Lamp", state="1", maker=nameless)
+    text = said(as_alice.get(page, {"record": lamp}))
+    assert f"sys_id {lamp}" in text and "state New" in text and f"maker {nameless}" in text
+    assert as_alice.get(page, {"record": "nothing"}).status_code == 404
+
+
+def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
+    for number in range(51):
+        record("device", name=f"d{number:02}")
+    first = as_alice.get(page, {"query": "name!=d00^ORDERBYDESCname"}).content.decode()
+    assert "d50" in first and "<td>d00</td>" not in first and 'rel="next"' not in first
+    whole = as_alice.get(page).content.decode()
+    assert "d00" in whole and "d50" not in whole and "page=2" in whole
+    assert "d50" in as_alice.get(page, {"page": "2"}).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"query": "nothing=1"}, "There is no column nothing."),
+        ({"query": "name="}, "No record is like that."),
+        ({"query": "state=New"}, "Labels and names stand where values and ids are asked for: state=New"),
+        ({"query": "name\x00"}, "holds a character that cannot be stored"),
+        ({"query": "name=a", "page": "x"}, "sysparm_page is a whole number from 1."),
+    ],
+)
+def test_what_finds_nothing_says_why(as_alice: Client, page: str, asked: dict[str, str], sentence: str):
+    record("device", name="Lamp")
+    assert sentence in said(as_alice.get(page, asked))
+
+
+def test_an_empty_table_says_how_records_are_made(as_alice: Client, page: str):
+    assert "There are no records yet." in said(as_alice.get(page))
+
+
+def test_what_the_product_keeps_has_pages_of_its_own(as_alice: Client, page: str):
+    user_table = Table.objects.get(name="user")
+    assert as_alice.get(f"/admin/tableapi/table/{user_table.pk}/records/").status_code == 404
+    assert "See its records" not in said(as_alice.get(f"/admin/tableapi/table/{user_table.pk}/change/"))
+
+
+def test_only_who_may_see_tables_sees_it(client: Client, bob: Any, page: str):
+    client.force_login(bob)
+    assert client.get(page)["Location"].startswith("/admin/login/")
