@@ -24,6 +24,7 @@ from system.faults import sqlstate_of, told
 
 logger = structlog.get_logger(__name__)
 
+RELOAD = "To load it anew by the settings of now, send POST …/reload."
 REQUEST_S = 20.0
 # No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held,
 # others wait for it while it waits for them, another was faster.
@@ -86,7 +87,9 @@ def _as_superseded(version: Version) -> Version:
 def retry(document: Document) -> None:
     """Load what failed again, from its bytes."""
     if document.newest_id is None or not leases.queue_again(document.newest_id):
-        raise Conflict("Only a document that failed can be loaded again.", code="not_failed")
+        state = _state(document.newest_id) if document.newest_id else DELETING
+        said = f"Only a document that failed can be tried again; this one is {state}."
+        raise Conflict(said if state in (*UNFINISHED, DELETING) else f"{said} {RELOAD}", code="not_failed")
     transaction.on_commit(wakeups.work, robust=True)
 
 

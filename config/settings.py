@@ -230,6 +230,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
+    # What is for everybody is listed first, in the README's order; the tables that the caller may see follow.
+    "TAGS": [
+        {"name": name} for name in ("Credentials", "Table API", "Document collections", "Management of collections")
+    ],
     # Whoever is signed in finds the tables that they may see in the document, everybody else the general part.
     "SERVE_AUTHENTICATION": [
         "accounts.authentication.Bearer",

@@ -129,6 +129,12 @@ class Reload(Management):
 
 
 class Retry(Management):
+    """Read, split and embed it again from its beginning, by the settings of now.
+
+    What did not fail is loaded anew by `reload`. A file that is damaged or protected fails again: load a mended one
+    with the same `doc_id` and `on_duplicate=replace`.
+    """
+
     @operation("documents_retry", "Try a failed document again", {202: Shown}, AccessDenied, Conflict, request=None)
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")

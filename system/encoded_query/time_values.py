@@ -17,6 +17,7 @@ _INSTANT = re.compile(
 )
 _DATE_LENGTH = len("2024-05-19")
 _UNITS = frozenset(Unit)
+NO_INSTANT = "a date such as 2024-05-19 or a time such as 2024-05-19T15:30:00Z is expected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def read_instant(value: str | datetime, position: int = 0) -> datetime:
         read = datetime.fromisoformat(value)
         return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise QueryError("a date or a date and time is expected", position, value) from None
+        raise QueryError(NO_INSTANT, position, value) from None
 
 
 def read_period(text: str, position: int = 0) -> Period:
@@ -106,7 +107,7 @@ def _read_edge(text: str, position: int) -> Operand:
     if isinstance(operand, str):
         read_instant(operand, position)
     elif operand.name == "getUserID":
-        raise QueryError("a date or a date and time is expected", position, text)
+        raise QueryError(NO_INSTANT, position, text)
     return operand
 
 

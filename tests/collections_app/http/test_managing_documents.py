@@ -62,6 +62,14 @@ def test_a_failed_one_says_why_and_may_be_tried_again(manager: Caller, place: Co
     assert failed(manager.post(one(document, "/retry"))) == (409, "not_failed", None)
 
 
+def test_a_refused_retry_says_what_helps(manager: Caller, place: Collection):
+    loaded, queued = add(place), add(place, "Later.", is_loaded=False)
+    said = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
+
+    assert "this one is ready." in said[0] and "/reload." in said[0]
+    assert "this one is queued." in said[1] and "reload" not in said[1]
+
+
 def test_the_list_is_narrowed_sorted_and_cut(manager: Caller, place: Collection):
     add(place, "One.", filename="b.md", doc_id="one")
     add(place, "Two.", filename="A.md", doc_id="two")

@@ -7,6 +7,7 @@ import schemathesis
 from django.test import Client
 from drf_spectacular.validation import validate_schema
 
+from accounts.models import User
 from collections_app import loading, openapi, views
 from collections_app.openapi_parts import PARAMETERS, SCHEMAS
 from collections_app.urls import ENDPOINTS
@@ -20,6 +21,7 @@ from tests.collections_app.http.calls import (
     MANAGED,
     RELEVANT,
     Caller,
+    by_key,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +39,15 @@ def test_the_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]
     assert set(EIGHT) <= set(paths) and len(paths) == len({path.rstrip("/") for path in paths})
     ids = [operation["operationId"] for found in schema["paths"].values() for operation in found.values()]
     assert len(ids) == len(set(ids))
+
+
+def test_what_is_for_everybody_stands_before_the_single_tables(carl: User):
+    first = ["Credentials", "Table API", "Document collections", "Management of collections"]
+    seen = by_key(carl).get("/api/schema").json()
+    used = {tag for found in seen["paths"].values() for operation in found.values() for tag in operation["tags"]}
+
+    assert [each["name"] for each in seen["tags"]] == first
+    assert {tag for tag in used if not tag.startswith("Table ") or tag in first} == set(first)
 
 
 def test_the_methods_are_those_that_are_taken(schema: dict[str, Any]):
