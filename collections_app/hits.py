@@ -22,7 +22,7 @@ DIGITS = 6
 ROWS = """
     SELECT chunk.id, collection.sys_id, collection.name, collection.text_configuration, document.id, document.doc_id,
         version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
-        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end
+        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation
     FROM chunk
     JOIN document_version version ON version.id = chunk.version_id
     JOIN document ON document.id = version.document_id
@@ -56,8 +56,9 @@ class Hit:
     score: float
     scores: dict[str, float | None]
     highlights: list[list[int]]
-    # For links to the document; not part of the answer.
+    # For links to the document and into it; not part of the answer.
     document_id: str
+    generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class Row:
     page_end: int | None
     char_start: int
     char_end: int
+    generation: int
 
 
 def passages(scored: Sequence[Scored], k: int, words: Mapping[str, AskedWords]) -> list[Hit]:
@@ -136,6 +138,7 @@ def _hit(scored: Scored, row: Row, places: list[list[int]]) -> Hit:
         scores={"vector": _rounded(candidate.vector), "text": _rounded(candidate.text)},
         highlights=places,
         document_id=row.document_id,
+        generation=row.generation,
     )
 
 

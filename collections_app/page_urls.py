@@ -9,6 +9,11 @@ urlpatterns = [
     path("collections/<slug:sys_id>/", pages.OneCollection.as_view(), name="collection"),
     path("collections/<slug:sys_id>/delete/", pages.DeleteCollection.as_view(), name="collection-delete"),
     path(
+        "collections/<slug:sys_id>/documents/<slug:document>/<int:generation>/passages/<int:number>/",
+        pages.Passage.as_view(),
+        name="passage",
+    ),
+    path(
         "collections/<slug:sys_id>/documents/<slug:document>/delete/",
         pages.DeleteDocument.as_view(),
         name="document-delete",

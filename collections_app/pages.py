@@ -1,4 +1,5 @@
-"""The pages of collections: the list, one collection with its search and its documents, deleting and trying again."""
+"""The pages of collections: the list, one collection with its search and its documents, what stands around a passage,
+deleting and trying again."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from django.urls import reverse
 from django.views import View
 
 from accounts.models import User
-from collections_app import access, counts, deletion, ingest, shown
+from collections_app import access, counts, deletion, ingest, shown, surroundings
 from collections_app.extract.formats import ACCEPTED, EXTENSIONS
 from collections_app.forms import MODES, NewCollectionForm, SearchForm
 from collections_app.models import Collection, Document
@@ -158,6 +159,27 @@ class Listing:
         return shown.documents(found)
 
 
+class Passage(CollectionPage):
+    """`/collections/{sys_id}/documents/{document}/{generation}/passages/{number}/`: a passage that was found, with what
+    stands around it. The generation: another content has other passages under the same numbers."""
+
+    def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
+        collection = access.open_by_id(self.user(), sys_id, "read")
+        asked = request.GET.get("around", "")
+        count = int(asked) if asked in map(str, range(1, surroundings.MOST + 1)) else surroundings.STEP
+        found = surroundings.of(there(collection, document), generation, number, count)
+        has_more = not found.is_whole and count < surroundings.MOST
+        seen = {
+            "collection": collection,
+            "document_id": document,
+            "found": found,
+            "place": f"{document}-{number}",
+            "more_address": f"{request.path}?around={min(count * 2, surroundings.MOST)}" if has_more else "",
+        }
+        part = self.wanted_part() is not None
+        return render(request, f"collections/{'around' if part else 'passage'}.html", seen)
+
+
 class OneDocument(OneCollection):
     """Base of what is done with a document; it ends with the list as it is then."""
 
@@ -165,16 +187,20 @@ class OneDocument(OneCollection):
 
     def open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
         collection = access.open_by_id(self.user(), sys_id, "write")
-        found = Document.objects.filter(collection=collection, pk=document, deleted_at__isnull=True).first()
-        if found is None:
-            raise NotFound("There is no such document any more.")
-        return collection, found
+        return collection, there(collection, document)
 
     def done(self, collection: Collection, said: str) -> HttpResponse:
         if self.wanted_part() == "documents":
             return self.show_documents(collection)
         messages.success(self.request, said)
         return redirect("collection", collection.pk)
+
+
+def there(collection: Collection, document: str) -> Document:
+    found = Document.objects.filter(collection=collection, pk=document, deleted_at__isnull=True).first()
+    if found is None:
+        raise NotFound("There is no such document any more.")
+    return found
 
 
 class DeleteDocument(OneDocument):

@@ -16,6 +16,9 @@ from collections_app.search import Hit
 
 LONGEST_METADATA = 200
 EARLIER = "Searches see what was loaded before."
+# Reasons that lie in the file; as a rule no second try comes to another end.
+OF_THE_FILE = ("damaged", "encrypted")
+MEND_IT = "Trying again reads the same file: mend it, add it above, and delete this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,9 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownHit:
     document_id: str
+    generation: int
+    number: int
+    place: str
     title: str
     pages: str
     headings: str
@@ -49,6 +55,7 @@ class ShownDocument:
     loaded_at: datetime
     metadata: str
     error: str
+    advice: str
     note: str
     warnings: tuple[str, ...]
     may_retry: bool
@@ -104,6 +111,9 @@ def metadata(given: Mapping[str, Any]) -> str:
 def hit(found: Hit) -> ShownHit:
     return ShownHit(
         document_id=found.document_id,
+        generation=found.generation,
+        number=found.chunk_index,
+        place=f"{found.document_id}-{found.chunk_index}",
         title=found.filename or found.doc_id,
         pages=pages(found.page, found.page_end),
         headings=" > ".join(found.heading_path),
@@ -136,6 +146,8 @@ def document(found: Document) -> ShownDocument:
         loaded_at=version.created_at if version else found.created_at,
         metadata=metadata(version.metadata) if version else "",
         error=version.error if version and state == State.FAILED else "",
+        # For those who may load: the others can only be told that it failed.
+        advice=MEND_IT if version and state == State.FAILED and version.error_code in OF_THE_FILE else "",
         # Until a new version is ready the one before is searched, and goes on to be when the new one fails.
         note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",
         warnings=tuple(map(str, version.warnings)) if version else (),

@@ -172,6 +172,46 @@ def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
     expect(documents(page)).to_contain_text("0 documents")
 
 
+def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_manuals: Visitor):
+    page = at_manuals.page
+    sent = page.locator("#uploads li")
+    metadata = page.get_by_label("JSON object, kept with each file")
+    page.get_by_text("Metadata for what you add next").click()
+    metadata.fill('{"type": ')
+    page.set_input_files("#files", [file(f"{name}.txt", name.encode()) for name in ("a", "b", "c")])
+    expect(sent.locator(".bad")).to_have_count(3)
+    expect(sent.first).to_contain_text("Change the metadata above and try again.")
+    assert at_manuals.overflow() <= 0
+
+    page.get_by_role("button", name="Try again: a.txt").press("Enter")
+    expect(sent.first).to_be_focused()  # the button is gone
+    expect(sent.locator(".bad")).to_have_count(3)  # nothing was mended yet
+    metadata.fill('{"type": "note"}')
+    page.get_by_role("button", name="Try again: a.txt").press("Enter")
+    wait_until_ready(page)
+    expect(documents(page)).to_contain_text("type: note")
+    page.get_by_role("button", name="Try all again").click()
+    wait_until_ready(page, 3)
+    expect(page.get_by_role("button", name="Try all again")).to_be_hidden()
+
+
+def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    page.set_input_files("#files", [file(f"{name}.exe", b"MZ\x00\x00") for name in ("one", "two", "three")])
+    expect(page.locator("#uploads .bad")).to_have_count(3)
+    # It is of a kind that is not loaded, whenever it is sent.
+    assert page.get_by_role("button", name="Try").count() == 0
+
+    page.get_by_role("button", name="Remove one.exe").press("Enter")
+    expect(page.locator("#uploads li")).to_have_count(2)
+    expect(page.get_by_role("button", name="Remove two.exe")).to_be_focused()
+    page.get_by_role("button", name="Remove all that failed").click()
+    expect(page.locator("#uploads")).to_be_hidden()
+    expect(page.locator("#files")).to_be_focused()
+
+
 def test_the_same_file_is_there_once(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk)
@@ -236,6 +276,51 @@ def test_what_cannot_be_done_is_told_in_the_words_of_the_service(at_desk: Visito
     at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
 
 
+def test_somebody_reads_on_around_a_passage(at_manuals: Visitor):
+    page = at_manuals.page
+    text = "\n\n".join(f"Chapter {name}. " + "About the printer and its parts. " * 28 for name in "abcdefgh")
+    page.set_input_files("#files", file("long.txt", text.encode()))
+    wait_until_ready(page)
+    page.get_by_label("What are you looking for?").fill("Chapter d")
+    page.keyboard.press("Enter")
+    hit = page.locator(".hits > li").filter(has_text="Chapter d.").first
+    expect(hit.get_by_role("link", name="Download long.txt")).to_be_visible()
+
+    hit.get_by_role("link", name="Show surroundings").press("Enter")
+    for name in "cde":
+        expect(hit).to_contain_text(f"Chapter {name}.")
+    expect(hit).not_to_contain_text("Chapter f.")
+    expect(hit.locator("mark").first).to_be_visible()  # what was found stays marked
+    more = hit.get_by_role("link", name="Show more before and after")
+    expect(more).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(hit).to_contain_text("Chapter f.")
+    expect(more).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(hit.get_by_text("This is the whole document.")).to_be_focused()
+    assert at_manuals.overflow() <= 0
+
+
+def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    page.set_input_files("#files", [file(f"{name}.txt", f"Note {name}\n".encode() * 90) for name in "abcde"])
+    wait_until_ready(page, 5)
+    page.get_by_label("What are you looking for?").fill("note")
+    page.keyboard.press("Enter")
+    last = page.locator(".hits > li").last
+    name = last.locator("strong").inner_text()
+    page.get_by_role("button", name=f"Delete {name}").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(documents(page)).to_contain_text("4 ready")
+    last.get_by_role("link", name="Show surroundings").click()
+    expect(page.locator("#trouble")).to_have_text("There is no such document any more.")
+    expect(page.locator("#trouble")).to_be_in_viewport()
+    assert page.evaluate("scrollY") > 200  # far below the place of the sentence
+    at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
+
+
 def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
     page = at_manuals.page
     name = page.get_by_role("heading", level=1).inner_text()
@@ -262,7 +347,9 @@ def test_a_newcomer_searches_the_documentation(at_desk: Visitor):
 def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
     visitor.sign_in("bob")
     assert visitor.open("/collections/") == 200
-    expect(visitor.page.locator("main")).to_contain_text("There is no collection that you may read.")
+    expect(visitor.page.locator("main")).to_contain_text(
+        "There is no collection that you may read. Ask an administrator"
+    )
     assert visitor.page.get_by_role("button", name="Make collection").count() == 0
     assert visitor.overflow() <= 0
     assert visitor.open("/admin/collections_app/collection/") == 403

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from accounts.models import User
 from collections_app import embed, ingest, provider_pauses, store, vector_indexes
 from collections_app.models import Collection, Version
 from tests.collections_app.vector_rows import run
+from tests.conftest import make_user
 
 Loaded = Callable[..., Version]
 
@@ -55,3 +57,20 @@ def loaded(collection: Collection, carl: User) -> Loaded:
         return ingest.load_now(accepted)
 
     return load
+
+
+def browser_of(user: User, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def as_carl(carl: User) -> Client:
+    return browser_of(carl)
+
+
+@pytest.fixture
+def as_rita(db: Any) -> Client:
+    """Reads what is for `itil`."""
+    return browser_of(make_user("rita", "itil"))

@@ -10,28 +10,12 @@ from django.urls import reverse
 from accounts.models import User
 from collections_app.models import Collection, Document
 from tests.collections_app import library
+from tests.collections_app.conftest import browser_of
 from tests.conftest import make_user
 
 pytestmark = pytest.mark.django_db
 
 HTMX = {"HX-Request": "true"}
-
-
-def browser_of(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def as_carl(carl: User) -> Client:
-    return browser_of(carl)
-
-
-@pytest.fixture
-def as_rita(db: Any) -> Client:
-    """Reads what is for `itil`."""
-    return browser_of(make_user("rita", "itil"))
 
 
 def page_of(collection: Collection, part: str = "") -> str:
@@ -60,6 +44,11 @@ class TestTheList:
         assert "For all of itil" in seen and "1 document, 1 passage<" in seen and "1 ready" in seen
         assert "Secret plans" not in seen
         assert "There is no collection that you may read." in text_of(as_bob.get("/collections/"))
+
+    def test_where_there_is_none_it_says_what_to_do(self, as_bob: Client, as_carl: Client):
+        reader, maker = (text_of(each.get("/collections/")) for each in (as_bob, as_carl))
+        assert "Ask an administrator for a role" in reader and "Make one" not in reader
+        assert '<a href="#id_name">Make one below</a>' in maker and 'id="id_name"' in maker and "Ask an" not in maker
 
     def test_it_looks_again_by_itself_while_something_is_loaded(self, as_carl: Client):
         collection = library.make()
@@ -251,6 +240,18 @@ class TestDocuments:
         library.add(collection, doc_id="handbook")
         library.add_failing(collection, doc_id="handbook")
         assert "Searches see what was loaded before." in self.part(as_carl, collection)
+
+    def test_a_file_at_fault_is_not_only_tried_again(self, as_rita: Client, as_carl: Client):
+        own, read = library.make(), library.make("Read", readers=("itil",))
+        for collection in (own, read):
+            library.add_failing(collection)
+        assert "mend it, add it above, and delete this one." in self.part(as_carl, own)
+        assert "mend it" not in self.part(as_rita, read)
+
+    def test_readers_download_too(self, as_rita: Client):
+        collection = library.make(readers=("itil",))
+        library.add(collection)
+        assert 'aria-label="Download handbook.md">Download</a>' in self.part(as_rita, collection)
 
     def test_they_have_pages_and_are_found_by_name_and_state(self, as_carl: Client):
         collection = library.make()

@@ -3,6 +3,8 @@
 {
   const AT_ONCE = 2; // the server reads few bodies at a time
   const FINISHED = { ready: "ready", empty: "no text was found", failed: "could not be read" };
+  const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
+  const NOT_SENT = "Could not be sent. Try again; a file that was changed meanwhile is chosen anew.";
 
   const size = (bytes) => (bytes / 1024 / 1024).toFixed(0) + " MB";
 
@@ -20,8 +22,10 @@
       this.form = form;
       this.list = document.getElementById("uploads");
       this.row = document.getElementById("upload-row");
+      this.ofAll = document.getElementById("uploads-failed");
       this.waiting = [];
       this.running = 0;
+      for (const what of ["again", "away"]) this.ofAll.querySelector(`.${what}`).onclick = () => this.press(what);
     }
 
     add(files) {
@@ -29,13 +33,25 @@
       for (const done of this.list.querySelectorAll(".done")) done.remove();
       for (const file of files) {
         const shown = this.row.content.firstElementChild.cloneNode(true);
+        const [again, away] = shown.querySelectorAll("button");
         shown.querySelector(".what").textContent = file.name;
         shown.querySelector("progress").setAttribute("aria-label", `Sending ${file.name}`);
+        again.setAttribute("aria-label", `Try again: ${file.name}`);
+        away.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(shown);
-        this.waiting.push({ file, shown, metadata: this.form.elements.metadata.value.trim() });
+        const upload = { file, shown };
+        again.onclick = () => this.again(upload);
+        away.onclick = () => this.remove(upload);
+        this.queue(upload);
       }
       this.next();
+    }
+
+    queue(upload) {
+      upload.shown.querySelector("progress").value = 0;
+      upload.metadata = this.form.elements.metadata.value.trim();
+      this.waiting.push(upload);
     }
 
     next() {
@@ -44,7 +60,7 @@
 
     send(upload) {
       if (upload.file.size > Number(this.form.dataset.limit)) {
-        this.say(upload, `larger than ${size(Number(this.form.dataset.limit))}`, "bad");
+        this.fail(upload, `larger than ${size(Number(this.form.dataset.limit))}`, false);
         return;
       }
       const bar = upload.shown.querySelector("progress");
@@ -79,27 +95,52 @@
         bar.hidden = answer.duplicate;
         upload.shown.classList.add("done");
       } else {
-        this.say(upload, answer.errors?.[0]?.message || "could not be sent", "bad");
-        if (request.status === 0 || request.status === 429 || request.status >= 500) this.offer(upload);
+        const said = (answer.errors ?? []).map((each) => each.message);
+        if (answer.errors?.[0]?.code === "invalid_metadata") said.push("Change the metadata above and try again.");
+        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status));
       }
       htmx.trigger(document.body, "uploaded");
     }
 
-    offer(upload) {
-      const again = upload.shown.querySelector("button");
-      again.hidden = false;
-      again.onclick = () => {
-        again.hidden = true;
-        this.waiting.push(upload);
-        this.next();
-      };
+    fail(upload, text, mayHelp) {
+      upload.shown.querySelector(".again").hidden = !mayHelp;
+      this.say(upload, text, true);
     }
 
-    say(upload, text, mood = "") {
+    // With the metadata as they are now: they may be what was wrong.
+    again(upload) {
+      this.say(upload, "waiting");
+      upload.shown.tabIndex = -1; // the button that had the focus is gone
+      upload.shown.focus();
+      this.queue(upload);
+      this.next();
+    }
+
+    remove(upload) {
+      upload.shown.remove();
+      this.list.hidden = this.list.childElementCount === 0;
+      this.countFailed();
+      (this.list.querySelector(".failed .away") ?? this.form.elements.file).focus();
+    }
+
+    // A button of all that failed; pressing one may change which these are.
+    press(what) {
+      for (const each of [...this.list.querySelectorAll(`.failed .${what}:not([hidden])`)]) each.click();
+    }
+
+    countFailed() {
+      this.ofAll.hidden = this.list.querySelectorAll(".failed").length < 2;
+      this.ofAll.querySelector(".again").hidden = !this.list.querySelector(".failed .again:not([hidden])");
+    }
+
+    say(upload, text, isBad = false) {
       const said = upload.shown.querySelector(".said");
       said.textContent = text;
-      said.classList.toggle("bad", mood === "bad");
-      upload.shown.querySelector("progress").hidden = mood === "bad";
+      said.classList.toggle("bad", isBad);
+      upload.shown.classList.toggle("failed", isBad);
+      upload.shown.querySelector("progress").hidden = isBad;
+      upload.shown.querySelector(".buttons").hidden = !isBad;
+      this.countFailed();
     }
   }
 

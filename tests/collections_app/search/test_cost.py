@@ -69,7 +69,7 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     row: Any = hits.Row(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
-        char_end=1,
+        char_end=1, generation=1,
     )  # fmt: skip
     assert list(hits._asked(row, asked).lexemes) == [f"w{n}" for n in range(1, hits.MOST_LEXEMES + 1)]
 

@@ -75,6 +75,7 @@ def example(route: str, ids: dict[str, str]) -> str:
         return "/" + _of_administration(*found.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
+    path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
     path = path.replace("<slug:session>", "somebody-elses")
     path = path.replace("<path:content_type_id>/<path:object_id>", "1/1").replace("(?P<url>.*)", "nothing-here")
     path = re.sub(r"\(\?P<app_label>(\w+)\|[^)]*\)", r"\1", path)
