@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 from simple_history.admin import SimpleHistoryAdmin
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
@@ -73,6 +74,7 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         found: Any = super().get_changelist_instance(request)
+        found.title = capfirst(self.opts.verbose_name_plural)
         found.is_narrowed = bool(found.query or found.get_filters_params())
         if not found.is_narrowed:
             found.full_result_count = found.result_count  # else the theme offers to show all of what is whole

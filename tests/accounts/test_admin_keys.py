@@ -134,3 +134,16 @@ def test_a_name_is_escaped_on_the_answer(as_alice: Client, bob: User):
     page = make(as_alice, bob, name="<script>alert(1)</script>")
 
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert" in page.content
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"expires_at_0": "31.12.2030", "expires_at_1": "12:00"}, "Enter the date as 2030-12-31."),
+        ({"expires_at_0": "2030-12-31", "expires_at_1": "noon"}, "Enter the time as 23:59:00."),
+    ],
+)
+def test_a_wrong_end_says_how_to_write_it(as_alice: Client, bob: User, given: dict[str, str], said: str):
+    page = make(as_alice, bob, **given)
+
+    assert said in page.content.decode() and not AccessKey.objects.exists()

@@ -45,6 +45,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     made.end()
 
 
+def has_many_roles(product: Stack) -> None:
+    names = ["w" * 100, *(f"team {number:03}" for number in range(150))]
+    made = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
+    assert manage("shell", "-c", made, env=product.env).returncode == 0
+
+
 def chromium() -> str:
     found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, has_many_roles
+from tests.config.stack import Stack
 
 pytestmark = pytest.mark.browser
 
@@ -50,6 +51,28 @@ def test_a_wrong_password_says_so_and_keeps_the_login(at_desk: Visitor):
     assert page.get_by_role("alert").get_by_text("Login or password is wrong").is_visible()
     assert page.get_by_label("Login").input_value() == "bob"
     assert page.get_by_label("Password").input_value() == ""
+
+
+def test_one_of_many_roles_of_a_key_is_found_by_typing(visitor: Visitor, product: Stack):
+    """By keyboard alone."""
+    has_many_roles(product)
+    visitor.sign_in("alice")
+    page = visitor.page
+    page.goto("/account/")
+    if not page.get_by_label("Name", exact=True).is_visible():
+        page.get_by_text("New key").click()
+    page.get_by_label("Find in: Acts only as").focus()
+    for typed in ("TEAM 149", "team 01"):
+        page.keyboard.type(typed)
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        page.keyboard.press("Shift+Tab")
+        page.get_by_label("Find in: Acts only as").fill("")
+    page.keyboard.type("nothing is called so")
+
+    assert page.locator("#id_scope label:visible").all_inner_texts() == ["team 010", "team 149"]
+    assert page.url.endswith("/account/") and visitor.overflow() <= 0
 
 
 def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):

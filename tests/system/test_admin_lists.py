@@ -66,6 +66,12 @@ def test_a_list_counts_in_words(as_alice: Client, address: str, one: str, many: 
         assert re.search(rf"{words}(?!\w)", plain(as_alice.get(address)))
 
 
+def test_a_list_is_called_by_what_it_holds(as_alice: Client):
+    assert "<title> Access keys | Servicebase" in " ".join(
+        as_alice.get("/admin/accounts/accesskey/").content.decode().replace("<title>", "<title> ").split()
+    )
+
+
 def test_a_page_is_called_by_its_record_and_its_kind(as_alice: Client, bob: User):
     Role.objects.create(name="ITIL desk").delete()
     entry = DeletionLogEntry.objects.get()
