@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
 
 from system.errors import NotFound
 from tableapi import designer
@@ -103,10 +104,8 @@ class TableAdmin(OfTable):
         return format_html('{} · <a class="sb-link" href="{}">Add one</a>', seen, more) if may_add else seen
 
     def get_urls(self) -> Any:
-        shown = path(
-            "<path:object_id>/records/", self.admin_site.admin_view(self.records_view), name="tableapi_table_records"
-        )
-        return [shown, *super().get_urls()]
+        shown = self.admin_site.admin_view(require_safe(self.records_view))
+        return [path("<path:object_id>/records/", shown, name="tableapi_table_records"), *super().get_urls()]
 
     def records_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Its records, or the one that `record` names."""

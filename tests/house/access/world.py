@@ -87,7 +87,8 @@ def example(route: str, ids: dict[str, str]) -> str:
 
 def _of_administration(app: str, model_name: str, rest: str) -> str:
     model = apps.get_model(app, model_name)
-    found = model._default_manager.order_by("pk").first()
+    those = {"is_system": False} if rest.endswith("records/") else {}
+    found = model._default_manager.filter(**those).order_by("pk").first()
     assert found is not None, f"{app}.{model_name} needs a row"
     rest = re.sub(r"<(path:object_id|id)>", str(found.pk), rest)
     if "history/(" in rest:
