@@ -92,6 +92,16 @@ def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
     assert "The client secret was changed." in page and "canary" not in page
 
 
+def test_what_is_stored_after_a_change_of_the_secret_does_not_name_it_again():
+    setting = make()
+    setting.set_secret("canary")
+    setting.save()
+    setting.store(active=True)
+
+    reasons = setting.history.order_by("history_id").values_list("history_change_reason", flat=True)
+    assert list(reasons) == [None, "The client secret was changed.", None]
+
+
 def test_an_approval_is_named(as_sonja: Client, as_alice: Client):
     press(as_sonja, "_save")
     setting = OidcSetting.objects.get()
