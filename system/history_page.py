@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.db.models import QuerySet, Value
 from simple_history.models import ModelChange, ModelDelta
 from simple_history.template_utils import HistoricalRecordContextHelper
@@ -74,6 +75,18 @@ class Entries:
         return [found[place, history_id] for _, place, history_id in asked]
 
 
+class InWords(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
+    """Lists of ids as what people call the records."""
+
+    def prepare_delta_change_value(self, change: Any, value: Any) -> Any:
+        prepared = super().prepare_delta_change_value(change, value)
+        table = getattr(self.model, "references", {}).get(change.field)
+        if table is None or not isinstance(prepared, list):
+            return prepared
+        model = next(each for each in apps.get_models() if each._meta.db_table == table)
+        return [name_then(model, sys_id) for sys_id in prepared]
+
+
 def tell_changes(entry: Any) -> None:
     """Put what an entry changed beside it, where something stood before."""
     before = entry.prev_record if entry.history_type == "~" else None
@@ -84,6 +97,6 @@ def tell_changes(entry: Any) -> None:
     unseen = [each.name for each in entry.tracked_fields if not (each.editable or each.is_relation)]
     changes = [ModelChange(name, getattr(before, name), getattr(entry, name)) for name in unseen]
     changes = [each for each in changes if each.old != each.new]
-    told = HistoricalRecordContextHelper(entry.instance_type, entry)
+    told = InWords(entry.instance_type, entry)
     both = (delta, ModelDelta(changes, unseen, before, entry))
     entry.changes = [change for each in both for change in told.context_for_delta_changes(each)]

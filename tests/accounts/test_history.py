@@ -247,3 +247,13 @@ def test_a_long_history_has_pages(as_alice: Client, bob: User, monkeypatch: pyte
         ["Changed by alice First name: empty → itil", "Role itil added by alice"],
         ["Created by the system"],
     ]
+
+
+def test_roles_in_a_list_are_named_also_those_that_are_gone(as_alice: Client, db: None):
+    desk, gone = (Role.objects.create(name=name) for name in ("desk", "gone"))
+    desk.contains = [gone.pk, Role.objects.get(name="itil").pk]
+    desk.save()
+    gone.delete()
+
+    lines = told(as_alice, f"/admin/accounts/role/{desk.pk}/history/")
+    assert "Changed by the system Contains: [] → [gone, itil]" in lines
