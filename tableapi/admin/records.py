@@ -17,8 +17,8 @@ from tableapi.catalogue import Catalogue, Table
 from tableapi.reading import Request
 
 PER_PAGE = 50
-# So many columns stand beside one another; the page of one record has all.
-MOST_COLUMNS = 10
+# So many columns stand beside one another, those with nothing in them left out; the page of one record has all.
+MOST_COLUMNS = 20
 LONGEST_VALUE = 200
 Answer = TypeVar("Answer")
 SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
@@ -27,7 +27,7 @@ SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
 @dataclass(frozen=True)
 class Row:
     sys_id: str
-    values: list[str]
+    values: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
         table, found = _read(user, name, lambda request, table: reading.records(request, table, asked))
     except ServiceError as error:
         return Listed(said=error.message)
-    columns = [each for each in table.columns.values() if each.is_readable and not each.is_sys][:MOST_COLUMNS]
-    names = [each.name for each in columns] + ["sys_updated_at"]
-    records = [json.loads(body) for body in found.bodies]
-    rows = [Row(told(each["sys_id"]), [told(each.get(column))[:LONGEST_VALUE] for column in names]) for each in records]
+    records = [{name: told(value) for name, value in json.loads(body).items()} for body in found.bodies]
+    designed = [each.name for each in table.columns.values() if each.is_readable and not each.is_sys]
+    names = [name for name in designed if any(each.get(name) for each in records)][:MOST_COLUMNS] + ["sys_updated_at"]
+    rows = [Row(each["sys_id"], [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records]
     said = "Labels and names stand where values and ids are asked for: " + found.doubtful if found.doubtful else ""
     return Listed(names, rows, asked.page + 1 if found.next_page else None, said)
 
@@ -82,6 +82,8 @@ def told(both: Any) -> str:
     >>> told({"value": "1", "display_value": "New"}), told({"value": "17161234", "display_value": None}), told(None)
     ('New', '17161234', '')
     """
+    if isinstance(both, list):
+        return ", ".join(map(told, both))
     if not isinstance(both, dict):
         return "" if both is None else str(both)
     value, display = both["value"], both["display_value"]
