@@ -48,7 +48,8 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
         return Listed(said=error.message)
     records = [{name: told(value) for name, value in json.loads(body).items()} for body in found.bodies]
     designed = [each.name for each in table.columns.values() if each.is_readable and not each.is_sys]
-    names = [name for name in designed if any(each.get(name) for each in records)][:MOST_COLUMNS] + ["sys_updated_at"]
+    filled = [name for name in designed if any(each.get(name) for each in records)]
+    names = [*filled[:MOST_COLUMNS], "sys_updated_at"]
     rows = [Row(each["sys_id"], [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records]
     said = "Labels and names stand where values and ids are asked for: " + found.doubtful if found.doubtful else ""
     return Listed(names, rows, asked.page + 1 if found.next_page else None, said)
