@@ -1,9 +1,9 @@
-"""Admin page of documents: how far each has come; trying again and deleting."""
+"""Admin page of documents: how far each has come; loading again and deleting."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -12,12 +12,12 @@ from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
-from collections_app import access, counts, deletion, ingest
+from collections_app import access, counts, deletion, ingest, loading
 from collections_app.admin.naming import MOST_NAMED, named
 from collections_app.models import Collection, Document
 from collections_app.models.documents import State
 from system.admin_site import ReadOnlyAdmin
-from system.errors import NotFound, ServiceError
+from system.errors import Conflict, NotFound, ServiceError
 from system.history import name_of
 
 
@@ -67,7 +67,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     search_fields = ("doc_id", "newest__filename", "newest__sha256")
     ordering = ("-id",)
     list_per_page = 50
-    actions = ("try_again",)
+    actions = ("try_again", "load_anew")
     fields = (
         "own_id", "collection", "filename", "state", "error", "warnings", "format", "size", "pages", "chunks", "sha256",
         "metadata", "loaded_by", "loaded_at", "generation",
@@ -115,8 +115,16 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try again what failed")
     def try_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        self._load(request, queryset, _retry)
+
+    @admin.action(description="Load anew, by the settings of now")
+    def load_anew(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
+        user: Any = request.user
+        self._load(request, queryset, lambda document: loading.load_anew(user, document.collection, document))
+
+    def _load(self, request: HttpRequest, queryset: QuerySet[Document], load: Callable[[Document], Any]) -> None:
         unwritable = self._unwritable(request, queryset)
-        refusals = [refusal for document in queryset for refusal in self._try(document, unwritable)]
+        refusals = [refusal for document in queryset for refusal in _refusals(document, unwritable, load)]
         for refusal in named(refusals):
             messages.error(request, refusal)
         done = len(queryset) - len(refusals)
@@ -125,17 +133,6 @@ class DocumentAdmin(ReadOnlyAdmin):
                 request,
                 f"{done} document{'s' if done > 1 else ''} will be loaded again; the list says what came of it.",
             )
-
-    def _try(self, document: Document, unwritable: dict[str, Collection]) -> Iterator[str]:
-        if document.collection_id in unwritable:
-            yield f"{document}: you may not load into {document.collection}."
-        elif document.newest is None or document.newest.state != State.FAILED:
-            yield f"{document}: it has not failed."
-        else:
-            try:
-                ingest.retry(document)
-            except ServiceError as error:
-                yield f"{document}: {error.message}"
 
     @admin.display(description="Document", ordering="newest__filename")
     def called(self, document: Document) -> str:
@@ -199,3 +196,20 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.display(description="Generation")
     def generation(self, document: Document) -> int:
         return document.newest.generation if document.newest else 1
+
+
+def _retry(document: Document) -> None:
+    if document.newest is None or document.newest.state != State.FAILED:
+        raise Conflict("it has not failed.")
+    ingest.retry(document)
+
+
+def _refusals(document: Document, unwritable: dict[str, Collection], load: Callable[[Document], Any]) -> Iterator[str]:
+    """Loads it, unless it is not to be."""
+    if document.collection_id in unwritable:
+        yield f"{document}: you may not load into {document.collection}."
+        return
+    try:
+        load(document)
+    except ServiceError as error:
+        yield f"{document}: {error.message}"

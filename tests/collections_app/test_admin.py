@@ -166,6 +166,8 @@ class TestOfOthers:
         assert "where you may not delete" in text_of(as_carl.post(DOCUMENTS, sent))
         answer = as_carl.post(DOCUMENTS, {**sent, "action": "try_again"}, follow=True)
         assert "you may not load into Shared" in text_of(answer)
+        answer = as_carl.post(DOCUMENTS, {**sent, "action": "load_anew"}, follow=True)
+        assert "you may not load into Shared" in text_of(answer)
         document.refresh_from_db()
         assert shared.refreshed().name == "Shared" and document.newest is not None
         assert (document.newest.state, document.deleted_at) == ("failed", None)
@@ -210,6 +212,22 @@ class TestDocuments:
         assert "1 document will be loaded again;" in seen and "it has not failed" in seen
         failed.refresh_from_db()
         assert failed.newest is not None and failed.newest.state == "queued"
+
+    def test_what_was_loaded_is_loaded_anew(self, as_carl: Client):
+        collection = library.make()
+        document, failed = library.add(collection), library.add_failing(collection)
+        sent = {"action": "load_anew", "_selected_action": [document.pk, failed.pk]}
+        assert "2 documents will be loaded again;" in text_of(as_carl.post(DOCUMENTS, sent, follow=True))
+        states = Document.objects.values_list("newest__generation", "newest__state")
+        assert list(states) == [(2, "queued"), (2, "queued")]
+
+    def test_more_than_may_wait_are_refused_and_named(self, as_carl: Client, settings: Any):
+        settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 1}
+        collection = library.make()
+        keys = [library.add(collection, f"Text {number}.").pk for number in range(3)]
+        seen = text_of(as_carl.post(DOCUMENTS, {"action": "load_anew", "_selected_action": keys}, follow=True))
+        assert "1 document will be loaded again;" in seen
+        assert seen.count("1 of your documents wait to be loaded.") == 2
 
     @pytest.mark.parametrize("way", ["page", "list"])
     def test_one_is_deleted_and_found_no_more(self, as_carl: Client, way: str):
