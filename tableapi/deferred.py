@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from system import actor
 from system.errors import ServiceError
+from system.wakeups import wake
 
 from . import designed, load
 from .catalogue import Column, Table
@@ -32,14 +33,7 @@ def accept(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
         DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=kept, caller=actor.current())
     except IntegrityError:
         raise designed.Duplicate(None) from None  # an imported id that waits already
-    transaction.on_commit(_send, robust=True)
-
-
-def _send() -> None:
-    from . import tasks  # noqa: PLC0415  (it imports this)
-
-    # Without its broker the schedule does it, within seconds.
-    tasks.create_deferred.apply_async(retry=False)
+    transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
 
 
 def _kept(value: Any) -> Any:

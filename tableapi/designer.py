@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
@@ -14,6 +14,7 @@ from django.db.utils import Error, IntegrityError, OperationalError
 from psycopg import errors, sql
 
 from system.errors import Unavailable
+from system.wakeups import wake
 from tableapi import physical
 from tableapi.catalogue import plain_name
 
@@ -241,11 +242,4 @@ def make_or_send(wanted: list[physical.Index], table: Table, is_surplus: bool = 
     if wanted and not has_records(table):
         run(*(index.create() for index in wanted))
     elif wanted or is_surplus:
-        transaction.on_commit(_send, robust=True)
-
-
-def _send(*_: Any) -> None:
-    from tableapi import tasks  # noqa: PLC0415  (it imports the models, which import this)
-
-    # Without its broker the schedule of the next minute does it.
-    tasks.build_indexes.apply_async(retry=False)
+        transaction.on_commit(lambda: wake("tableapi.tasks.build_indexes"), robust=True)

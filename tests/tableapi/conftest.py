@@ -1,10 +1,11 @@
 """What the tests of the Table API share; `world.py` says what can be done with it."""
 
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from kombu.exceptions import OperationalError
 
 from tableapi import access, load
 from tests.tableapi import world as made
@@ -38,3 +39,16 @@ def notes(db: Any) -> list[str]:
     made.field("note", "rank", "integer")
     made.open_table("note")
     return [made.record("note", name=f"n{number:02}", rank=number % 3 or None) for number in range(25)]
+
+
+@pytest.fixture
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The broker is away; what the worker would have been woken for."""
+    tried: list[str] = []
+
+    def send(task: str, **_: Any) -> None:
+        tried.append(task)
+        raise OperationalError("Error 111 connecting: connection refused")
+
+    monkeypatch.setattr("system.wakeups.current_app", SimpleNamespace(send_task=send))
+    return tried

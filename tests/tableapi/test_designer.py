@@ -529,7 +529,7 @@ class TestAtOnce:
 
     def test_a_column_that_cannot_be_made_leaves_no_row(self, monkeypatch: Any):
         device = make_table("device")
-        monkeypatch.setattr(designer, "_send", lambda: None)
+        monkeypatch.setattr(designer, "wake", lambda task: None)
         insert("device")
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE records.device ADD COLUMN taken text")
