@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -14,8 +13,8 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from rest_framework.request import Request as HttpRequest
 from rest_framework.viewsets import ViewSet
 
+from system import etags
 from system.body import InvalidJson
-from system.errors import BadRequest
 from system.http import own_url
 
 from . import idempotency, params, reading, store, writing
@@ -133,12 +132,11 @@ def one_object(request: HttpRequest) -> dict[str, Any]:
 
 def current_tag(request: HttpRequest) -> Callable[[int | None], bool] | None:
     """Whether If-Match names this version of the record, a hidden one never; None without the header."""
-    if "If-Match" not in request.headers:
+    tags = etags.to_match(request)
+    if tags is None:
         return None
-    if not re.fullmatch(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*', request.headers["If-Match"]):
-        raise BadRequest("If-Match is an ETag as an answer gave it.", code="invalid_parameter", field="If-Match")
-    return lambda version: matches(
-        request, "If-Match", lambda tag: version is not None and tag.startswith(f'"{version}-')
+    return lambda version: any(
+        tag == etags.ANY or (version is not None and tag.startswith(f'"{version}-')) for tag in tags
     )
 
 
@@ -176,7 +174,7 @@ def record_response(request: HttpRequest, found: RecordAnswer, status: int = 200
         tag is not None
         and status == 200
         and request.method in ("GET", "HEAD")
-        and matches(request, "If-None-Match", lambda each: each == tag)
+        and not {tag, etags.ANY}.isdisjoint(etags.in_header(request, "If-None-Match"))
     ):
         response = HttpResponse(status=304)
     if tag is not None:
@@ -196,9 +194,3 @@ def etag(found: RecordAnswer) -> str | None:
     if found.version is None:
         return None
     return f'"{found.version}-{hashlib.sha256(found.body).hexdigest()[:16]}"'
-
-
-def matches(request: HttpRequest, header: str, is_it: Callable[[str], bool]) -> bool:
-    """Whether a list of tags in a header has one that is meant."""
-    given = request.headers.get(header, "")
-    return any(each == "*" or is_it(each) for each in (word.strip().removeprefix("W/") for word in given.split(",")))

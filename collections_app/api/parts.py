@@ -19,6 +19,7 @@ from accounts.models import User
 from collections_app import access, openapi, parameters
 from collections_app.contents import DEEPEST
 from collections_app.released import Released
+from system import etags
 from system.errors import AccessDenied, Conflict, NotFound, ServiceError, Stale, together
 
 TAG = "Management of collections"
@@ -105,10 +106,8 @@ def etag(version: object) -> str:
 
 def refuse_stale(request: Request, current: str) -> None:
     """Chosen: without If-Match the last writer wins; with it nobody overwrites what they have not seen."""
-    given = request.headers.get("If-Match")
-    if given is None:
-        return
-    if current not in (tag := [word.strip().removeprefix("W/") for word in given.split(",")]) and "*" not in tag:
+    tags = etags.to_match(request)
+    if tags is not None and {current, etags.ANY}.isdisjoint(tags):
         raise Stale("It was changed since it was read. Read it again.")
 
 

@@ -147,6 +147,9 @@ def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller
     assert manager.patch(one(place), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
     late = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": tag})
     assert failed(late)[:2] == (412, "stale") and place.refreshed().alpha == 0.25
+    for malformed in ("", "x", '"x', "W/x", '"a",'):
+        answer = manager.patch(one(place), {"alpha": 0.75}, headers={"If-Match": malformed})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
     assert manager.patch(one(place), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
