@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.base_user import BaseUserManager
 from django.db import models
-from django.db.models.functions import Concat, Lower, Replace
+from django.db.models import Func
+from django.db.models.functions import Concat, Lower
 
 from accounts.spelling import bare, composed
 from system import properties
@@ -67,4 +68,4 @@ class UserManager(BaseUserManager["User"]):
 
 def _bare(text: Any) -> Lower:
     """As `spelling.bare` does it, in the database."""
-    return Lower(Replace(text, models.Value(" "), models.Value("")))
+    return Lower(Func(text, models.Value(r"\s"), models.Value(""), models.Value("g"), function="regexp_replace"))

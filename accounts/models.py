@@ -73,6 +73,7 @@ class User(Record, AbstractBaseUser):
     last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
     active = models.BooleanField(default=True, help_text="Cleared: keys, password and sessions stop working at once.")
     history = tracked(without=("password", "last_login"))
+    has_lost_password = False  # by what is not saved yet
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -114,6 +115,17 @@ class User(Record, AbstractBaseUser):
             if self.is_new or not others.exclude(pk=self.pk).exists():
                 self.login = spelled
         super().save(*positional, **options)
+        self.has_lost_password = False
+
+    @property
+    def unkept_change(self) -> str:  # type: ignore[override]
+        if self.has_lost_password:
+            return "The password was removed."
+        return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django
+
+    def set_unusable_password(self) -> None:
+        super().set_unusable_password()
+        self.has_lost_password = True
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column

@@ -57,6 +57,8 @@ def says_something(section: str, path: tuple[str, ...]) -> bool:
     """
     >>> says_something("## *Signals* ##\\n\\n", ("Upgrade", "Signals")), says_something("Signals\\nHUP", ("Signals",))
     (False, True)
+    >>> says_something("Text", ("",))
+    True
     """
-    before, _, after = section.partition(path[-1] if path else "\0")
+    before, _, after = section.partition((path and path[-1]) or "\0")
     return bool(before.strip(MARKS) or after.strip(MARKS))

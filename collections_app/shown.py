@@ -17,7 +17,7 @@ from collections_app.search import Hit
 LONGEST_METADATA = 200
 EARLIER = "Searches see what was loaded before."
 # Reasons that lie in the file; as a rule no second try comes to another end.
-OF_THE_FILE = ("damaged", "encrypted")
+OF_THE_FILE = ("damaged", "encrypted", "limit_pages")
 MEND_IT = "Trying again reads the same file: mend it, add it above, and delete this one."
 
 

@@ -19,7 +19,6 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
-from system.history import no_entry
 from system.history_page import Entries, Part, tell_changes
 from system.record import Record
 
@@ -86,7 +85,9 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
         return super().render_change_form(request, context, *positional, **named)
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
-        return super().render_delete_form(request, {**context, "title": f"Delete: {_page_title(context['object'])}"})
+        if not (context["perms_lacking"] or context["protected"]):
+            context["title"] = f"Delete: {_page_title(context['object'])}"
+        return super().render_delete_form(request, context)
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         if self.fieldsets is not None:
@@ -110,21 +111,12 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     # What belongs to a record without being a column of it, and has entries of its own.
     history_parts: ClassVar[tuple[Part, ...]] = ()
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        if not change or form.changed_data or not self.history_parts:
-            super().save_model(request, obj, form, change)
-            return
-        # Only its roles or choices change, for one: an entry of its own would say nothing.
-        with no_entry(obj):
-            super().save_model(request, obj, form, change)
-
     def get_history_queryset(self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: str) -> Any:
         own = super().get_history_queryset(request, history_manager, pk_name, object_id)
         return Entries(own, self.history_parts, object_id)
 
     def set_history_delta_changes(self, request: HttpRequest, historical_records: Any, **_: Any) -> None:
-        for entry in historical_records:
-            tell_changes(entry)
+        tell_changes(historical_records)
 
     def history_view_title(self, request: HttpRequest, obj: models.Model) -> str:
         return f"History: {_page_title(obj)}"

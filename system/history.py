@@ -34,9 +34,28 @@ def take_user(historical: Any, user: Any) -> None:
 BOOKKEEPING = ("sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
 
 
-def tracked(without: tuple[str, ...] = ()) -> HistoricalRecords:
+class History(HistoricalRecords):  # type: ignore[misc]  # has no types
+    """A save that changes nothing of what is kept leaves no entry, unless the record says what else it changed."""
+
+    def create_historical_record(self, instance: Any, history_type: str, using: Any = None) -> None:
+        instance.has_entry = history_type != "~" or bool(instance.unkept_change) or not self._is_as_before(instance)
+        if instance.has_entry:
+            super().create_historical_record(instance, history_type, using=using)
+
+    def get_change_reason_for_object(self, instance: Any, history_type: str, using: Any) -> str | None:
+        return (instance.unkept_change or None) if history_type == "~" else None
+
+    def _is_as_before(self, instance: Any) -> bool:
+        """The row is locked by its save, so nobody adds an entry meanwhile."""
+        entries = getattr(type(instance), self.manager_name).filter(sys_id=instance.pk)
+        last = entries.order_by("-history_date", "-history_id").first()
+        kept = [each.attname for each in self.fields_included(instance)]
+        return last is not None and all(getattr(last, name) == getattr(instance, name) for name in kept)
+
+
+def tracked(without: tuple[str, ...] = ()) -> History:
     """Put this on a model as `history`; `without` names its secrets and what is not configuration."""
-    return HistoricalRecords(
+    return History(
         excluded_fields=[*BOOKKEEPING, *without],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),
         history_user_getter=user_of,
@@ -53,19 +72,3 @@ def no_entry(record: Any) -> Iterator[None]:
         yield
     finally:
         del record.skip_history_when_saving
-
-
-@contextmanager
-def entry_of(record: Any, before: Any, *, said: str = "") -> Iterator[bool]:
-    """Around a save: its entry says this too, and there is none where it would be empty. Tells whether there is one."""
-    kept = type(record).history.model.tracked_fields
-    is_other = before is None or any(getattr(before, each.attname) != getattr(record, each.attname) for each in kept)
-    if not (is_other or said):
-        with no_entry(record):
-            yield False
-        return
-    record._change_reason = said or None
-    try:
-        yield True
-    finally:
-        record._change_reason = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,21 +30,29 @@ class Part:
         found: QuerySet[Any] = model.history.filter(**{f"{self.link}_id": sys_id})
         return found
 
-    def said(self, entry: Any) -> str:
-        """Such as: Role itil added."""
+    def tell(self, entries: Sequence[Any]) -> None:
+        """Put beside each what it says, such as: Role itil added."""
         field: Any = self.model._meta.get_field(self.named)
-        value = getattr(entry, field.attname)
-        return (
-            f"{self.kind} {name_then(field.related_model, value) if field.is_relation else value} "
-            + (VERBS[entry.history_type])
-        )
+        values = [getattr(entry, field.attname) for entry in entries]
+        names = Names(field.related_model).of(values) if field.is_relation else values
+        for entry, name in zip(entries, names, strict=True):
+            entry.said = f"{self.kind} {name} {VERBS[entry.history_type]}"
 
 
-def name_then(model: Any, sys_id: str) -> str:
-    """What people call a record; of one that is gone, what they called it."""
-    found = model._default_manager.filter(pk=sys_id).first()
-    last = None if found else model.history.filter(sys_id=sys_id).order_by("-history_date").first()
-    return str(found or (last.instance if last else sys_id))
+class Names:
+    """What people call the records of a model; of those that are gone, what they called them."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.known: dict[str, str] = {}
+
+    def of(self, ids: Sequence[str]) -> list[str]:
+        if wanted := set(ids) - self.known.keys():
+            there = {each.pk: str(each) for each in self.model._default_manager.filter(pk__in=wanted)}
+            entries = self.model.history.filter(sys_id__in=wanted - there.keys())
+            last = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
+            self.known |= dict.fromkeys(wanted, "") | there | {each.sys_id: str(each.instance) for each in last}
+        return [self.known[sys_id] or sys_id for sys_id in ids]
 
 
 class Entries:
@@ -66,37 +75,50 @@ class Entries:
             for place, (_, entries) in enumerate(self.sources)
         ]
         asked = list(keys[0].union(*keys[1:], all=True).order_by("-history_date", "-place", "-history_id")[span])
-        found = {}
+        found: dict[tuple[int, int], Any] = {}
         for place, (part, entries) in enumerate(self.sources):
             of_it = [history_id for _, where, history_id in asked if where == place]
-            for entry in entries.filter(history_id__in=of_it):
-                entry.said = part.said(entry) if part else ""
-                found[place, entry.history_id] = entry
+            here = list(entries.filter(history_id__in=of_it))
+            if part is not None:
+                part.tell(here)
+            found |= {(place, entry.history_id): entry for entry in here}
         return [found[place, history_id] for _, place, history_id in asked]
 
 
 class InWords(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
     """Lists of ids as what people call the records."""
 
+    def __init__(self, entry: Any, names: dict[str, Names]) -> None:
+        super().__init__(entry.instance_type, entry)
+        self.names = names
+
     def prepare_delta_change_value(self, change: Any, value: Any) -> Any:
         prepared = super().prepare_delta_change_value(change, value)
         table = getattr(self.model, "references", {}).get(change.field)
         if table is None or not isinstance(prepared, list):
             return prepared
-        model = next(each for each in apps.get_models() if each._meta.db_table == table)
-        return [name_then(model, sys_id) for sys_id in prepared]
+        if table not in self.names:
+            self.names[table] = Names(next(each for each in apps.get_models() if each._meta.db_table == table))
+        return self.names[table].of(prepared)
 
 
-def tell_changes(entry: Any) -> None:
-    """Put what an entry changed beside it, where something stood before."""
-    before = entry.prev_record if entry.history_type == "~" else None
-    if before is None:
-        return
-    delta = entry.diff_against(before, foreign_keys_are_objs=True)
+def tell_changes(page: Sequence[Any]) -> None:
+    """Put what each entry changed beside it, where something stood before."""
+    names: dict[str, Names] = {}
+    before: dict[tuple[type, str], Any] = {}
+    for entry in reversed(page):
+        key = (type(entry), entry.sys_id)
+        # Of all but the oldest on the page it is on the page too.
+        older = before.get(key) or (entry.prev_record if entry.history_type == "~" else None)
+        if older is not None and entry.history_type == "~":
+            entry.changes = list(_changes(older, entry, InWords(entry, names)))
+        before[key] = entry
+
+
+def _changes(older: Any, entry: Any, told: InWords) -> Iterator[dict[str, Any]]:
+    yield from told.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
     # The library leaves out what no form changes, so that an entry about it would be empty.
     unseen = [each.name for each in entry.tracked_fields if not (each.editable or each.is_relation)]
-    changes = [ModelChange(name, getattr(before, name), getattr(entry, name)) for name in unseen]
-    changes = [each for each in changes if each.old != each.new]
-    told = InWords(entry.instance_type, entry)
-    both = (delta, ModelDelta(changes, unseen, before, entry))
-    entry.changes = [change for each in both for change in told.context_for_delta_changes(each)]
+    changes = [ModelChange(name, getattr(older, name), getattr(entry, name)) for name in unseen]
+    delta = ModelDelta([each for each in changes if each.old != each.new], unseen, older, entry)
+    yield from told.context_for_delta_changes(delta)

@@ -109,6 +109,11 @@ class Record(models.Model):
         """What people call this record."""
         return str(self)
 
+    # What a change did that the history does not keep, such as to a secret: a sentence for its entry.
+    unkept_change = ""
+    # Whether the last save left an entry, of what is tracked.
+    has_entry = False
+
     def page_title(self) -> str:
         """The same with its kind, above its page."""
         return f"{capfirst(self._meta.verbose_name)} {self}"

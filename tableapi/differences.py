@@ -41,7 +41,7 @@ def changed(change: Change, column: Column, value: Any, stored: Stored, *, repla
 def _is_same_shown(change: Change, column: Column, stored: Stored, value: Any) -> bool:
     if _is_as_it_reads(column, stored, value):
         return True
-    if value is None and change.by_display and column.type == "reference":
+    if value is None and change.by_display and column.is_sys and column.type == "reference":
         return True  # how it reads where its name is not shown; nothing empties a column that the service keeps
     try:
         return values.is_same(column, stored.value, sent.value(change, column, value))

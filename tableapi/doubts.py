@@ -7,9 +7,9 @@ come later, and a rule that names one that has gone still fails closed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from django.db import connection
 from psycopg import sql
@@ -37,9 +37,16 @@ def of_rule(rule: Rule) -> Iterator[str]:
     if not (rule.table or rule.column_name or rule.roles or rule.condition):
         yield f"Everybody who is signed in may {rule.operation} the records of every designed table by this rule."
     about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
-    for other in type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table"):
-        if set(other.roles) == set(rule.roles) and (other.condition == rule.condition or not other.condition):
+    others = type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table")
+    for other in others:
+        is_wider = not other.condition and (other.admin_overrides or not rule.admin_overrides)
+        if set(other.roles) == set(rule.roles) and (is_wider or _is_twin(rule, other)):
             yield f"There is the access rule “{other}” already: this one adds nothing to it."
+            return
+
+
+def _is_twin(rule: Rule, other: Rule) -> bool:
+    return (rule.condition, rule.admin_overrides) == (other.condition, other.admin_overrides)
 
 
 def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
@@ -47,7 +54,7 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
     for test in rules.tests(RuleEyes(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = test.leaf.column, ".".join(test.condition.path)
         values = _values(test.condition)
-        yield from (f"{value} is none of the choices of {path}." for value in values if not _is_choice(column, value))
+        yield from (f"{value} is none of the choices of {path}." for value in _labels(column, values))
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
             there = _there(target, values)
@@ -56,22 +63,28 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
             )
 
 
-def of_query(eyes: Eyes, table: Table, text: str) -> str:
-    """The value of X-Doubtful-Conditions: labels in place of choices, names in place of ids.
+def of_query(eyes: Eyes, table: Table, text: str) -> tuple[str, ...]:
+    """The first conditions whose value no record can have now: labels in place of choices, names in place of ids.
 
     It tells nothing of records, only what may stand in a column that the caller can ask for anyway.
     """
-    found = [
-        quote(f"{'.'.join(test.condition.path)}={value[:LONGEST_TOLD]}", safe="=")
-        for test in rules.tests(eyes, table, parse(text))
-        for value in _values(test.condition)
-        if not _is_choice(test.leaf.column, value) or (test.leaf.column.reference and not USUAL_ID.fullmatch(value))
-    ]
-    return ",".join(found[:MOST_TOLD])
+    return tuple(islice(_doubtful(eyes, table, text), MOST_TOLD))
 
 
-def _is_choice(column: Column, value: str) -> bool:
-    return column.type != "choice" or not column.choices or value in {known for known, _ in column.choices}
+def _doubtful(eyes: Eyes, table: Table, text: str) -> Iterator[str]:
+    for test in rules.tests(eyes, table, parse(text)):
+        column, values = test.leaf.column, _values(test.condition)
+        names = [each for each in values if column.reference and not USUAL_ID.fullmatch(each)]
+        path = ".".join(test.condition.path)
+        yield from (f"{path}={value[:LONGEST_TOLD]}" for value in (*_labels(column, values), *names))
+
+
+def _labels(column: Column, values: Iterable[str]) -> list[str]:
+    """Those that are no choice of the column."""
+    if column.type != "choice" or not column.choices:
+        return []
+    known = {value for value, _ in column.choices}
+    return [each for each in values if each not in known]
 
 
 def _values(condition: Condition) -> list[str]:

@@ -62,7 +62,7 @@ class ListAnswer:
     next_page: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     total: int | None = None
-    doubtful: str = ""
+    doubtful: tuple[str, ...] = ()
 
 
 def now() -> datetime:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.http import HttpRequest as DjangoRequest
 from django.http import HttpResponse, HttpResponseBase, JsonResponse
@@ -157,7 +157,7 @@ def list_response(request: HttpRequest, found: ListAnswer) -> HttpResponse:
     if found.total is not None:
         response["X-Total-Count"] = str(found.total)
     if found.doubtful:
-        response["X-Doubtful-Conditions"] = found.doubtful
+        response["X-Doubtful-Conditions"] = ",".join(quote(each, safe="=") for each in found.doubtful)
     if found.next_page:
         kept = [(name, value) for name, value in request.query_params.items()
                 if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip

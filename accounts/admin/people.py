@@ -159,10 +159,9 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if others := [str(other) for other in User.objects.taken_for(obj)[:MOST_NAMED]]:
-            messages.warning(
-                request, f"Is this somebody who is here already? Like {obj} is called: {', '.join(others)}."
-            )
+        if others := [str(other) for other in User.objects.taken_for(obj)[: MOST_NAMED + 1]]:
+            names = ", ".join(others[:MOST_NAMED]) + (" and others" if len(others) > MOST_NAMED else "")
+            messages.warning(request, f"Is this somebody who is here already? Like {obj} is called: {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)

@@ -229,10 +229,8 @@ class ConnectionAdmin(TrackedAdmin):
             if notes.leads_to(stored, callback):
                 seen["to_register"] = stored.redirect_uri
             seen["stored"] = stored
-            for name in (
-                *OWN_COLUMNS,
-                *self.BOOKKEEPING,
-            ):  # a look may have brought them up to date since they were read
+            # A look may have brought them up to date since they were read.
+            for name in {*OWN_COLUMNS, *self.BOOKKEEPING}:
                 setattr(form.instance, name, getattr(stored, name))
             seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
             seen["may_approve"] = stored.needs_approval and request.user.is_superuser

@@ -20,7 +20,7 @@ from system.admin_site import ReadOnlyAdmin
 class CertificateAdmin(ReadOnlyAdmin):
     """To look at, and to delete: the next update fetches what the provider publishes under that kid now."""
 
-    holds = "Saving an OIDC setting fetches the certificates of its provider."
+    holds = "The first sign-in through a connection fetches those of its provider, and so does Update certificates."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
     list_filter: ClassVar[list[Any]] = ["realm"]

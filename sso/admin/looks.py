@@ -67,13 +67,17 @@ def _looked_at(setting: OidcSetting, callback: str, deadline: Deadline) -> Repor
         doubts = (*doubts, *notes.about_redirect_uri(setting, callback))
     verdict = client_check.check(setting, found, deadline, may_send_secret=_may_send_secret(setting, stored, moved))
     problems = (*_why_nobody_comes_in(setting, callback, found), *verdict.problems)
-    title = "The connection works. No setting was changed."
-    if unusable:
-        title = f"The provider was found, but {unusable}"
-    elif problems:
-        title = f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
+    title = _title(unusable, problems, verdict)
     said = (*problems, *doubts, *verdict.doubts)
     return Report(title, not (unusable or problems), tuple(facts), said, may_adopt=bool(moved), versions=versions)
+
+
+def _title(unusable: str, problems: tuple[str, ...], verdict: client_check.Verdict) -> str:
+    if unusable:
+        return f"The provider was found, but {unusable}"
+    if problems:
+        return f"The provider was found, but {'it does not accept this service' if verdict.problems else NOBODY}."
+    return "The connection works. No setting was changed."
 
 
 def _told(keys: key_sets.KeySet) -> Iterator[tuple[str, str]]:

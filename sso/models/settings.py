@@ -16,7 +16,7 @@ from sso.models.provider_record import OWN_COLUMNS, ProviderRecord
 from sso.models.script_runs import ScriptRuns
 from system import encryption
 from system.errors import AccessDenied, Conflict
-from system.history import entry_of, tracked
+from system.history import tracked
 
 VISIBLE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "This has no line breaks or control characters.")
 PLAIN = RegexValidator(r"\A[\x20-\x7e]*\Z", "This has ASCII characters only.")
@@ -161,8 +161,9 @@ class OidcSetting(ProviderRecord):
             self.full_clean(exclude={"sys_id"})
             self._follow(before)
             activation.deactivate_others(self)
-            with entry_of(self, before, said=self._about_secret(before)) as has_entry:
-                super().save(*positional, **options)
+            self.unkept_change = self._about_secret(before)
+            super().save(*positional, **options)
+            has_entry, self.unkept_change = self.has_entry, ""
             activation.follow(before, self)
             if before is not None and before.pair != self.pair:
                 before.let_go_of_keys()
@@ -178,7 +179,7 @@ class OidcSetting(ProviderRecord):
         """What the history says about the one column that it does not keep."""
         if before is None or before.client_secret == self.client_secret:
             return ""
-        return f"The client secret was {'changed' if self.client_secret else 'removed'}."
+        return f"The client secret was {'entered' if self.client_secret else 'removed'}."
 
     def _stored(self, *, is_locked: bool = False) -> OidcSetting | None:
         if self.is_new:

@@ -37,6 +37,7 @@ class Listed:
     next_page: int | None = None
     # Why the query is not answered, or what is doubtful about one that finds nothing.
     said: str = ""
+    page: int = 1
 
 
 def listed(user: User, name: str, query: str, page: str) -> Listed:
@@ -50,9 +51,15 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
     designed = [each.name for each in table.columns.values() if each.is_readable and not each.is_sys]
     filled = [name for name in designed if any(each.get(name) for each in records)]
     names = [*filled[:MOST_COLUMNS], "sys_updated_at"]
-    rows = [Row(each["sys_id"], [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records]
-    said = "Labels and names stand where values and ids are asked for: " + found.doubtful if found.doubtful else ""
-    return Listed(names, rows, asked.page + 1 if found.next_page else None, said)
+    rows = [
+        Row(each.get("sys_id", ""), [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records
+    ]
+    said = (
+        "Labels and names stand where values and ids are asked for: " + ", ".join(found.doubtful)
+        if found.doubtful
+        else ""
+    )
+    return Listed(names, rows, asked.page + 1 if found.next_page else None, said, asked.page)
 
 
 def one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:

@@ -49,8 +49,8 @@ class TableAdmin(OfTable):
 
     def save_model(self, request: HttpRequest, obj: Table, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        others = Table.objects.filter(number_prefix=obj.number_prefix).exclude(pk=obj.pk) if obj.number_prefix else ()
-        for other in others:
+        others = Table.objects.filter(number_prefix=obj.number_prefix).exclude(pk=obj.pk).exclude(number_prefix="")
+        if other := others.first():
             messages.warning(
                 request,
                 f"{other.name} has the number prefix {obj.number_prefix} too: a number may stand for two records.",

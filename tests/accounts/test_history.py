@@ -18,6 +18,7 @@ from tests.accounts.admin_forms import change, users
 from tests.accounts.callers import sign_in
 from tests.accounts.test_admin_access import RECORDS, ways
 from tests.conftest import PASSWORD
+from tests.tableapi.world import api, data
 
 
 def everything_in(model: Any) -> str:
@@ -164,7 +165,7 @@ TRACKED = [label for label in RECORDS if hasattr(apps.get_model(label), "history
 def test_no_address_of_a_page_changes_an_entry_that_stands(as_alice: Client, label: str):  # X10
     """By a holder of admin, who may do anything to the record: entries only come after those that are there."""
     model = apps.get_model(label)
-    record = RECORDS[label]()
+    record = renamed(RECORDS[label]())
     record.save()
     written = entries_of(record)
     assert len(written) == 2
@@ -178,6 +179,11 @@ def test_no_address_of_a_page_changes_an_entry_that_stands(as_alice: Client, lab
     assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, "it was deleted, with one"
 
 
+def renamed(record: Any) -> Any:
+    setattr(record, "first_name" if isinstance(record, User) else "name", "Other")
+    return record
+
+
 def entries_of(record: Any) -> list[Any]:
     return list(type(record).history.filter(sys_id=record.pk).order_by("history_id").values())
 
@@ -186,7 +192,7 @@ def entries_of(record: Any) -> list[Any]:
 def test_what_cannot_be_written_down_does_not_happen(  # X11
     db: None, label: str, monkeypatch: pytest.MonkeyPatch
 ):
-    record: Any = RECORDS[label]()
+    record = renamed(RECORDS[label]())
     version = record.sys_version
 
     def fail(*_: object, **__: object) -> None:
@@ -227,12 +233,43 @@ def test_the_page_says_which_roles_and_groups_were_given_and_taken(as_alice: Cli
     ]
 
 
-def test_a_password_is_a_change_that_the_page_does_not_tell(as_alice: Client, bob: User):
+def test_a_password_is_told_without_being_kept(as_alice: Client, bob: User):
     bob.change_password("another horse 43")
+    bob.set_unusable_password()
+    bob.save()
+    bob.save()
 
-    assert told(as_alice, users(bob.pk, "history"))[0] == (
-        "Changed by the system Nothing that a history keeps: a password, for one."
-    )
+    assert told(as_alice, users(bob.pk, "history"))[:3] == [
+        "Changed by the system The password was removed.",
+        "Changed by the system The password was changed.",
+        "Created by the system",
+    ]
+
+
+def test_a_password_that_is_only_hashed_anew_is_no_change(bob: User, settings: Any):
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher", *settings.PASSWORD_HASHERS]
+    hashed = bob.password
+
+    assert bob.check_password(PASSWORD) and bob.refreshed().password != hashed
+    assert bob.history.count() == 1
+
+
+@pytest.mark.parametrize("way", ["page", "api"])
+def test_a_save_that_changes_nothing_leaves_no_entry(as_alice: Client, alice: User, way: str):
+    made = Role.objects.create(name="desk")
+    before = made.history.count()
+
+    def send(value: str) -> None:
+        if way == "page":
+            form = {"name": "desk", "description": value}
+            assert as_alice.post(f"/admin/accounts/role/{made.pk}/change/", form).status_code == 302
+        else:
+            data(api(alice).patch(f"sys_role/{made.pk}", {"description": value}))
+
+    send("a")
+    assert made.history.count() == before + 1
+    send("a")
+    assert made.history.count() == before + 1
 
 
 def test_a_long_history_has_pages(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):

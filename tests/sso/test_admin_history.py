@@ -87,9 +87,9 @@ def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
     press(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
     reasons = [entry.history_change_reason for entry in entries(as_sonja, setting)]
 
-    assert reasons == ["The client secret was removed.", None, "The client secret was changed.", None]
+    assert reasons == ["The client secret was removed.", None, "The client secret was entered.", None]
     page = as_sonja.get(address(setting, "history")).content.decode()
-    assert "The client secret was changed." in page and "canary" not in page
+    assert "The client secret was entered." in page and "canary" not in page
 
 
 def test_what_is_stored_after_a_change_of_the_secret_does_not_name_it_again():
@@ -99,7 +99,7 @@ def test_what_is_stored_after_a_change_of_the_secret_does_not_name_it_again():
     setting.store(active=True)
 
     reasons = setting.history.order_by("history_id").values_list("history_change_reason", flat=True)
-    assert list(reasons) == [None, "The client secret was changed.", None]
+    assert list(reasons) == [None, "The client secret was entered.", None]
 
 
 def test_an_approval_is_named(as_sonja: Client, as_alice: Client):

@@ -7,7 +7,7 @@ from django.test import Client
 
 from tableapi.models import Table
 from tests.tableapi.catalogue_pages import said
-from tests.tableapi.world import field, open_table, record, table
+from tests.tableapi.world import field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +66,8 @@ def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
     [
         ({"query": "nothing=1"}, "There is no column nothing."),
         ({"query": "name="}, "No record is like that."),
-        ({"query": "state=New"}, "Labels and names stand where values and ids are asked for: state=New"),
+        ({"query": "state=In Größe"}, "Labels and names stand where values and ids are asked for: state=In Größe"),
+        ({"page": "9"}, "The list ends before this page. Its first page"),
         ({"query": "name\x00"}, "holds a character that cannot be stored"),
         ({"query": "name=a", "page": "x"}, "sysparm_page is a whole number from 1."),
     ],
@@ -76,8 +77,15 @@ def test_what_finds_nothing_says_why(as_alice: Client, page: str, asked: dict[st
     assert sentence in said(as_alice.get(page, asked))
 
 
+def test_a_record_whose_id_is_not_for_this_administrator_is_listed_without_a_link(as_alice: Client, page: str):
+    record("device", name="Lamp")
+    rule("read", "device", column="sys_id", roles=["monitoring"], admin_overrides=False)
+    answer = as_alice.get(page)
+    assert "Lamp" in said(answer) and "?record=" not in answer.content.decode()
+
+
 def test_an_empty_table_says_how_records_are_made(as_alice: Client, page: str):
-    assert "There are no records yet." in said(as_alice.get(page))
+    assert "There are no records that you may read." in said(as_alice.get(page))
 
 
 def test_what_the_product_keeps_has_pages_of_its_own(as_alice: Client, page: str):

@@ -104,6 +104,12 @@ class TestRules:
             answer = self.send(as_alice, **values)
             assert ("this one adds nothing" in said(as_alice.get(answer["Location"]))) is is_like, values
 
+    def test_a_rule_that_lets_administrators_pass_adds_that(self, as_alice: Client):
+        itil = Role.objects.get(name="itil").pk
+        self.send(as_alice, roles=[itil], admin_overrides="")
+        answer = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
+        assert "this one adds nothing" not in said(as_alice.get(answer["Location"]))
+
     def test_two_rules_about_one_thing_are_told_apart(self, as_alice: Client):
         itil = Role.objects.get(name="itil")
         for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
