@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import structlog
-from django.db import connection, connections
-from django.db.utils import Error
+from django.db import connection
 from psycopg import sql
 
-logger = structlog.get_logger(__name__)
+from system import index_builds
 
 LOCK = 7_301_041
 # Numbers that an exact scan compares in 10 to 16 ms: chunks times dimensions.
@@ -95,15 +92,14 @@ def tend() -> list[str]:
 
     Whoever comes second leaves it to the first.
     """
-    with closing(connections.create_connection(connection.alias)) as own, own.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        if not cursor.fetchone()[0]:
+    with index_builds.builder(LOCK) as cursor:
+        if cursor is None:
             return []
-        # The end of every older transaction is waited for. One process: several share memory that containers lack.
-        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SET max_parallel_maintenance_workers = 0")
+        # One process: several share memory that containers lack.
+        cursor.execute("SET max_parallel_maintenance_workers = 0")
         parts, found = _parts(cursor), _found(cursor)
         kept = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
-        dropped = [name for name in found if name not in kept and _try(cursor, name, _drop(name))]
+        dropped = [name for name in found if name not in kept and index_builds.run(cursor, name, _drop(name))]
         built = [part.name for part in _wanted(cursor, parts) if not found.get(part.name) and _build(cursor, part)]
     forget()
     return dropped + built
@@ -164,7 +160,7 @@ def _found(cursor: Any) -> dict[str, bool]:
 def _build(cursor: Any, part: Part) -> bool:
     memory_mb = part.chunks * (part.dimensions * 2 + BYTES_OF_A_NODE) // 2**20 + 1
     memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MOST_MEMORY_MB)
-    return _try(
+    return index_builds.run(
         cursor,
         part.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),
@@ -190,16 +186,3 @@ def _create(part: Part) -> sql.Composed:
 
 def _drop(name: str) -> sql.Composed:
     return sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS public.{}").format(sql.Identifier(name))
-
-
-def _try(cursor: Any, name: str, *statements: sql.Composed) -> bool:
-    """One that cannot be built must not hold up the others."""
-    began = time.monotonic()
-    try:
-        for statement in statements:
-            cursor.execute(statement)
-    except Error as error:
-        logger.warning("vector_index_not_built", index=name, kind=type(error.__cause__ or error).__name__)
-        return False
-    logger.info("vector_index_changed", index=name, seconds=round(time.monotonic() - began, 1))
-    return True

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
 
-import structlog
-from django.db import connection, connections
+from django.db import connection
 from django.db.models import Q
-from django.db.utils import Error
 from psycopg import sql
 
+from system import index_builds
 from tableapi import physical
 from tableapi.models import Column, Table
 from tableapi.physical import Index
-
-logger = structlog.get_logger(__name__)
 
 LOCK = 7_301_011
 OURS = re.compile(r"[IW][0-9a-z]+")
@@ -45,36 +40,16 @@ def surplus() -> list[tuple[str, str]]:
 
 def build() -> list[str]:
     """Build and drop, one at a time; returns the names. Whoever comes second leaves it to the first."""
-    with closing(_own_connection()) as own, own.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        if not cursor.fetchone()[0]:
+    with index_builds.builder(LOCK) as cursor:
+        if cursor is None:
             return []
-        # A big table takes minutes, and the end of every older transaction is waited for.
-        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0")
-        done = [index.name for index in missing() if _try(cursor, index.name, *_anew(index))]
-        over = [name for schema, name in surplus() if _try(cursor, name, physical.drop_index(schema, name, True))]
-        return done + over
-
-
-def _own_connection() -> Any:
-    """Outside every transaction, as building beside writers wants it."""
-    return connections.create_connection(connection.alias)
+        done = [index.name for index in missing() if index_builds.run(cursor, index.name, *_anew(index))]
+        gone = [(name, physical.drop_index(schema, name, True)) for schema, name in surplus()]
+        return done + [name for name, statement in gone if index_builds.run(cursor, name, statement)]
 
 
 def _anew(index: Index) -> tuple[sql.Composed, ...]:
     return index.drop(concurrently=True), index.create(concurrently=True)
-
-
-def _try(cursor: Any, name: str, *statements: sql.Composed) -> bool:
-    """One that cannot be built, its column being dropped just now perhaps, must not hold up the others."""
-    try:
-        for statement in statements:
-            cursor.execute(statement)
-    except Error as error:
-        logger.warning("index_not_built", index=name, kind=type(error.__cause__ or error).__name__)
-        return False
-    logger.info("index_changed", index=name)
-    return True
 
 
 def _found() -> dict[tuple[str, str], bool]:

@@ -40,18 +40,19 @@ class Faults:
         }
 
     def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
+        # Before anything went wrong; later a process may just be between its end, after so many tasks, and the next.
+        wanted = self._processes()
         for name, cause in islice(cycle(self.kinds.items()), most):
             if over.wait(every_s):
                 return
             began = time.monotonic()
             with self.tally.something_is_away(name):
-                wanted = self._processes()
                 cause()
                 self.wait_until_whole(wanted)
             self.done.append(f"{name}: whole again after {time.monotonic() - began:.1f} s")
 
     def wait_until_whole(self, wanted: dict[str, int]) -> None:
-        """As many processes as before, and all is well, twice in a row."""
+        """As many processes as at the beginning, and all is well, twice in a row."""
         until = time.monotonic() + WHOLE_WITHIN_S
         while time.monotonic() < until:
             if self._is_whole(wanted):

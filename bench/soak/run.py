@@ -149,7 +149,10 @@ def main(words: list[str]) -> None:
         product(Path(root)) as (servers, stack),
     ):
         try:
-            report(soak(servers, stack, callers=given.callers, seconds=60 * given.minutes, every_s=given.every))
+            found = soak(servers, stack, callers=given.callers, seconds=60 * given.minutes, every_s=given.every)
+            report(found)
         finally:
             log.write(stack.output)
             print(f"\nWhat the service logged: {log.name}")
+    if found.tally.wrong:
+        raise SystemExit(1)

@@ -40,7 +40,7 @@ MAY_RUN_SQL = {
     "collections_app/scope.py": "a search sees one snapshot",
     "collections_app/steps.py": "passages are stored in bulk",
     "collections_app/store.py": "locks let one of several equal uploads through, pieces are written in binary",
-    "collections_app/vector_indexes.py": "indexes are built beside writers, and looked for",
+    "collections_app/vector_indexes.py": "indexes are looked for, and built beside writers",
     "collections_app/vectors.py": "passages without a vector are looked for, and vectors stored",
     "config/backup.py": "databases are made and renamed",
     "config/beat.py": "an advisory lock chooses the leader",
@@ -54,7 +54,8 @@ MAY_RUN_SQL = {
     "tableapi/system_records.py": "deferred constraints are asked before the answer",
     "tableapi/store.py": "statements of reads are run",
     "tableapi/designer.py": "designed tables are made, changed and dropped",
-    "tableapi/indexes.py": "indexes are built beside writers, and looked for",
+    "tableapi/indexes.py": "indexes are looked for",
+    "system/index_builds.py": "indexes are built beside writers, one builder at a time",
     "system/health.py": "the extension is asked for its version",
 }
 SQL = {"cursor", "raw", "extra", "execute", "executemany"}
