@@ -67,5 +67,5 @@ class UserManager(BaseUserManager["User"]):
 
 
 def _bare(text: Any) -> Lower:
-    """As `spelling.bare` does it, in the database."""
+    """As `spelling.bare` does it, in the database, but for rare kinds of spaces."""
     return Lower(Func(text, models.Value(r"\s"), models.Value(""), models.Value("g"), function="regexp_replace"))

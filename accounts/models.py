@@ -123,9 +123,13 @@ class User(Record, AbstractBaseUser):
             return "The password was removed."
         return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django
 
+    def set_password(self, raw_password: str | None) -> None:
+        self.has_lost_password = raw_password is None and self.has_usable_password()
+        super().set_password(raw_password)
+
     def set_unusable_password(self) -> None:
+        self.has_lost_password = self.has_usable_password()
         super().set_unusable_password()
-        self.has_lost_password = True
 
     @property
     def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column

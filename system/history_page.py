@@ -49,10 +49,19 @@ class Names:
     def of(self, ids: Sequence[str]) -> list[str]:
         if wanted := set(ids) - self.known.keys():
             there = {each.pk: str(each) for each in self.model._default_manager.filter(pk__in=wanted)}
-            entries = self.model.history.filter(sys_id__in=wanted - there.keys())
-            last = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
-            self.known |= dict.fromkeys(wanted, "") | there | {each.sys_id: str(each.instance) for each in last}
+            self.known |= dict.fromkeys(wanted, "") | there | self._gone(wanted - there.keys())
         return [self.known[sys_id] or sys_id for sys_id in ids]
+
+    def _gone(self, ids: set[str]) -> dict[str, str]:
+        if not ids:
+            return {}
+        entries = self.model.history.filter(sys_id__in=ids)
+        last = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
+        # Not `instance`, which asks for what the history does not keep.
+        return {
+            each.sys_id: str(self.model(**{kept.attname: getattr(each, kept.attname) for kept in each.tracked_fields}))
+            for each in last
+        }
 
 
 class Entries:

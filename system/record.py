@@ -69,6 +69,7 @@ class Record(models.Model):
             super().save(*positional, **options)
 
     def _stamp(self, options: dict[str, Any]) -> None:
+        named = options.get("update_fields")
         stamped: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": actor.current()}
         if self.is_new:
             stamped |= {"sys_created_at": stamped["sys_updated_at"], "sys_created_by": actor.current()}
@@ -76,12 +77,21 @@ class Record(models.Model):
             # Locked, so that two writers at once never give one version twice.
             # Unordered: by a linked table, which may be missing, PostgreSQL refuses to lock.
             locked = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
-            stored = locked.values_list("sys_version")
-            stamped["sys_version"] = next((version for (version,) in stored), self.sys_version) + 1
+            asked: Any = locked.values("sys_version") if named is None else locked.values()
+            stored: dict[str, Any] = next(iter(asked), {})
+            stamped["sys_version"] = stored.get("sys_version", self.sys_version) + 1
+            if named is not None:
+                self._leave_as_stored(stored, frozenset(named))
         for name, value in stamped.items():
             setattr(self, name, value)
-        if options.get("update_fields") is not None:
-            options["update_fields"] = {*options["update_fields"], *stamped}
+        if named is not None:
+            options["update_fields"] = {*named, *stamped}
+
+    def _leave_as_stored(self, stored: Mapping[str, Any], named: frozenset[str]) -> None:
+        """What is not saved stands as it is stored, so that the history does not tell what this object says of it."""
+        for each in self._meta.concrete_fields:
+            if each.attname in stored and not named & {each.name, each.attname}:
+                setattr(self, each.attname, stored[each.attname])
 
     @classmethod
     def look_ahead(cls, sys_id: str, wanted: Mapping[str, Any]) -> Any:

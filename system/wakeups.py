@@ -12,7 +12,7 @@ STALE_AFTER_S = 10
 
 
 def wake(task: str) -> None:
-    """Without its broker the schedule does it, within seconds."""
+    """Without its broker the schedule does it, within seconds; indexes within a minute."""
     try:
         current_app.send_task(task, retry=False, expires=STALE_AFTER_S)
     except OperationalError as error:

@@ -42,6 +42,9 @@ class Faults:
     def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
         # Before anything went wrong; later a process may just be between its end, after so many tasks, and the next.
         wanted = self._processes()
+        while 0 in wanted.values() or wanted != self._processes():
+            time.sleep(LOOKS_EVERY_S)
+            wanted = self._processes()
         for name, cause in islice(cycle(self.kinds.items()), most):
             if over.wait(every_s):
                 return

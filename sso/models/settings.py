@@ -162,8 +162,11 @@ class OidcSetting(ProviderRecord):
             self._follow(before)
             activation.deactivate_others(self)
             self.unkept_change = self._about_secret(before)
-            super().save(*positional, **options)
-            has_entry, self.unkept_change = self.has_entry, ""
+            try:
+                super().save(*positional, **options)
+            finally:
+                self.unkept_change = ""
+            has_entry = self.has_entry
             activation.follow(before, self)
             if before is not None and before.pair != self.pair:
                 before.let_go_of_keys()

@@ -237,6 +237,7 @@ def test_a_password_is_told_without_being_kept(as_alice: Client, bob: User):
     bob.change_password("another horse 43")
     bob.set_unusable_password()
     bob.save()
+    bob.set_unusable_password()
     bob.save()
 
     assert told(as_alice, users(bob.pk, "history"))[:3] == [
@@ -244,6 +245,22 @@ def test_a_password_is_told_without_being_kept(as_alice: Client, bob: User):
         "Changed by the system The password was changed.",
         "Created by the system",
     ]
+
+
+def test_the_entry_of_some_columns_tells_of_no_others(bob: User):
+    """Somebody else changed them since, or this object never came to save them."""
+    other = User.objects.get(pk=bob.pk)
+    other.first_name = "Robert"
+    other.save()
+    bob.last_name = "Never saved"
+    bob.change_password("another horse 43")
+
+    last = bob.history.latest()
+    assert (last.first_name, last.last_name) == ("Robert", "") and bob.first_name == "Robert"
+    other.refresh_from_db()
+    other.first_name = ""
+    other.save()
+    assert bob.history.count() == 4
 
 
 def test_a_password_that_is_only_hashed_anew_is_no_change(bob: User, settings: Any):
