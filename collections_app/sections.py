@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Protocol
@@ -12,6 +12,7 @@ from typing import Protocol
 SHORT = 5
 # What Markdown puts around a title.
 MARKS = " \t\n#=-*_`~"
+MOST_MARKS = 20
 
 
 class HeadingLike(Protocol):
@@ -36,6 +37,20 @@ def sections(length: int, heading_offsets: Sequence[int], size: int) -> list[tup
         else:
             found.append((start, end))
     return found
+
+
+def below_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
+    """Where a section goes on below the titles that it begins with."""
+    below = start
+    for number in range(bisect_left(offsets, start), bisect_left(offsets, end)):
+        title = headings[number].path[-1] if headings[number].path else ""
+        begins = text.find(title, offsets[number], offsets[number] + len(title) + MOST_MARKS) if title else -1
+        if begins < 0 or text[below : offsets[number]].strip():
+            break
+        below = begins + len(title)
+        while below < end and text[below] in MARKS:
+            below += 1
+    return below
 
 
 def path_of(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from collections_app.sections import HeadingLike, path_of, sections
+from collections_app.sections import HeadingLike, below_titles, path_of, sections
 
 # Where to cut, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # LONGEST_WORD are cut by length; cut into single characters they took 40 times as long.
@@ -60,7 +60,7 @@ def split(
             page_end=bisect_right(page_starts, end - 1) if page_starts else None,
             heading_path=path_of(text, start, end, headings, offsets),
         )
-        for number, (start, end) in enumerate(spans(text, size, overlap, offsets))
+        for number, (start, end) in enumerate(spans(text, size, overlap, headings, offsets))
     ]
 
 
@@ -73,19 +73,19 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
     return "\n".join([*heading_path, text])
 
 
-def spans(text: str, size: int, overlap: int, heading_offsets: Sequence[int] = ()) -> list[tuple[int, int]]:
+def spans(
+    text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
+) -> list[tuple[int, int]]:
     """Beginnings and ends of the passages, in order."""
-    splitter = splitter_class()(
-        # Longest first to be tried: the last always fits, so no piece is ever above the size.
-        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"],
-        is_separator_regex=True,
-        chunk_size=size,
-        chunk_overlap=overlap,
-    )
-    for start, end in sections(len(text), heading_offsets, size):
-        splitter.split_text(text[start:end])
+    cut: list[tuple[int, int]] = []
+    for start, end in sections(len(text), offsets, size):
+        lead = below_titles(text, start, end, headings, offsets) - start
+        # A title goes along with what stands below it, also where that is longer than a passage.
+        lead = lead if end - start > size and lead <= size // 2 and lead + overlap < size else 0
+        here = pieces(text, start + lead, end, size - lead, overlap)
+        cut += [(start, here[0][1]), *here[1:]] if here else [(start, end)]
     found: list[tuple[int, int]] = []
-    for start, end in (stripped(text, *span) for span in splitter.spans):
+    for start, end in (stripped(text, *span) for span in cut):
         # White space cut off, one may lie wholly within the one before, or that within this: it says nothing more.
         if start >= end or (found and end <= found[-1][1]):
             continue
@@ -94,6 +94,21 @@ def spans(text: str, size: int, overlap: int, heading_offsets: Sequence[int] = (
         found.append((start, end))
     if len(found) > MOST_PASSAGES:
         raise TooManyPassages(f"The text has more than {MOST_PASSAGES:,} passages.")
+    return found
+
+
+def pieces(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
+    """A stretch of the text as the library cuts it."""
+    splitter = splitter_class()(
+        # Longest first to be tried: the last always fits, so no piece is ever above the size.
+        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"],
+        is_separator_regex=True,
+        chunk_size=size,
+        chunk_overlap=overlap,
+    )
+    splitter.position = start
+    splitter.split_text(text[start:end])
+    found: list[tuple[int, int]] = splitter.spans
     return found
 
 

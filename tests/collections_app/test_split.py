@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.sections import SHORT
+from collections_app.sections import MARKS, SHORT
 from collections_app.split import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
 from config.env import ROOT
 from tests.collections_app import library
@@ -127,8 +127,9 @@ def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[in
         assert page is not None and page_end is not None
         assert page == max(n for n, start in enumerate(page_starts, 1) if start <= each.char_start)
         assert page_end == max(n for n, start in enumerate(page_starts, 1) if start < each.char_end)
-        over = [last_of(headings, place) for place in range(each.char_start, each.char_end) if whole[place].strip()]
-        assert each.heading_path == (over[0] if len(set(over)) == 1 else ())
+        says = [place for place in range(each.char_start, each.char_end) if whole[place] not in MARKS]
+        over = {last_of(headings, place) for place in says or [each.char_end - 1]}
+        assert each.heading_path == (over.pop() if len(over) == 1 else ())
 
 
 def last_of(headings: list[At], place: int) -> tuple[str, ...]:
@@ -193,6 +194,32 @@ def test_the_next_section_is_not_read_under_the_heading_of_the_one_before():
 
 def test_short_neighbours_share_a_passage_under_the_heading_that_both_have():
     assert [path for path, _ in under(100, (("FAQ", "Where?"), "Here."), (("FAQ", "When?"), "Now."))] == [("FAQ",)]
+
+
+TITLES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_size=1, max_size=6)
+
+
+@given(TITLES, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
+def test_no_passage_is_a_title_alone_while_something_stands_below_it(parts: list[tuple[int, int]], piece: str):
+    whole, headings = "", []
+    for number, (level, length) in enumerate(parts):
+        headings.append(At(len(whole), ("Top", f"T{number}")))
+        whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
+    passages = split(whole, size=60, overlap=10, headings=headings)
+
+    covered = {place for each in passages for place in range(each.char_start, each.char_end)}
+    assert all(place in covered or character.isspace() for place, character in enumerate(whole))
+    assert all(0 < len(each.text) <= 60 for each in passages)
+    for each, after in pairwise(passages):
+        is_bare = all(line.startswith("#") for line in each.text.splitlines() if line)
+        assert not is_bare or after.text.startswith("#"), each
+
+
+def test_a_title_goes_along_with_a_paragraph_that_is_longer_than_a_passage():
+    found = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
+
+    assert found[0][1].startswith("# Keys\n\nIt turns") and len(found[0][1]) > 80
+    assert found[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
 def test_a_title_with_nothing_below_it_goes_along_with_what_follows():
