@@ -95,7 +95,7 @@ def test_a_test_of_what_cannot_be_shows_the_fields(travel: Any, pairing: Pairing
     page.get_by_role("button", name="Test connection").click()
 
     page.get_by_text("A realm has 1 to 64 letters").wait_for()
-    page.get_by_text("Enter the client secret again before you save").wait_for()
+    page.get_by_text("Type it again: what was typed is never sent back to the browser.").wait_for()
 
 
 def test_enter_saves_the_form(travel: Any, pairing: Pairing):
