@@ -321,6 +321,28 @@ def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk
     at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
 
 
+def test_what_is_uploaded_while_the_list_is_asked_for_is_in_it(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk)
+    page = at_desk.page
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if held or route.request.method != "GET" or "hx-request" not in route.request.headers:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    page.route("**/collections/**", hold)
+    for name in ("a.txt", "b.txt"):
+        page.set_input_files("#files", file(name, b"Note\n" + name.encode()))
+        expect(page.locator("#uploads .done", has_text=name)).to_be_visible(timeout=LOADED_WITHIN_MS)
+    route, answer = held[0]
+    route.fulfill(response=answer)
+
+    wait_until_ready(page, 2)
+
+
 def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
     page = at_manuals.page
     name = page.get_by_role("heading", level=1).inner_text()

@@ -6,6 +6,8 @@
   const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
   const NOT_SENT = "Could not be sent. Try again; a file that was changed meanwhile is chosen anew.";
 
+  let uploaded = 0; // since the page was opened
+
   const size = (bytes) => (bytes / 1024 / 1024).toFixed(0) + " MB";
 
   // What the server said, as a sentence; anything else than its own answers is trouble on the way.
@@ -99,6 +101,7 @@
         if (answer.errors?.[0]?.code === "invalid_metadata") said.push("Change the metadata above and try again.");
         this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status));
       }
+      uploaded += 1;
       htmx.trigger(document.body, "uploaded");
     }
 
@@ -194,6 +197,12 @@
       event.detail.shouldSwap = true;
       event.detail.isError = false;
     }
+  });
+
+  // What is uploaded while the list is asked for may not be in the answer, and what would ask again goes with the old list.
+  document.addEventListener("htmx:beforeRequest", (event) => (event.detail.xhr.uploadedBefore = uploaded));
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target?.id === "documents" && event.detail.xhr.uploadedBefore < uploaded) htmx.trigger(document.body, "uploaded");
   });
 
   // Who deleted by keyboard goes on where the button was.
