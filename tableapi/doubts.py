@@ -39,14 +39,10 @@ def of_rule(rule: Rule) -> Iterator[str]:
     about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
     others = type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table")
     for other in others:
-        is_wider = not other.condition and (other.admin_overrides or not rule.admin_overrides)
-        if set(other.roles) == set(rule.roles) and (is_wider or _is_twin(rule, other)):
+        is_as_wide = other.condition in ("", rule.condition) and (other.admin_overrides or not rule.admin_overrides)
+        if is_as_wide and set(other.roles) == set(rule.roles):
             yield f"There is the access rule “{other}” already: this one adds nothing to it."
             return
-
-
-def _is_twin(rule: Rule, other: Rule) -> bool:
-    return (rule.condition, rule.admin_overrides) == (other.condition, other.admin_overrides)
 
 
 def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from accounts.admin.last_admin import KeepingAnAdmin
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site import RecordAdmin, TrackedAdmin
 from system.history_page import Part
+from system.naming import first_of
 
 admin.site.unregister(DjangoGroup)  # roles and groups of our own take its place
 
@@ -160,7 +161,7 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if others := [str(other) for other in User.objects.taken_for(obj)[: MOST_NAMED + 1]]:
-            names = ", ".join(others[:MOST_NAMED]) + (" and others" if len(others) > MOST_NAMED else "")
+            names = first_of(others, MOST_NAMED)
             messages.warning(request, f"Is this somebody who is here already? Like {obj} is called: {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -176,10 +177,9 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
         return super().response_change(request, obj)
 
     def _warn(self, request: HttpRequest, user: User) -> None:
-        others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")[:MOST_NAMED]
-        if others:
-            names = ", ".join(other.login for other in others)
-            messages.warning(request, f"{SHARED_EMAIL} Also: {names}.")
+        others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
+        if logins := [other.login for other in others[: MOST_NAMED + 1]]:
+            messages.warning(request, f"{SHARED_EMAIL} Also: {first_of(logins, MOST_NAMED)}.")
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:

@@ -22,12 +22,12 @@ from unfold.widgets import UnfoldAdminSelectWidget
 from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
 from collections_app import access, counts, deletion, embed, reembed
-from collections_app.admin.naming import named
 from collections_app.api.serializers import Settings
 from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import check_name, well_named
 from system.admin_site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
+from system.naming import named
 
 # The text search configurations that PostgreSQL brings; which of them this one has, is asked when one is chosen.
 LANGUAGES = (

@@ -13,12 +13,12 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
 from collections_app import access, counts, deletion, ingest, loading
-from collections_app.admin.naming import MOST_NAMED, named
 from collections_app.models import Collection, Document
 from collections_app.models.documents import State
 from system.admin_site import ReadOnlyAdmin
 from system.errors import Conflict, NotFound, ServiceError
 from system.history import name_of
+from system.naming import MOST_NAMED, named
 
 
 class StateFilter(admin.SimpleListFilter):

@@ -12,6 +12,7 @@ from accounts.models import Role, User
 from sso.endpoints import SIGNING_ALGORITHMS
 from sso.models import CertificatePair, OidcSetting
 from system import encryption, properties
+from system.naming import first_of
 
 APPROVAL = (
     "This connection was changed by somebody without the role admin. Holders of roles that no sign-in may grant, admin "
@@ -108,7 +109,7 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     holders = User.objects.filter(active=True, grants__role__in=giving)
     untied = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in untied[: MOST_NAMED + 1]]:
-        yield OPEN_LOGINS.format(names=_first_of(names))
+        yield OPEN_LOGINS.format(names=first_of(names, MOST_NAMED))
 
 
 def _about_secret(setting: OidcSetting) -> Iterator[str]:
@@ -131,12 +132,7 @@ def _about_twins(setting: OidcSetting) -> Iterator[str]:
         is_same_provider |= Q(issuer=setting.issuer)
     alike = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in alike[: MOST_NAMED + 1]]:
-        yield SAME_CLIENT.format(names=_first_of(names))
-
-
-def _first_of(names: list[str]) -> str:
-    """One more than are named says that there are others."""
-    return ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
+        yield SAME_CLIENT.format(names=first_of(names, MOST_NAMED))
 
 
 def _about_certificates(setting: OidcSetting) -> Iterator[str]:

@@ -118,7 +118,7 @@ class TableAdmin(OfTable):
         query, sys_id = request.GET.get("query", ""), request.GET.get("record", "")
         seen = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
         if sys_id:
-            seen |= {"record": records.one(user, table.name, sys_id), "sys_id": sys_id}
+            seen["record"] = records.one(user, table.name, sys_id)
         else:
             seen |= {"listed": records.listed(user, table.name, query, request.GET.get("page", "")), "query": query}
         return TemplateResponse(request, "admin/tableapi/table/records.html", seen)

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from accounts.models import Role, User
 from collections_app import embed
-from collections_app.admin.naming import MOST_NAMED
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
 from system.models import DeletionLogEntry
+from system.naming import MOST_NAMED
 from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db

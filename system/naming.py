@@ -15,3 +15,12 @@ def named(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
     """
     left = len(names) - most
     return [*names[:most], f"… and {left:,} more"] if left > 0 else list(names)
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """The same in a line, of names that were asked for up to one more than are told: how many there are is not known.
+
+    >>> first_of(["a", "b", "c"], 2), first_of(["a", "b"], 2)
+    ('a, b and others', 'a, b')
+    """
+    return ", ".join(names[:most]) + (" and others" if len(names) > most else "")
