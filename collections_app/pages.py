@@ -48,6 +48,21 @@ class CollectionPage(LoginRequiredMixin, View):
         return Paginator(found, A_PAGE).get_page(self.request.GET.get("page"))
 
 
+class Listing:
+    """What of a list is to be shown: by a part of its name."""
+
+    def __init__(self, asked: QueryDict) -> None:
+        self.name = asked.get("name", "").replace("\x00", "").strip()
+        self.asked = {"name": self.name}
+
+    @property
+    def address(self) -> str:
+        """As it stands in front of the page's number."""
+        made = QueryDict(mutable=True)
+        made.update({key: value for key, value in self.asked.items() if value})
+        return f"{made.urlencode()}&" if made else ""
+
+
 class Collections(CollectionPage):
     """`/collections/`: what this person may read; making one, for those who may."""
 
@@ -67,11 +82,13 @@ class Collections(CollectionPage):
         return redirect("collection", made.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
-        page = self.asked_page(access.readable(self.user()))
+        listing = Listing(self.request.GET)
+        page = self.asked_page(access.readable(self.user()).filter(name__icontains=listing.name))
         found = counts.of([each.pk for each in page])
         seen = {
             "rows": [{"collection": each, "counts": found[each.pk]} for each in page],
             "page": page,
+            "listing": listing,
             "is_loading": any(each.unfinished for each in found.values()),
             "may_make": access.may_make(self.user()),
             "form": form,
@@ -123,7 +140,7 @@ class OneCollection(CollectionPage):
         }
 
     def _documents(self, collection: Collection) -> dict[str, Any]:
-        listing = Listing(self.request.GET)
+        listing = DocumentListing(self.request.GET)
         page = self.asked_page(listing.of(collection))
         return {
             "collection": collection,
@@ -135,20 +152,13 @@ class OneCollection(CollectionPage):
         }
 
 
-class Listing:
-    """Which documents are to be shown: by a part of their name, by their state."""
+class DocumentListing(Listing):
+    """Which documents are to be shown: by their state too."""
 
     def __init__(self, asked: QueryDict) -> None:
-        self.name = asked.get("name", "").replace("\x00", "").strip()
+        super().__init__(asked)
         state = asked.get("state", "")
-        self.state = state if state in State.values else ""
-
-    @property
-    def address(self) -> str:
-        """As it stands in front of the page's number."""
-        made = QueryDict(mutable=True)
-        made.update({key: value for key, value in (("name", self.name), ("state", self.state)) if value})
-        return f"{made.urlencode()}&" if made else ""
+        self.state = self.asked["state"] = state if state in State.values else ""
 
     def of(self, collection: Collection) -> QuerySet[Document]:
         found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")

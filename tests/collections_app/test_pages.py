@@ -65,6 +65,24 @@ class TestTheList:
         assert "Collection 19" in first and "Collection 20" not in first and "Page 1 of 2" in first
         assert "Collection 20" in second and "Collection 19" not in second
 
+    def test_one_of_many_is_found_by_a_part_of_its_name(self, as_carl: Client):
+        for number in range(42):
+            library.make(f"Collection {number:02}")
+        assert 'id="find"' in text_of(as_carl.get("/collections/"))
+        named, twice = (text_of(as_carl.get("/collections/", {"name": name})) for name in ("TION 07", "tion"))
+        assert "Collection 07" in named and "Collection 08" not in named and 'value="TION 07"' in named
+        assert "name=tion&amp;page=2" in twice
+        none = text_of(as_carl.get("/collections/", {"name": 'a\x00"b'}))
+        assert "No collection that you may read has this in its name." in none and 'value="a&quot;b"' in none
+
+    def test_few_need_not_be_found(self, as_carl: Client):
+        library.make("Only one")
+        assert 'id="find"' not in text_of(as_carl.get("/collections/"))
+
+    def test_what_may_not_be_read_is_not_found_either(self, as_bob: Client):  # C06
+        library.make("Secret plans")
+        assert "Secret plans" not in text_of(as_bob.get("/collections/?name=plans"))
+
 
 class TestMakingOne:
     def test_who_runs_collections_makes_one(self, as_carl: Client):
