@@ -13,7 +13,8 @@ from .catalogue import CREATE, DELETE, NUMBER, WRITE, Column, Table
 from .expressions import NEVER
 from .openapi_parts import HEADERS, PARAMETERS, SCHEMAS
 from .openapi_paths import ANY, BASE, Described, answer_of, paths_of
-from .openapi_types import Object, read_schema, reference, written_schema
+from .openapi_types import IMPORTED_ID, Object, read_schema, reference, written_schema
+from .standing import keeps_ids
 
 
 def without_table_view(endpoints: list[Any]) -> list[Any]:
@@ -74,6 +75,8 @@ def bodies_of(seen: Sight, table: Table, methods: set[str]) -> Object:
     found: Object = {}
     if "post" in methods:
         found["create"] = body_schema(seen, table, CREATE)
+        if keeps_ids(seen, table):
+            found["create"]["properties"]["sys_id"] = IMPORTED_ID
         if needed := needed_of(table, found["create"]):
             found["create"]["required"] = needed
     if "put" in methods:

@@ -18,6 +18,10 @@ DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 TIME = DATE[:-1] + " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
 ID: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
 NULL: Object = {"type": "null"}
+IMPORTED_ID: Object = {
+    "anyOf": [ID, NULL],
+    "description": "The id that the record had elsewhere; else the service gives one.",
+}
 
 # What stands in hundreds of columns, said once: by its name a column's schema is a third as long.
 TYPES: Mapping[str, Object] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,7 +14,10 @@ from .catalogue import CREATE, Column
 from .change import Change
 from .expressions import NEVER
 from .reading import RECORD_ID
-from .standing import denied, is_made_here, no_creation, plain_nothing, read_only
+from .standing import denied, is_made_here, keeps_ids, no_creation, plain_nothing, read_only
+
+GIVEN_BY_US = re.compile(r"([0-9]{10})[0-9]{8}")
+CLOCKS_APART_S = 60
 
 
 def columns(change: Change) -> dict[Column, Any]:
@@ -48,12 +53,17 @@ def columns_of_new(change: Change) -> tuple[dict[Column, Any], str | None]:
 def _imported_id(change: Change, found: dict[Column, Any]) -> str | None:
     """ "An imported record may keep another id (import by `admin`)." """
     column = change.table.columns["sys_id"]
-    is_import = change.request.sight.rights.is_admin and not change.table.is_system
-    if not is_import or found.get(column) is None:
+    if not keeps_ids(change.request.sight, change.table) or found.get(column) is None:
         return None
     sys_id = found.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
         raise Invalid("An id has 1 to 32 of 0-9 and a-z.", field="sys_id")
+    ours = GIVEN_BY_US.fullmatch(sys_id)
+    if ours is not None and int(ours[1]) > time.time() - CLOCKS_APART_S:
+        # A record that is made then would find its id taken.
+        raise Invalid(
+            "The service itself may give this id yet: its first ten digits are no time gone by.", field="sys_id"
+        )
     return sys_id
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from system.errors import AccessDenied, BadRequest, NotFound, Stale
 
 from . import checks, designed, store, system_records
-from .access import record_not_found
+from .access import Sight, record_not_found
 from .catalogue import CREATE, NUMBER, Column, Table
 from .change import Change
 from .reading import RECORD_ID, Request
@@ -97,6 +97,11 @@ def check_allowed(change: Change, operation: str, sys_id: str, columns: tuple[Co
 
 def is_made_here(table: Table, column: Column) -> bool:
     return column.name == NUMBER and bool(table.number_prefix)
+
+
+def keeps_ids(sight: Sight, table: Table) -> bool:
+    """Whether this caller may bring records along under the ids that they had elsewhere."""
+    return sight.rights.is_admin and not table.is_system
 
 
 def no_creation(request: Request, table: Table) -> AccessDenied | NotFound:

@@ -128,6 +128,14 @@ def test_key_takes_a_lifetime_and_roles(alice: User):
     assert ask(bearer(secret)).json()["roles"] == ["itil", "monitoring"]
 
 
+def test_key_tells_of_a_role_that_its_user_does_not_hold(bob: User, alice: User):
+    for login, said in (("bob", "bob does not hold the role itil"), ("alice", "")):
+        out, told = io.StringIO(), io.StringIO()
+        call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=told)
+        assert said in told.getvalue() and bool(said) == bool(told.getvalue())
+        assert ask(bearer(out.getvalue().strip())).json()["roles"] == ([] if said else ["itil"])
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -185,6 +185,14 @@ def test_a_password_stands_in_bodies_only(alice: User, vault: Table):
         assert body(schema, "vault", kind)["properties"]["pin"]["writeOnly"] is True
 
 
+def test_who_may_bring_ids_along_finds_where(alice: User, bob: User, vault: Table):
+    seen, of_bob = described("alice"), described("bob")
+    assert "sys_id" in body(seen, "vault", "create")["properties"]
+    assert not any(
+        "sys_id" in each["properties"] for each in (body(of_bob, "vault", "create"), body(seen, "company", "create"))
+    )
+
+
 def test_a_column_says_what_its_values_are(bob: User, vault: Table):
     schema = described("bob")
     columns, sent = record(schema, "vault"), body(schema, "vault", "create")

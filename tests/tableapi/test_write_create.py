@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -241,6 +242,14 @@ class TestImports:
     def test_an_id_is_small_letters_and_digits(self, device: Table, alice: User, sys_id: Any):
         assert failed(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id")
         assert count() == 0
+
+    def test_an_id_that_the_service_may_give_yet_is_left_to_it(self, device: Table, alice: User):
+        # Records were refused for a minute, when somebody had taken the ids of that minute.
+        for ahead in (0, 30, 10**9):
+            sys_id = f"{int(time.time()) + ahead:010}00000001"
+            assert failed(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id"), ahead
+        data(api(alice).post("device", {"sys_id": "171612345600000011"}))
+        assert column(api(alice).get("device"), "sys_id") == ["171612345600000011"]
 
     def test_a_record_of_a_child_keeps_it_too(self, device: Table, alice: User):
         table("laptop", parent="device")

@@ -40,4 +40,8 @@ class Command(BaseCommand):
         if missing:
             raise CommandError(f"There is no role {', '.join(missing)}.")
         expires_at = timezone.now() + timedelta(days=days) if days else None
+        for name in sorted({each for each in role if not user.has_role(each)}):
+            self.stderr.write(
+                f"{user.login} does not hold the role {name}: while that is so, it gives the key nothing."
+            )
         self.stdout.write(keys.make(user, name, expires_at=expires_at, scope=list(scope.values())))
