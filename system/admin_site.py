@@ -1,7 +1,7 @@
 """The admin site and the base of its pages."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -19,8 +19,9 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
-from system.history_page import Entries, Part, tell_changes
+from system.history_page import Entries, tell_changes
 from system.record import Record
+from system.seen_changes import SeenChanges
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -48,7 +49,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
         return found
 
 
-class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
+class RecordAdmin(SeenChanges, ModelAdmin):  # type: ignore[misc]  # the theme has no types
     """Base of the admin pages of records: bookkeeping at the bottom, read-only."""
 
     BOOKKEEPING = ("sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
@@ -108,8 +109,6 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     """The same with the change history; an old state is shown, never restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
-    # What belongs to a record without being a column of it, and has entries of its own.
-    history_parts: ClassVar[tuple[Part, ...]] = ()
 
     def get_history_queryset(self, request: HttpRequest, history_manager: Any, pk_name: str, object_id: str) -> Any:
         own = super().get_history_queryset(request, history_manager, pk_name, object_id)
@@ -160,6 +159,8 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
 class ReadOnlyAdmin(RecordAdmin):
     """Pages of what only the product writes."""
+
+    refuses_later_changes = False
 
     def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
         return False

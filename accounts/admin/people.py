@@ -130,7 +130,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
+class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc]  # takes `change` by name only
     history_parts = (Part(UserRole, "user", "Role", "role"), Part(UserGroup, "user", "Group", "group"))
     form = forms.ModelForm  # Django's own shows parts of the password's hash
     add_form = NewUserForm

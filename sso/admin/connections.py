@@ -94,6 +94,7 @@ ASKED_WITH = frozenset(
 
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
+    refuses_later_changes = False  # its form keeps what others changed in other fields
     holds = "Each is a connection to an identity provider; people sign in through the active one."
     form = ConnectionForm
 

@@ -1,0 +1,149 @@
+"""Two people at the page of one record in the administration."""
+
+from collections.abc import Callable
+from typing import Any
+
+import lxml.html
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from accounts import keys
+from accounts.models import AccessKey, Company, Group, Role, User, UserRole
+from system.models import Property
+from system.record import Record
+from system.seen_changes import SeenChanges
+from tableapi.models import Choice, Column, Rule, Table, View
+from tests.collections_app import library
+
+pytestmark = pytest.mark.django_db
+
+
+def said(answer: Any) -> str:
+    return answer.content.decode() if answer.status_code == 200 else ""
+
+
+def form_of(page: str, record: Record) -> dict[str, str]:
+    """What a browser sends with it."""
+    found = lxml.html.fromstring(page).forms
+    (form,) = (each for each in found if each.get("id") == f"{record._meta.model_name}_form")
+    return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
+
+
+class Window:
+    """A page that was opened, and what its form sends."""
+
+    def __init__(self, browser: Client, record: Record) -> None:
+        self.browser = browser
+        self.address = reverse(f"admin:{record._meta.app_label}_{record._meta.model_name}_change", args=[record.pk])
+        self.fields = form_of(said(browser.get(self.address)), record)
+
+    def save(self, **changed: str) -> Any:
+        """Empty: a box without its tick."""
+        sent = {name: value for name, value in {**self.fields, **changed}.items() if value != "" or name not in changed}
+        return self.browser.post(self.address, sent)
+
+
+def a_key() -> AccessKey:
+    keys.make(User.objects.get(login="bob"), "script", expires_at=None)
+    return AccessKey.objects.get()
+
+
+def a_column() -> Column:
+    column = Column(table=a_table(), name="state", label="State", type="choice")
+    column.save()
+    Choice(column=column, value="1", label="New").save()
+    return column
+
+
+def a_rule() -> Rule:
+    rule = Rule(table=a_table(), operation="read")
+    rule.save()
+    return rule
+
+
+def a_table() -> Table:
+    table = Table(name="device", label="Device")
+    table.save()
+    return table
+
+
+def a_view() -> View:
+    view = View(table=a_table(), name="short")
+    view.save()
+    return view
+
+
+# What the first changes, and what the second changes beside it; "" unticks a box.
+PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = {
+    "user": (lambda: User.objects.get(login="bob"), {"active": ""}, {"phone": "12"}),
+    "group": (lambda: Group.objects.create(name="Desk"), {"active": ""}, {"name": "Help desk"}),
+    "role": (lambda: Role.objects.create(name="clerk"), {"description": "Writes"}, {"name": "writer"}),
+    "company": (lambda: Company.objects.create(name="Acme"), {"name": "Acme Inc"}, {"name": "Acme Ltd"}),
+    "accesskey": (a_key, {"name": "Old"}, {"name": "New"}),
+    "property": (lambda: Property.objects.get(name="svc.welcome_page.url"), {"value": "/account/"}, {"value": "/"}),
+    "table": (a_table, {"label": "Machine"}, {"number_prefix": "DEV"}),
+    "column": (a_column, {"label": "How it is"}, {"default_value": "1"}),
+    "rule": (a_rule, {"active": ""}, {"description": "Who may"}),
+    "view": (a_view, {"name": "tiny"}, {"name": "small"}),
+    "collection": (lambda: library.make(), {"chunk_size": "700"}, {"alpha": "0.5"}),
+}
+
+
+def test_every_page_that_can_be_changed_is_tried_here():
+    pages = {
+        model._meta.model_name
+        for model, page in admin.site._registry.items()
+        if isinstance(page, SeenChanges) and page.refuses_later_changes
+    }
+    assert pages == PAGES.keys()
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_the_second_does_not_undo_what_the_first_saved(as_alice: Client, bob: User, kind: str):
+    make, first, second = PAGES[kind]
+    record = make()
+    one, other = Window(as_alice, record), Window(as_alice, record)
+    assert one.save(**first).status_code == 302
+    stored = record.refreshed().payload()
+
+    refused = other.save(**second)
+
+    assert "alice changed this at" in said(refused)
+    assert record.refreshed().payload() == stored
+    shown = form_of(said(refused), record)
+    assert all(shown.get(name, "") == value for name, value in second.items()), "what was typed is lost"
+    # Sent again as it is then shown, it is refused again; a page opened anew is saved.
+    assert "alice changed this at" in said(other.save(**second))
+    assert Window(as_alice, record).save(**second).status_code == 302
+    assert record.refreshed().sys_version > stored.get("sys_version", 0)
+
+
+def test_what_belongs_to_a_record_counts_too(as_alice: Client):
+    column = a_column()
+    page = Window(as_alice, column)
+    column.choices.get().delete()
+    assert "changed this at" in said(page.save(label="Kind"))
+    assert not column.choices.exists() and Column.objects.get(pk=column.pk).label == "State"
+
+
+def test_a_role_that_was_given_meanwhile_is_one_more_change(as_alice: Client, bob: User):
+    page = Window(as_alice, bob)
+    UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
+    assert "The system changed this at" in said(page.save(phone="12"))
+
+
+def test_that_somebody_signed_in_meanwhile_is_none(as_alice: Client, bob: User):
+    page = Window(as_alice, bob)
+    Client().force_login(bob)  # keeps the time
+    assert bob.refreshed().last_login is not None
+    assert page.save(phone="12").status_code == 302
+    assert bob.refreshed().phone == "12"
+
+
+def test_a_mistake_in_the_form_does_not_make_it_the_newest(as_alice: Client, bob: User):
+    page, other = Window(as_alice, bob), Window(as_alice, bob)
+    assert other.save(last_name="Kim").status_code == 302
+    again = form_of(said(page.save(login="", email="nothing")), bob)
+    assert again["seen_change"] == page.fields["seen_change"] and again["email"] == "nothing"
