@@ -221,7 +221,11 @@ REST_FRAMEWORK: dict[str, Any] = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
-    "DESCRIPTION": "Records, single sign-on and document collections of one service.",
+    "DESCRIPTION": (
+        "Records, single sign-on and document collections of one service.\n\n"
+        "**To try an operation out, press *Authorize* first** and give an access key (your account page makes one) or "
+        "login and password. That you are signed in here counts for `/api/me` and `/api/collections` only."
+    ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SERVE_PUBLIC": True,

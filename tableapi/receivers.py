@@ -42,9 +42,7 @@ def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> 
     with designer.locked():
         stored = Column.objects.select_related("table").get(pk=instance.pk)
         checks.check_column_can_go(stored)
-        family = [stored.table, *stored.table.descendants]
-        # Left behind, they would decide about the next column of this name, which nobody would notice.
-        Rule.objects.filter(table__in=family, column_name=stored.name).delete()
+        Rule.of_column(stored).delete()
         if not stored.table.is_system:
             designer.drop_column(stored)
 

@@ -5,16 +5,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import reverse
-from django.utils.http import urlencode
+from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from system.history_page import Part
 from tableapi import asked, defaults, designer, load
-from tableapi.admin.design import OfTable
+from tableapi.admin.design import AmongItsOwn, OfTable
 from tableapi.models import Choice, Column, Rule, Table, checks
 
 TYPES = frozenset(Column.Type.values)
@@ -57,18 +54,19 @@ LEFT = {
 
 
 def _left_by(column: Column) -> Iterator[str]:
-    """What stays and is no longer what it was: no rule goes with a column, each fails closed."""
+    """What stays and is no longer what it was: a rule that asks for the column fails closed."""
     catalogue = load.newest()
     known = catalogue.tables[column.table.name].columns[column.name]
     found = {rule.id: how for rule, how in asked.by_rules(catalogue, known)}
-    for rule in Rule.objects.filter(pk__in=found).select_related("table"):
+    gone = Rule.of_column(column).values("pk")
+    for rule in Rule.objects.filter(pk__in=found).exclude(pk__in=gone).select_related("table"):
         yield f"Not deleted: the access rule “{rule}”, {LEFT[found[rule.pk]]}"
     for table, name in asked.by_views(catalogue, known):
         yield f"Not deleted: the view “{name}” of {table}, which leaves it out from then on"
 
 
 @admin.register(Column)
-class ColumnAdmin(OfTable):
+class ColumnAdmin(AmongItsOwn, OfTable):
     holds = "What the records of a table consist of."
     list_display = ("name", "table", "label", "kind", "marks")
     list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
@@ -120,11 +118,6 @@ class ColumnAdmin(OfTable):
                 request, f"Records of {obj.table} are called by {obj.name} now, no longer by {former.name}."
             )
 
-    def response_post_save_add(self, request: HttpRequest, obj: Column) -> HttpResponse:
-        """To the other columns of its table: those of all tables are many."""
-        there = urlencode({"table__sys_id__exact": obj.table_id})
-        return redirect(f"{reverse('admin:tableapi_column_changelist')}?{there}")
-
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         column: Column = form.instance
@@ -139,6 +132,7 @@ class ColumnAdmin(OfTable):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, *rest = super().get_deleted_objects(objs, request)
         lost = [f"The values of {designer.count_values(column)} records in {column}" for column in objs]
+        lost += [f"The access rule “{rule}”" for column in objs for rule in Rule.of_column(column)]
         left = [sentence for column in objs for sentence in _left_by(column)]
         return [*deleted, *lost, *left], *rest
 

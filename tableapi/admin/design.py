@@ -2,9 +2,30 @@
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from system.admin_site import TrackedAdmin
+
+BY_TABLE = "table__sys_id__exact"
+
+
+class AmongItsOwn(TrackedAdmin):
+    """The page of what one of many tables has: one is added beside the others of its table, and leads back to them."""
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        found: dict[str, Any] = super().get_changeform_initial_data(request)
+        shown = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
+        return {"table": shown, **found} if shown else found
+
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        if obj.table_id is None:
+            found: HttpResponse = super().response_post_save_add(request, obj)
+            return found
+        there = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
+        return redirect(f"{there}?{urlencode({BY_TABLE: obj.table_id})}")
 
 
 class OfTable(TrackedAdmin):

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.http import QueryDict
+from django.utils.html import strip_tags
 
 from accounts.models import User
 from system.errors import ServiceError
-from tableapi import params, reading, store
+from tableapi import load, models, params, reading, store
 from tableapi.access import sight
 from tableapi.catalogue import Catalogue, Table
 from tableapi.reading import Request
@@ -20,6 +21,7 @@ PER_PAGE = 50
 # So many columns stand beside one another, those with nothing in them left out; the page of one record has all.
 MOST_COLUMNS = 20
 LONGEST_VALUE = 200
+NO_SUCH_VALUE = "No record is like that. Neither a choice nor the id of a record: "
 Answer = TypeVar("Answer")
 SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
 
@@ -47,19 +49,28 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
         table, found = _read(user, name, lambda request, table: reading.records(request, table, asked))
     except ServiceError as error:
         return Listed(said=error.message)
-    records = [{name: told(value) for name, value in json.loads(body).items()} for body in found.bodies]
+    formatted = frozenset(each.name for each in table.columns.values() if each.type == "wysiwyg")
+    records = [
+        {
+            name: strip_tags(told(value)) if name in formatted else told(value)
+            for name, value in json.loads(body).items()
+        }
+        for body in found.bodies
+    ]
     designed = [each.name for each in table.columns.values() if each.is_readable and not each.is_sys]
     filled = [name for name in designed if any(each.get(name) for each in records)]
     names = [*filled[:MOST_COLUMNS], "sys_updated_at"]
     rows = [
         Row(each.get("sys_id", ""), [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records
     ]
-    said = (
-        "Labels and names stand where values and ids are asked for: " + ", ".join(found.doubtful)
-        if found.doubtful
-        else ""
-    )
+    said = NO_SUCH_VALUE + ", ".join(found.doubtful) if found.doubtful else ""
     return Listed(names, rows, asked.page + 1 if found.next_page else None, said, asked.page)
+
+
+def never_shown(table: models.Table) -> list[str]:
+    """Its columns of secrets, which nobody reads."""
+    catalogue = load.newest()
+    return [each.name for each in catalogue.tables[table.name].columns.values() if not each.is_readable]
 
 
 def one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:

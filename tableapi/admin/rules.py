@@ -13,9 +13,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
-from system.admin_site import TrackedAdmin
 from system.encoded_query import QueryError
 from tableapi import doubts, load, rules
+from tableapi.admin.design import AmongItsOwn
 from tableapi.models import Rule
 
 CONDITION = (
@@ -56,7 +56,7 @@ def rules_of(role: Role) -> Iterator[str]:
 
 
 @admin.register(Rule)
-class RuleAdmin(TrackedAdmin):
+class RuleAdmin(AmongItsOwn):
     holds = "A rule says who may create, read, write or delete records. Without any, only administrators may."
     form = RuleForm
     list_display = ("what", "held_by", "asks", "admin_overrides", "active")

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from system.errors import NotFound
 from tableapi import designer
 from tableapi.admin import records
-from tableapi.admin.design import OfTable
+from tableapi.admin.design import BY_TABLE, OfTable
 from tableapi.models import Rule, Table
 from tableapi.models.checks import check_table_can_go
 
@@ -98,7 +98,7 @@ class TableAdmin(OfTable):
         return links if _is_read_by_rules(table) else format_html("{} · {}", links, ONLY_ADMIN)
 
     def _its(self, kind: str, table: Table, count: int, *, may_add: bool = True) -> str:
-        there = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({'table__sys_id__exact': table.pk})}"
+        there = f"{reverse(f'admin:tableapi_{kind}_changelist')}?{urlencode({BY_TABLE: table.pk})}"
         more = f"{reverse(f'admin:tableapi_{kind}_add')}?{urlencode({'table': table.pk})}"
         seen = format_html('<a class="sb-link" href="{}">See all {}</a>', there, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add one</a>', seen, more) if may_add else seen
@@ -117,6 +117,7 @@ class TableAdmin(OfTable):
         user: Any = request.user
         query, sys_id = request.GET.get("query", ""), request.GET.get("record", "")
         seen = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
+        seen["unshown"] = records.never_shown(table)
         if sys_id:
             seen["record"] = records.one(user, table.name, sys_id)
         else:

@@ -10,8 +10,8 @@ from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
-from system.admin_site import TrackedAdmin
 from system.history_page import Part
+from tableapi.admin.design import AmongItsOwn
 from tableapi.models import View, ViewColumn, checks
 
 
@@ -43,11 +43,11 @@ class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no type
     fields = ("path", "position")
     extra = 0
     verbose_name = "column"
-    verbose_name_plural = "columns, such as assigned_user.company.name"
+    verbose_name_plural = "columns, such as assigned_user.company.name; those of one position as they were added"
 
 
 @admin.register(View)
-class ViewAdmin(TrackedAdmin):
+class ViewAdmin(AmongItsOwn):
     holds = "A view is a named choice of columns that callers ask for together."
     list_display = ("name", "table")
     list_select_related = ("table",)

@@ -1,12 +1,13 @@
 """The admin's pages of tables, columns and views: what is refused is a sentence, never a 500."""
 
+import html
 import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import Role, User
 from system.errors import Unavailable
 from tableapi import designer
 from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View
@@ -51,6 +52,24 @@ def test_a_table_is_made_changed_and_deleted(as_alice: Client, alice: User):
     assert (table.refreshed().label, table.name) == ("Gadget", "device")
     assert as_alice.post(page("table", table, "delete"), {"post": "yes"}).status_code == 302
     assert types_of("device") == {}
+
+
+@pytest.mark.parametrize("kind", ["column", "view", "rule"])
+def test_one_is_added_beside_the_others_of_its_table(as_alice: Client, device: Table, kind: str):
+    listed = f"/admin/tableapi/{kind}/?table__sys_id__exact={device.pk}"
+    (add,) = re.findall(
+        rf'href="(/admin/tableapi/{kind}/add/[^"]*)" class="addlink', as_alice.get(listed).content.decode()
+    )
+    address = html.unescape(add)
+    assert f'<option value="{device.pk}" selected>' in as_alice.get(address).content.decode()
+    sent = {"table": device.pk, "name": "size", "label": "Size", "type": "string", "operation": "read"}
+    sent |= rows("choices") | rows("columns", {"path": "sys_id", "position": 1})
+    assert as_alice.post(address, sent).headers["Location"] == listed
+
+
+def test_a_rule_for_any_table_leads_to_all_rules(as_alice: Client):
+    answer = as_alice.post(page("rule"), {"operation": "read", "roles": [Role.objects.get(name="itil").pk]})
+    assert answer.headers["Location"] == "/admin/tableapi/rule/"
 
 
 def test_the_page_of_a_table_leads_to_its_columns(as_alice: Client, device: Table):

@@ -263,6 +263,18 @@ def test_both_pages_lead_back_and_to_each_other(page: str, other: str):
     assert 'href="/"' in text and f'href="{other}"' in text
 
 
+def test_it_says_where_a_session_counts_and_where_to_authorize(alice: User):
+    document = described("alice")
+    with_session = {
+        path
+        for path, operations in document["paths"].items()
+        for each in operations.values()
+        if any("session" in scheme for scheme in each.get("security", []))
+    }
+    assert with_session and all(path == "/api/me" or path.startswith("/api/collections") for path in with_session)
+    assert "press *Authorize* first" in document["info"]["description"]
+
+
 def test_wrong_credentials_are_refused_and_not_taken_for_none(bob: User):
     pair = b64encode(b"bob:wrong").decode()
 

@@ -37,8 +37,14 @@ def test_records_are_listed_as_people_read_them(as_alice: Client, page: str):
         and '<td data-column="state">New</td><td data-column="maker">Lux</td>' in text
         and "hush" not in text
     )
-    assert "secret_code" not in text
+    assert "Never shown: secret_code." in text and 'data-column="secret_code"' not in text
     assert page in as_alice.get(page.removesuffix("records/") + "change/").content.decode()
+
+
+def test_formatted_text_is_listed_as_words(as_alice: Client, page: str):
+    field("device", "story", "wysiwyg")
+    record("device", story="<p>It <b>hums</b></p>")
+    assert '<td data-column="story">It hums</td>' in as_alice.get(page).content.decode()
 
 
 def test_a_record_has_a_page_with_all_of_it(as_alice: Client, page: str):
@@ -66,7 +72,10 @@ def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
     [
         ({"query": "nothing=1"}, "There is no column nothing."),
         ({"query": "name="}, "No record is like that."),
-        ({"query": "state=In Größe"}, "Labels and names stand where values and ids are asked for: state=In Größe"),
+        (
+            {"query": "state=In Größe"},
+            "No record is like that. Neither a choice nor the id of a record: state=In Größe",
+        ),
         ({"page": "9"}, "The list ends before this page. Its first page"),
         ({"query": "name\x00"}, "holds a character that cannot be stored"),
         ({"query": "name=a", "page": "x"}, "sysparm_page is a whole number from 1."),
