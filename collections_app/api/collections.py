@@ -29,7 +29,7 @@ from collections_app.api.serializers import Managed, Settings, roles_called
 from collections_app.models import Collection
 from collections_app.search import search
 from collections_app.views import asked_of
-from system.errors import AccessDenied, Conflict, NotFound
+from system.errors import AccessDenied, Conflict, NotFound, Stale
 
 RELEVANT = ("query*", "k", "metadata", "mode", "alpha")
 
@@ -97,11 +97,16 @@ class OneCollection(Management):
         given.update(stored, given.validated_data)
 
     @operation(
-        "collections_delete", "Delete a collection with all in it", {200: described("DeletedCollection")}, AccessDenied
+        "collections_delete",
+        "Delete a collection with all in it",
+        {200: described("DeletedCollection")},
+        AccessDenied,
+        Stale,
     )
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "manage")
-        return Response(answers.deleted_collection(collection, *deletion.delete_collection(collection)))
+        counted = deletion.delete_collection(collection, lambda stored: refuse_stale(request, etag(stored.sys_version)))
+        return Response(answers.deleted_collection(collection, *counted))
 
 
 def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:

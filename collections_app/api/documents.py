@@ -29,8 +29,9 @@ from collections_app.api.serializers import Change, Shown
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
 from collections_app.models.collections import known_form
 from collections_app.models.documents import State
-from system.errors import AccessDenied, Conflict, NotFound
+from system.errors import AccessDenied, Conflict, NotFound, Stale
 
+MISSING = "There is no such document."
 LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
 
 
@@ -101,11 +102,20 @@ class OneDocument(Management):
         new = document_metadata.checked(given.initial_data["metadata"])
         return status_of(collection, with_metadata(request, find(collection, document), new))
 
-    @operation("documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied)
+    @operation(
+        "documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied, Stale
+    )
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         doc_id = find(collection, document).doc_id
-        return Response(answers.deleted_document(collection, doc_id, deletion.delete_document(collection, doc_id)))
+
+        def check(locked: Document) -> None:
+            if locked.pk != document:
+                raise NotFound(MISSING)  # deleted meanwhile, and another one has come to be called so
+            refuse_stale(request, etag_of(last_sent(locked)))
+
+        chunks = deletion.delete_document(collection, doc_id, check)
+        return Response(answers.deleted_document(collection, doc_id, chunks))
 
 
 class Content(Management):
@@ -146,7 +156,7 @@ def find(collection: Collection, sys_id: str) -> Document:
     there = Document.objects.select_related("newest").filter(collection=collection, deleted_at__isnull=True)
     found = there.filter(pk=sys_id).first()
     if found is None or found.newest is None:
-        raise NotFound("There is no such document.")
+        raise NotFound(MISSING)
     return found
 
 
@@ -155,16 +165,30 @@ def newest(document: Document) -> Version:
     return document.newest
 
 
+def last_sent(locked: Document) -> Version:
+    """Asked for after the lock was had: joined to the statement that waits for it, it would be that of before."""
+    found = Version.objects.filter(pk__in=Document.objects.filter(pk=locked.pk).values("newest")).first()
+    if found is None:
+        raise NotFound(MISSING)
+    return found
+
+
+def etag_of(version: Version) -> str:
+    """Of what callers send, the content and the metadata; how far its loading has come changes by itself."""
+    return etag([version.generation, version.metadata])
+
+
 def with_metadata(request: Request, document: Document, metadata: dict[str, Any]) -> Document:
     """Both of what searches see and of what is being loaded in its place: neither brings the old ones back."""
     with transaction.atomic():
-        there = Document.objects.select_for_update(no_key=True, of=("self",)).select_related("newest")
+        there = Document.objects.select_for_update(no_key=True)
         locked = there.filter(pk=document.pk, deleted_at__isnull=True).first()
-        if locked is None or locked.newest is None:
-            raise NotFound("There is no such document.")
-        refuse_stale(request, etag(newest(locked).metadata))
+        if locked is None:
+            raise NotFound(MISSING)
+        sent = last_sent(locked)
+        refuse_stale(request, etag_of(sent))
         locked.versions.filter(is_searched=True).update(metadata=metadata)
-        locked.versions.filter(pk=newest(locked).pk).update(metadata=metadata)
+        locked.versions.filter(pk=sent.pk).update(metadata=metadata)
         Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())
     return find(document.collection, document.pk)
 
@@ -172,7 +196,7 @@ def with_metadata(request: Request, document: Document, metadata: dict[str, Any]
 def status_of(collection: Collection, document: Document, status: int = 200) -> Response:
     is_searched = Version.objects.filter(document=document, is_searched=True).exists()
     body = shown(collection, document, is_searched) | {"progress": progress(collection, newest(document))}
-    return Response(body, status=status, headers={"ETag": etag(newest(document).metadata)})
+    return Response(body, status=status, headers={"ETag": etag_of(newest(document))})
 
 
 def progress(collection: Collection, version: Version) -> dict[str, int] | None:
