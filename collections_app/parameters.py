@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from rest_framework.request import Request
@@ -19,7 +18,7 @@ from collections_app import metadata_filter
 from collections_app.metadata_filter import Filter
 from collections_app.models.collections import well_named
 from system.body import InvalidJson, is_half_a_pair_in, parse_json
-from system.encoded_query import Moment, QueryError
+from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, together
 
 MOST_COLLECTIONS = 50
@@ -218,13 +217,13 @@ def filter_text(name: str, value: Any) -> str:
     return text(name, value)
 
 
-def filter_in(given: Given, name: str, user_id: str = "") -> Filter:
-    """The conditions on metadata; an empty text is none. Some values of the language depend on who asks."""
+def filter_in(given: Given, name: str) -> Filter:
+    """The conditions on metadata; an empty text is none."""
     found = given.get(name, filter_text) or ""
     if len(found.encode()) > LONGEST_FILTER_BYTES:
         raise refused(name, f"{name} has at most {LONGEST_FILTER_BYTES:,} bytes.")
     try:
-        return metadata_filter.read(found, Moment(datetime.now(UTC), user_id))
+        return metadata_filter.read(found)
     except QueryError as error:
         raise BadRequest(
             f"The filter cannot be understood: {error}.", code="invalid_query", field=name, position=error.position

@@ -15,7 +15,6 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.models import User
 from collections_app import access, answers, contents, deletion, loading, parameters, uploads
 from collections_app.models import Document
 from collections_app.models.collections import known_form
@@ -72,17 +71,17 @@ class RelevantDocuments(Endpoint):
 
     def _answer(self, request: Request) -> Response:
         given = self.given(request)
-        asked = asked_of(given, access.caller(request))
+        asked = asked_of(given)
         collections = access.open_all(access.caller(request), given.needed("collection_names", parameters.names))
         return answers.passages(search(collections, asked))
 
 
-def asked_of(given: Given, caller: User) -> Asked:
+def asked_of(given: Given) -> Asked:
     """What is searched for, wherever."""
     return Asked(
         query=given.needed("query", parameters.query),
         k=given.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
-        filter=parameters.filter_in(given, "metadata", caller.pk),
+        filter=parameters.filter_in(given, "metadata"),
         mode=given.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
         alpha=given.get("alpha", parameters.share),
     )
@@ -101,7 +100,7 @@ class ContentByTag(Endpoint):
     def _answer(self, request: Request) -> HttpResponse:
         given = self.given(request)
         name = given.needed("collection_name", parameters.text)
-        wanted = parameters.filter_in(given, "tag_info", access.caller(request).pk)
+        wanted = parameters.filter_in(given, "tag_info")
         limit = given.get("limit", parameters.number(1, contents.MOST_DOCUMENTS)) or contents.DEFAULT_LIMIT
         offset = given.get("offset", parameters.number(0, contents.DEEPEST)) or 0
         collection = access.open_collection(access.caller(request), name, "read")

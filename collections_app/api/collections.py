@@ -141,7 +141,7 @@ class Search(Management):
         request={"application/json": openapi.object_of(*RELEVANT)},
     )
     def post(self, request: Request, sys_id: str) -> Response:
-        asked = asked_of(parameters.of_request(request, [name.rstrip("*") for name in RELEVANT]), self.caller())
+        asked = asked_of(parameters.of_request(request, [name.rstrip("*") for name in RELEVANT]))
         collection = access.open_by_id(self.caller(), sys_id, "read")
         return answers.passages(search([collection], asked))
 
