@@ -71,10 +71,15 @@ class Given:
 
 def of_request(request: Request, known: Sequence[str]) -> Given:
     """From the query string and a JSON body, which may be left out."""
+    return gather(request.query_params, body_of(request), known)
+
+
+def body_of(request: Request) -> Mapping[str, Any]:
+    """The JSON object that was sent; an empty one where there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
-        raise InvalidJson("The body is one JSON object of parameters.")
-    return gather(request.query_params, body, known)
+        raise InvalidJson("The body is one JSON object.")
+    return body
 
 
 def gather(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> Given:
@@ -100,7 +105,9 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str], about: str = "The
     there = f"; known are {', '.join(known)}." if known else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
     if unknown:
-        raise together([BadRequest(about.format(name) + there, code="unknown_field", field=name) for name in unknown])
+        raise together(
+            [BadRequest(about.format(name or '""') + there, code="unknown_field", field=name) for name in unknown]
+        )
 
 
 # What a parameter may be. Each reads what is spoken and what JSON gives, and says what is wrong.

@@ -69,7 +69,7 @@ class Collections(Management, GenericAPIView[Collection]):
         # Before the body is looked at: what is wrong with it would tell which roles there are.
         if not access.may_make(self.caller()):
             raise AccessDenied("You have no access to make collections.")
-        given = Settings(data=request.data)
+        given = Settings(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
         return answered(self.caller(), access.make(self.caller(), given.create(given.validated_data)), status=201)
 
@@ -86,7 +86,7 @@ class OneCollection(Management):
 
     def _change(self, request: Request, stored: Collection) -> None:
         refuse_stale(request, etag(stored.sys_version))
-        given = Settings(stored, data=request.data, partial=True)
+        given = Settings(stored, data=parameters.body_of(request), partial=True)
         given.is_valid(raise_exception=True)
         language = given.validated_data.get("text_configuration", stored.text_configuration)
         if language != stored.text_configuration and counts.has_words(stored.pk):

@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app import access, answers, deletion, ingest, loading, openapi, originals, parameters, uploads
-from collections_app import metadata as document_metadata
 from collections_app.api.parts import (
     OF_CHANGES,
     Management,
@@ -97,10 +96,10 @@ class OneDocument(Management):
     @operation("documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, request=Change)
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
-        given = Change(data=request.data)
+        given = Change(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
-        new = document_metadata.checked(given.initial_data["metadata"])
-        return status_of(collection, with_metadata(request, find(collection, document), new))
+        found = find(collection, document)
+        return status_of(collection, with_metadata(request, found, given.validated_data["metadata"]))
 
     @operation(
         "documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied, Stale

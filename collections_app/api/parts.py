@@ -44,8 +44,7 @@ class Strict(serializers.Serializer[Any]):
     """Refuses names that it does not know: a misspelled setting would be taken for one that is to stay."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict):
-            parameters.refuse_unknown(data, tuple(self.fields), "{} is no field that can be set")
+        parameters.refuse_unknown(data, tuple(self.fields), "{} is no field that can be set")
         return super().to_internal_value(data)
 
 

@@ -12,6 +12,7 @@ from rest_framework import serializers
 
 from accounts.models import Role
 from collections_app import access, parameters
+from collections_app import metadata as document_metadata
 from collections_app.api.parts import Strict
 from collections_app.models import Collection
 from collections_app.models.collections import LARGE_OVERLAP, is_overlap_too_large
@@ -126,10 +127,21 @@ class Managed(Settings):
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
 
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class Metadata(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    """As a load takes them in a JSON body, and refused in its words."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return document_metadata.checked(data)
+
+    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
+
 class Change(Strict):
     """What can be changed of a document."""
 
-    metadata = serializers.DictField(help_text="The new metadata, in place of all that were there.")
+    metadata = Metadata(help_text="The new metadata, in place of all that were there.")
 
 
 class Progress(serializers.Serializer[Any]):

@@ -76,6 +76,27 @@ def test_wrong_settings_make_nothing(manager: Caller, sent: Any, expected: Any):
     assert not Collection.objects.exists()
 
 
+@pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
+def test_settings_are_one_object(manager: Caller, body: Any):
+    place = make("manuals")
+    for answer in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
+        assert failed(answer) == (400, "invalid_json", None)
+        assert answer.json()["errors"][0]["message"] == "The body is one JSON object."
+
+
+def test_no_field_of_a_refusal_is_empty(manager: Caller):
+    answers = [
+        manager.post(MANAGED, {"collection_name": "a", "": 1}),
+        manager.get(MANAGED, **{"": "1"}),
+        manager.post(LOAD_TEXT, {"text": "a", "": 1}, collection_name="a"),
+        manager.post(LOAD_TEXT, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
+        manager.post(LOAD_TEXT, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
+    ]
+    for answer in answers:
+        assert answer.status_code == 400
+        assert all(each.get("field", "none") for each in answer.json()["errors"]), answer.content
+
+
 def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
     sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
     assert manager.post(MANAGED, sent).status_code == 201
