@@ -203,7 +203,7 @@ def names(name: str, value: Any) -> list[str]:
         value = [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise refused(name, f"{name} is an array of texts.")
-    found = list(dict.fromkeys(storable(name, each) for each in value))
+    found = list(dict.fromkeys(named(name, each) for each in value))
     if not 1 <= len(found) <= MOST_COLLECTIONS:
         raise refused(name, f"{name} has 1 to {MOST_COLLECTIONS} names.")
     return found

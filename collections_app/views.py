@@ -38,7 +38,7 @@ class LoadDocument(Endpoint):
     def post(self, request: Request) -> Response:
         with uploads.received(request._request) as upload:
             given = parameters.gather(request.query_params, upload.fields, loading.KNOWN)
-            name = given.needed("collection_name", parameters.text)
+            name = given.needed("collection_name", parameters.named)
             may_load = partial(loading.check_may_load, access.caller(request), name)
             return load(request, loading.of_upload(upload, given, may_load), given)
 
@@ -55,7 +55,7 @@ class LoadText(Endpoint):
 
 def load(request: Request, asked: loading.Load, given: Given) -> Response:
     caller = access.caller(request)
-    collection = access.open_or_make(caller, given.needed("collection_name", parameters.text))
+    collection = access.open_or_make(caller, given.needed("collection_name", parameters.named))
     return answers.loaded(request, loading.load(caller, collection, asked))
 
 
@@ -99,7 +99,7 @@ class ContentByTag(Endpoint):
 
     def _answer(self, request: Request) -> HttpResponse:
         given = self.given(request)
-        name = given.needed("collection_name", parameters.text)
+        name = given.needed("collection_name", parameters.named)
         wanted = parameters.filter_in(given, "tag_info")
         limit = given.get("limit", parameters.number(1, contents.MOST_DOCUMENTS)) or contents.DEFAULT_LIMIT
         offset = given.get("offset", parameters.number(0, contents.DEEPEST)) or 0
@@ -118,7 +118,7 @@ class DocumentNames(Endpoint):
     known = ("collection_name",)
 
     def get(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.text)
+        name = self.given(request).needed("collection_name", parameters.named)
         collection = access.open_collection(access.caller(request), name, "read")
         found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
         return Response(list(found.values_list("doc_id", flat=True).iterator()))
@@ -138,7 +138,8 @@ class DeleteDocument(Endpoint):
 
     def delete(self, request: Request) -> Response:
         given = self.given(request)
-        name, doc_id = (given.needed(each, parameters.text) for each in self.known)
+        name = given.needed("collection_name", parameters.named)
+        doc_id = given.needed("id_value", parameters.text)
         collection = access.open_collection(access.caller(request), name, "write")
         try:
             chunks = deletion.delete_document(collection, doc_id)
@@ -153,6 +154,6 @@ class DeleteCollection(Endpoint):
     known = ("collection_name",)
 
     def delete(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.text)
+        name = self.given(request).needed("collection_name", parameters.named)
         collection = access.open_collection(access.caller(request), name, "manage")
         return Response(answers.deleted_collection(collection, *deletion.delete_collection(collection)))
