@@ -59,7 +59,7 @@ def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
         ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 100, "chunk_overlap": 51}, (422, "invalid_value", "chunk_overlap")),
-        ({"chunk_size": 399}, (422, "invalid_value", "chunk_overlap")),
+        ({"chunk_size": 399, "chunk_overlap": 200}, (422, "invalid_value", "chunk_overlap")),
         ({"alpha": 2}, (422, "invalid_value", "alpha")),
         ({"alpha": "nan"}, (422, "invalid_value", "alpha")),
         ({"language": "klingon"}, (422, "invalid_value", "language")),
@@ -104,6 +104,24 @@ def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
     with pytest.raises(IntegrityError), transaction.atomic():
         made.update(chunk_overlap=51)
     made.update(chunk_overlap=50, chunk_size=100)
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
+def test_an_overlap_that_is_not_said_is_one_that_can_be(manager: Caller, size: int | None, overlap: int):
+    made = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
+
+    assert made.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
+
+
+def test_what_a_new_size_or_overlap_clashes_with_is_named(manager: Caller):
+    place = make("manuals")
+    for sent, field, stored in (
+        ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
+        ({"chunk_overlap": 501}, "chunk_overlap", "chunk_size is 1000"),
+    ):
+        refused = manager.patch(one(place), sent)
+        assert failed(refused) == (422, "invalid_value", field) and stored in refused.json()["errors"][0]["message"]
+    assert manager.patch(one(place), {"chunk_size": 400}).json()["chunk_overlap"] == 200
 
 
 def test_an_overlap_of_before_is_cut_to_what_is_allowed():
