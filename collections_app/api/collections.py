@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, answers, counts, deletion, embed, openapi, parameters, reembed
 from collections_app.api.parts import (
+    ETAG,
     OF_CHANGES,
     Management,
     Pages,
@@ -59,12 +60,22 @@ class Collections(Management, GenericAPIView[Collection]):
     def get_queryset(self) -> Any:
         return access.readable(self.caller())
 
-    @operation("collections_list", "List collections to manage", {200: Managed(many=True)}, filters=True)
+    @operation(
+        "collections_list", "List collections to manage", {200: Managed(many=True)}, headers=openapi.PAGES, filters=True
+    )
     def get(self, request: Request) -> Response:
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(shown(self.caller(), page))
 
-    @operation("collections_make", "Make a collection", {201: Managed}, *OF_CHANGES, request=Settings)
+    @operation(
+        "collections_make",
+        "Make a collection",
+        {201: Managed},
+        AccessDenied,
+        Conflict,
+        headers=ETAG,
+        request=Settings,
+    )
     def post(self, request: Request) -> Response:
         # Before the body is looked at: what is wrong with it would tell which roles there are.
         if not access.may_make(self.caller()):
@@ -75,11 +86,18 @@ class Collections(Management, GenericAPIView[Collection]):
 
 
 class OneCollection(Management):
-    @operation("collections_read", "Read a collection", {200: Managed})
+    @operation("collections_read", "Read a collection", {200: Managed}, headers=ETAG)
     def get(self, request: Request, sys_id: str) -> Response:
         return answered(self.caller(), access.open_by_id(self.caller(), sys_id, "read"))
 
-    @operation("collections_change", "Change a collection", {200: Managed}, *OF_CHANGES, request=Settings(partial=True))
+    @operation(
+        "collections_change",
+        "Change a collection",
+        {200: Managed},
+        *OF_CHANGES,
+        headers=ETAG,
+        request=Settings(partial=True),
+    )
     def patch(self, request: Request, sys_id: str) -> Response:
         access.open_by_id(self.caller(), sys_id, "manage")
         return answered(self.caller(), changed(sys_id, lambda stored: self._change(request, stored)))
@@ -128,7 +146,9 @@ def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
 class Reembed(Management):
     """Vectors of another model: filled in beside the old ones, which serve until then."""
 
-    @operation("collections_reembed", "Embed a collection anew", {202: Managed}, AccessDenied, request=None)
+    @operation(
+        "collections_reembed", "Embed a collection anew", {202: Managed}, AccessDenied, headers=ETAG, request=None
+    )
     def post(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "manage")
         reembed.start(collection, embed.default_space())
@@ -140,6 +160,8 @@ class Search(Management):
         "collections_search",
         "Search a collection",
         {200: described("Passage", is_list=True)},
+        headers=openapi.SEARCH_MODE,
+        in_query=openapi.beside_a_body(*RELEVANT),
         request={"application/json": openapi.object_of(*RELEVANT)},
     )
     def post(self, request: Request, sys_id: str) -> Response:

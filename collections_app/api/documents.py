@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from collections_app import access, answers, deletion, ingest, loading, openapi, originals, parameters, uploads
 from collections_app.api.parts import (
+    ETAG,
     OF_CHANGES,
     Management,
     Pages,
@@ -64,7 +65,7 @@ class Documents(Management, GenericAPIView[Document]):
     queryset = there.select_related("newest").order_by("id")
     body_limit = uploads.body_limit()
 
-    @operation("documents_list", "List documents", {200: Shown(many=True)}, filters=True)
+    @operation("documents_list", "List documents", {200: Shown(many=True)}, headers=openapi.PAGES, filters=True)
     def get(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
@@ -78,6 +79,7 @@ class Documents(Management, GenericAPIView[Document]):
         {status: described("Loaded") for status in (200, 201, 202)},
         AccessDenied,
         Conflict,
+        in_query=openapi.LOAD_IN_QUERY,
         request={"multipart/form-data": openapi.FORM},
     )
     def post(self, request: Request, sys_id: str) -> Response:
@@ -88,12 +90,14 @@ class Documents(Management, GenericAPIView[Document]):
 
 
 class OneDocument(Management):
-    @operation("documents_read", "Read a document's status", {200: Shown})
+    @operation("documents_read", "Read a document's status", {200: Shown}, headers=ETAG)
     def get(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "read")
         return status_of(collection, find(collection, document))
 
-    @operation("documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, request=Change)
+    @operation(
+        "documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, headers=ETAG, request=Change
+    )
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         given = Change(data=parameters.body_of(request))
@@ -144,7 +148,15 @@ class Retry(Management):
     with the same `doc_id` and `on_duplicate=replace`.
     """
 
-    @operation("documents_retry", "Try a failed document again", {202: Shown}, AccessDenied, Conflict, request=None)
+    @operation(
+        "documents_retry",
+        "Try a failed document again",
+        {202: Shown},
+        AccessDenied,
+        Conflict,
+        headers=ETAG,
+        request=None,
+    )
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         ingest.retry(find(collection, document))
