@@ -63,6 +63,24 @@ def test_one_that_is_called_so_from_before_goes_on(manager: Caller, name: str):
     assert manager.delete(DELETE, collection_name=name).status_code == 200
 
 
+def test_lists_look_for_a_part_of_a_name_and_endpoints_take_all_of_it(manager: Caller):
+    place = make("Handbooks of É")
+    manager.upload(b"A text.", "Über Toner.TXT", collection_name=place.name, doc_id="Toner")
+    documents = f"{MANAGED}/{place.pk}/documents"
+
+    def found(path: str, **query: str) -> int:
+        return len(manager.get(path, **query).json())
+
+    assert [found(MANAGED, collection_name=each) for each in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
+    assert [found(documents, filename=each) for each in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
+    assert [found(documents, doc_id=each) for each in ("Toner", "Tone", "toner")] == [1, 0, 0]
+    for name in ("Handbooks", "handbooks of É"):
+        assert failed(manager.get(NAMES, collection_name=name))[:2] == (404, "not_found")
+    for doc_id in ("Tone", "toner"):
+        refused = manager.delete(DELETE_DOCUMENT, collection_name=place.name, id_value=doc_id)
+        assert failed(refused)[:2] == (404, "not_found")
+
+
 def test_an_empty_name_is_refused_alike_everywhere(manager: Caller, stranger: Caller):
     make("manuals")
     for caller in (manager, stranger):
