@@ -90,24 +90,6 @@ def test_a_document_is_replaced_only_when_asked(manager: Caller):
     assert [hit["page_content"] for hit in hits] == ["The second text."]
 
 
-def test_who_wants_no_repetition_is_told_what_is_there(manager: Caller):
-    asked = {"text": TEXT, "on_duplicate": "error"}
-    kept = manager.post(LOAD_TEXT, asked, collection_name="manuals").json()["doc_id"]
-    refused = manager.post(LOAD_TEXT, asked, collection_name="manuals")
-
-    assert failed(refused) == (409, "duplicate", None)
-    assert f"its doc_id is {kept}." in refused.json()["errors"][0]["message"]
-
-
-def test_a_file_without_a_name_is_told_from_no_file(manager: Caller):
-    for form, said in (({"file": "hello"}, "The part file has no file name"), ({"metadata": "{}"}, "Send one file")):
-        refused = manager.form(form, collection_name="manuals")
-        assert failed(refused) == (400, "mandatory", "file")
-        assert refused.json()["errors"][0]["message"].startswith(said)
-    other = manager.raw(b"hello", "text/plain", collection_name="manuals")
-    assert failed(other) == (415, "unsupported_media_type", "file")
-
-
 def test_whoever_does_not_wait_gets_202_and_a_worker_does_it(manager: Caller):
     answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals")
 
