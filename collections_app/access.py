@@ -110,6 +110,7 @@ def make(user: User, collection: Collection) -> Collection:
     """
     if not may_make(user):
         raise AccessDenied("You have no access to make collections.")
+    refuse_blank_ends(collection.name)
     collection.space = embed.default_space()
     try:
         with transaction.atomic():
@@ -125,6 +126,13 @@ def checked_name(name: str) -> str:
         return well_named(name)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
+
+
+def refuse_blank_ends(name: str) -> None:
+    """Of a name that is new: nobody sees that it is another one. What is called so from before goes on by its name."""
+    if name != name.strip():
+        about = "The name of a collection neither begins nor ends with white space."
+        raise BadRequest(about, code="invalid_parameter", field="collection_name")
 
 
 def _with_right(user: User, found: Collection | None, right: Right, missing: ServiceError) -> Collection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
@@ -71,12 +71,17 @@ DELETE_DOCUMENTS = (
 )
 
 
-def delete_document(collection: Collection, doc_id: str) -> int:
-    """From now on it is nowhere; the number of its chunks that searches could find."""
+def delete_document(collection: Collection, doc_id: str, check: Callable[[Document], None] | None = None) -> int:
+    """From now on it is nowhere; the number of its chunks that searches could find.
+
+    `check` may refuse what is there: it is asked under the lock, so nothing changes between its word and the deletion.
+    """
     with transaction.atomic():
         document = _locked_document(collection, doc_id)
         if document is None:
             raise NotFound(f"There is no document {doc_id[:LONGEST_NAME]} in this collection.", field="doc_id")
+        if check is not None:
+            check(document)
         searched = Version.objects.filter(document=document, is_searched=True).first()
         if searched is not None:
             take_from_searches(searched)
@@ -85,12 +90,17 @@ def delete_document(collection: Collection, doc_id: str) -> int:
     return searched.chunks_count if searched else 0
 
 
-def delete_collection(collection: Collection) -> tuple[int, int]:
-    """From now on it is nowhere, and its name is free; the numbers of its documents and of their chunks."""
+def delete_collection(collection: Collection, check: Callable[[Collection], None] | None = None) -> tuple[int, int]:
+    """From now on it is nowhere, and its name is free; the numbers of its documents and of their chunks.
+
+    `check` as for a document.
+    """
     with transaction.atomic():
         found = Collection.objects.select_for_update().filter(pk=collection.pk, deleted_at=None).first()
         if found is None:
             raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
+        if check is not None:
+            check(found)
         documents = Document.objects.filter(collection=found, deleted_at=None).count()
         searched = Version.objects.filter(collection=found, is_searched=True)
         chunks = searched.aggregate(sum=Sum("chunks_count", default=0))["sum"]

@@ -55,7 +55,7 @@ class SearchForm:
         made.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(min(self.k * 2, MOST_K))})
         return f"?{made.urlencode()}"
 
-    def search(self, collection: Collection, user_id: str) -> Found | None:
+    def search(self, collection: Collection) -> Found | None:
         """What was found; None when something is wrong, which `problem` says then."""
         if self.problem:
             return None
@@ -63,7 +63,7 @@ class SearchForm:
             asked = Asked(
                 query=parameters.query("query", self.query),
                 k=self.k,
-                filter=parameters.filter_in(Given({"filter": [self.filter]}), "filter", user_id),
+                filter=parameters.filter_in(Given({"filter": [self.filter]}), "filter"),
                 mode=self.mode,
             )
             return search([collection], asked)

@@ -13,8 +13,8 @@ from accounts.models import User
 from collections_app import access, extract, ingest, leases, parameters, store
 from collections_app.models import Collection, Document, Version
 from collections_app.parameters import Given
-from collections_app.uploads import Upload
-from system.errors import NotFound, TooMany
+from collections_app.uploads import FILE, Upload
+from system.errors import NotFound, TooMany, UnsupportedMedia
 
 # Chosen: a proxy that waits half a minute for an answer gets one.
 WAIT_S = 20.0
@@ -57,7 +57,11 @@ def of_upload(upload: Upload, given: Given, check: Callable[[], object] | None =
     asked = _asked(given)
     if check is not None:
         check()
-    format = extract.recognise(upload.content(), upload.filename, upload.declared)
+    try:
+        format = extract.recognise(upload.content(), upload.filename, upload.declared)
+    except UnsupportedMedia as refused:
+        refused.field = FILE
+        raise
     return Load(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **asked)
 
 

@@ -71,7 +71,8 @@ def refuse_unkept(metadata: Mapping[str, Any]) -> None:
             # Floats that are none of JSON's, and what a float would change on its way back.
             if isinstance(each, Decimal) or (isinstance(each, float) and each - each != 0.0):
                 raise InvalidMetadata(
-                    f"{field} holds a number that cannot be kept as it is. Send it as a text.", field=field
+                    f"{field} holds a number that cannot be kept as it is. Send it as a text.",
+                    field=field or "metadata",
                 )
 
 
@@ -115,7 +116,9 @@ def _wrong_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
 def _wrong_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
         if not 1 <= len(field) <= LONGEST_FIELD:
-            yield InvalidMetadata(f"The name of a field has 1 to {LONGEST_FIELD} characters.", field=field[:80])
+            yield InvalidMetadata(
+                f"The name of a field has 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata"
+            )
 
 
 def is_integer(value: Any) -> bool:

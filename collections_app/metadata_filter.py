@@ -45,7 +45,7 @@ class Filter:
 def read(text: str, moment: Moment | None = None) -> Filter:
     """The filter that the text says, or `QueryError`: also for values that their field cannot have.
 
-    `moment` tells the time and who asks, for values that depend on them.
+    `moment` tells the time, for values that depend on it.
 
     >>> read("priority=high")
     Traceback (most recent call last):

@@ -26,7 +26,8 @@ class Reader:
     moment: Moment
 
     def resolved(self, operand: Operand) -> str | datetime:
-        if isinstance(operand, ValueFunction) and operand.name == "getUserID" and not self.moment.user_id:
+        # Metadata hold no people: what is the caller's own, here and in DYNAMIC, would be compared as a plain text.
+        if isinstance(operand, ValueFunction) and operand.name == "getUserID":
             raise self.refused("a value that depends on the caller cannot stand here")
         return resolve(operand, self.moment)
 

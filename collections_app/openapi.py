@@ -36,7 +36,7 @@ SEARCH_MODE = {
     }
 }
 PAGES = {
-    "X-Total-Count": {"description": "How many documents match.", "schema": {"type": "integer", "minimum": 0}},
+    "X-Total-Count": {"description": "How many there are in all.", "schema": {"type": "integer", "minimum": 0}},
     "X-Next-Offset": {
         "description": "The offset at which the list goes on; absent at its end.",
         "schema": {"type": "integer", "minimum": 1},
@@ -70,15 +70,26 @@ def operation(summary: str, about: str, possible: Errors, answers: Object, **mor
     }
 
 
-def in_query(*names: str) -> list[Object]:
-    """Parameters; a * after a name says that it is needed."""
+def in_query(*names: str, **instead: Object) -> list[Object]:
+    """Parameters; a * after a name says that it is needed. `instead` describes those that are others here."""
     found = []
     for name in names:
-        schema = dict(PARAMETERS[name.rstrip("*")])
+        schema = dict(instead.get(name.rstrip("*")) or PARAMETERS[name.rstrip("*")])
         about = schema.pop("description")
         needed = {"required": True} if name.endswith("*") else {}
         found.append({"name": name.rstrip("*"), "in": "query", "schema": schema, "description": about, **needed})
     return found
+
+
+def beside_a_body(*names: str, **instead: Object) -> list[Object]:
+    """What may stand in the query string of a POST as well. What is needed stands in the body alone, so that a client
+    made from this asks for it; and no defaults: a client that sends them would contradict its own body.
+
+    >>> [each["name"] for each in beside_a_body("query*", "k")]
+    ['k']
+    """
+    found = in_query(*[name for name in names if not name.endswith("*")], **instead)
+    return [{**each, "schema": {key: it for key, it in each["schema"].items() if key != "default"}} for each in found]
 
 
 def in_body(*names: str, **instead: Object) -> Object:
@@ -125,7 +136,13 @@ def listing(summary: str, schema: Object, *names: str) -> Object:
     return operation(summary, "", OF_READS, {"200": answer(schema, "The list.")}, parameters=in_query(*names))
 
 
-METADATA_TEXT: Object = {"type": "string", "contentMediaType": "application/json", "contentSchema": METADATA}
+METADATA_TEXT: Object = {
+    "type": "string",
+    "description": "The text of a JSON object.",
+    "contentMediaType": "application/json",
+    "contentSchema": METADATA,
+}
+LOAD_IN_QUERY = beside_a_body(*LOAD, metadata=METADATA_TEXT)
 FORM = object_of("file*", *LOAD, file=FILE, metadata=METADATA_TEXT)
 
 PATHS: Object = {
@@ -135,7 +152,7 @@ PATHS: Object = {
             f"A file, made searchable. {MADE} Every parameter may stand in the query string, or in the form.",
             OF_LOADS,
             LOADED,
-            parameters=in_query("collection_name*"),
+            parameters=[*in_query("collection_name*"), *LOAD_IN_QUERY],
             requestBody={"required": True, "content": {"multipart/form-data": {"schema": FORM}}},
         )
     },
@@ -145,7 +162,7 @@ PATHS: Object = {
             f"A text, made searchable. {MADE} {ANYWHERE}",
             OF_LOADS,
             LOADED,
-            parameters=in_query("collection_name*"),
+            parameters=[*in_query("collection_name*"), *LOAD_IN_QUERY],
             requestBody=in_body("text*", *LOAD, metadata=METADATA),
         )
     },
@@ -156,6 +173,7 @@ PATHS: Object = {
             ANYWHERE,
             (*OF_READS, *OF_BODIES),
             FOUND,
+            parameters=beside_a_body(*RELEVANT),
             requestBody=in_body(*RELEVANT),
         ),
     },
@@ -166,6 +184,7 @@ PATHS: Object = {
             ANYWHERE,
             (*OF_READS, *OF_BODIES),
             WHOLE,
+            parameters=beside_a_body(*BY_TAG),
             requestBody=in_body(*BY_TAG),
         ),
     },

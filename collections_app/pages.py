@@ -127,7 +127,7 @@ class OneCollection(CollectionPage):
 
     def _search(self, collection: Collection) -> dict[str, Any]:
         form = SearchForm(self.request.GET)
-        found = form.search(collection, self.user().pk) if form.is_asked else None
+        found = form.search(collection) if form.is_asked else None
         return {
             "collection": collection,
             "asked": form,

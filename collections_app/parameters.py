@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from rest_framework.request import Request
@@ -19,7 +18,7 @@ from collections_app import metadata_filter
 from collections_app.metadata_filter import Filter
 from collections_app.models.collections import well_named
 from system.body import InvalidJson, is_half_a_pair_in, parse_json
-from system.encoded_query import Moment, QueryError
+from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, together
 
 MOST_COLLECTIONS = 50
@@ -72,10 +71,15 @@ class Given:
 
 def of_request(request: Request, known: Sequence[str]) -> Given:
     """From the query string and a JSON body, which may be left out."""
+    return gather(request.query_params, body_of(request), known)
+
+
+def body_of(request: Request) -> Mapping[str, Any]:
+    """The JSON object that was sent; an empty one where there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
-        raise InvalidJson("The body is one JSON object of parameters.")
-    return gather(request.query_params, body, known)
+        raise InvalidJson("The body is one JSON object.")
+    return body
 
 
 def gather(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> Given:
@@ -101,7 +105,9 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str], about: str = "The
     there = f"; known are {', '.join(known)}." if known else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
     if unknown:
-        raise together([BadRequest(about.format(name) + there, code="unknown_field", field=name) for name in unknown])
+        raise together(
+            [BadRequest(about.format(name or '""') + there, code="unknown_field", field=name) for name in unknown]
+        )
 
 
 # What a parameter may be. Each reads what is spoken and what JSON gives, and says what is wrong.
@@ -197,7 +203,7 @@ def names(name: str, value: Any) -> list[str]:
         value = [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise refused(name, f"{name} is an array of texts.")
-    found = list(dict.fromkeys(storable(name, each) for each in value))
+    found = list(dict.fromkeys(named(name, each) for each in value))
     if not 1 <= len(found) <= MOST_COLLECTIONS:
         raise refused(name, f"{name} has 1 to {MOST_COLLECTIONS} names.")
     return found
@@ -218,13 +224,13 @@ def filter_text(name: str, value: Any) -> str:
     return text(name, value)
 
 
-def filter_in(given: Given, name: str, user_id: str = "") -> Filter:
-    """The conditions on metadata; an empty text is none. Some values of the language depend on who asks."""
+def filter_in(given: Given, name: str) -> Filter:
+    """The conditions on metadata; an empty text is none."""
     found = given.get(name, filter_text) or ""
     if len(found.encode()) > LONGEST_FILTER_BYTES:
         raise refused(name, f"{name} has at most {LONGEST_FILTER_BYTES:,} bytes.")
     try:
-        return metadata_filter.read(found, Moment(datetime.now(UTC), user_id))
+        return metadata_filter.read(found)
     except QueryError as error:
         raise BadRequest(
             f"The filter cannot be understood: {error}.", code="invalid_query", field=name, position=error.position

@@ -27,7 +27,7 @@ PIECE_BYTES = 1024 * 1024
 LONGEST_LABEL = 255
 # They turn the text after them around: "gpj.exe" would be shown as "exe.jpg".
 TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-REPEATED = "There is this document already. Send on_duplicate=replace to put what you send in its place."
+REPEATED = "There is this document already{}. Send on_duplicate=replace to put what you send in its place."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,9 @@ def _decide(collection: Collection, sent: Sent, asked: str | None, on_duplicate:
         if not is_same and on_duplicate == "replace":
             return _replace(found, sent), False
     if not is_same or on_duplicate == "error":
-        raise Conflict(REPEATED, code="duplicate", field="doc_id" if asked else None)
+        # Without a doc_id the caller does not know which one it is.
+        which = "" if asked else f": its doc_id is {found.doc_id}"
+        raise Conflict(REPEATED.format(which), code="duplicate", field="doc_id" if asked else None)
     return _repeated(found)
 
 

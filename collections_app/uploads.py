@@ -24,6 +24,8 @@ from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMedia
 logger = structlog.get_logger(__name__)
 
 FILE = "file"
+NO_FILE = f"Send one file, with a file name, in the field {FILE}."
+NO_FILE_NAME = f"The part {FILE} has no file name, so it is no file. Send one with it, as curl -F {FILE}=@name does."
 MOST_FIELDS = 10
 # 16 KB of metadata whose letters are all spelled as \uXXXX.
 LONGEST_FIELD = 128 * 1024
@@ -66,7 +68,7 @@ def body_limit() -> int:
 def received(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request, as long as the block lasts; what was kept of it goes with the block."""
     if request.content_type != "multipart/form-data":
-        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.")
+        raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.", field=FILE)
     handler = OneFile(request)
     try:
         yield read(request, handler)
@@ -83,7 +85,7 @@ def read(request: HttpRequest, handler: OneFile) -> Upload:
     if handler.has_ended_early or not body.is_closed():
         raise NotAForm("The body ends before its form does.")
     if handler.kept is None:
-        raise refused(FILE, f"Send one file, in the field {FILE}.", code="mandatory")
+        raise refused(FILE, NO_FILE_NAME if FILE in fields else NO_FILE, code="mandatory")
     if not handler.size:
         raise refused(FILE, "The file is empty.", code="empty_file")
     return Upload(

@@ -15,7 +15,6 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.models import User
 from collections_app import access, answers, contents, deletion, loading, parameters, uploads
 from collections_app.models import Document
 from collections_app.models.collections import known_form
@@ -39,7 +38,7 @@ class LoadDocument(Endpoint):
     def post(self, request: Request) -> Response:
         with uploads.received(request._request) as upload:
             given = parameters.gather(request.query_params, upload.fields, loading.KNOWN)
-            name = given.needed("collection_name", parameters.text)
+            name = given.needed("collection_name", parameters.named)
             may_load = partial(loading.check_may_load, access.caller(request), name)
             return load(request, loading.of_upload(upload, given, may_load), given)
 
@@ -56,7 +55,7 @@ class LoadText(Endpoint):
 
 def load(request: Request, asked: loading.Load, given: Given) -> Response:
     caller = access.caller(request)
-    collection = access.open_or_make(caller, given.needed("collection_name", parameters.text))
+    collection = access.open_or_make(caller, given.needed("collection_name", parameters.named))
     return answers.loaded(request, loading.load(caller, collection, asked))
 
 
@@ -72,17 +71,17 @@ class RelevantDocuments(Endpoint):
 
     def _answer(self, request: Request) -> Response:
         given = self.given(request)
-        asked = asked_of(given, access.caller(request))
+        asked = asked_of(given)
         collections = access.open_all(access.caller(request), given.needed("collection_names", parameters.names))
         return answers.passages(search(collections, asked))
 
 
-def asked_of(given: Given, caller: User) -> Asked:
+def asked_of(given: Given) -> Asked:
     """What is searched for, wherever."""
     return Asked(
         query=given.needed("query", parameters.query),
         k=given.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
-        filter=parameters.filter_in(given, "metadata", caller.pk),
+        filter=parameters.filter_in(given, "metadata"),
         mode=given.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
         alpha=given.get("alpha", parameters.share),
     )
@@ -100,8 +99,8 @@ class ContentByTag(Endpoint):
 
     def _answer(self, request: Request) -> HttpResponse:
         given = self.given(request)
-        name = given.needed("collection_name", parameters.text)
-        wanted = parameters.filter_in(given, "tag_info", access.caller(request).pk)
+        name = given.needed("collection_name", parameters.named)
+        wanted = parameters.filter_in(given, "tag_info")
         limit = given.get("limit", parameters.number(1, contents.MOST_DOCUMENTS)) or contents.DEFAULT_LIMIT
         offset = given.get("offset", parameters.number(0, contents.DEEPEST)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
@@ -119,7 +118,7 @@ class DocumentNames(Endpoint):
     known = ("collection_name",)
 
     def get(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.text)
+        name = self.given(request).needed("collection_name", parameters.named)
         collection = access.open_collection(access.caller(request), name, "read")
         found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
         return Response(list(found.values_list("doc_id", flat=True).iterator()))
@@ -139,7 +138,8 @@ class DeleteDocument(Endpoint):
 
     def delete(self, request: Request) -> Response:
         given = self.given(request)
-        name, doc_id = (given.needed(each, parameters.text) for each in self.known)
+        name = given.needed("collection_name", parameters.named)
+        doc_id = given.needed("id_value", parameters.text)
         collection = access.open_collection(access.caller(request), name, "write")
         try:
             chunks = deletion.delete_document(collection, doc_id)
@@ -154,6 +154,6 @@ class DeleteCollection(Endpoint):
     known = ("collection_name",)
 
     def delete(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.text)
+        name = self.given(request).needed("collection_name", parameters.named)
         collection = access.open_collection(access.caller(request), name, "manage")
         return Response(answers.deleted_collection(collection, *deletion.delete_collection(collection)))

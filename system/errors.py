@@ -61,7 +61,7 @@ class ServiceError(Exception):
     def as_item(self) -> dict[str, object]:
         """The entry of `errors` in an answer."""
         item: dict[str, object] = {"message": self.message, "code": self.code}
-        if self.field is not None:
+        if self.field:  # a name that is empty tells nobody what it is about
             item["field"] = self.field
         if self.position is not None:
             item["position"] = self.position

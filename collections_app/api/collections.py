@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, answers, counts, deletion, embed, openapi, parameters, reembed
 from collections_app.api.parts import (
+    ETAG,
     OF_CHANGES,
     Management,
     Pages,
@@ -29,7 +30,7 @@ from collections_app.api.serializers import Managed, Settings, roles_called
 from collections_app.models import Collection
 from collections_app.search import search
 from collections_app.views import asked_of
-from system.errors import AccessDenied, Conflict, NotFound
+from system.errors import AccessDenied, Conflict, NotFound, Stale
 
 RELEVANT = ("query*", "k", "metadata", "mode", "alpha")
 
@@ -59,35 +60,54 @@ class Collections(Management, GenericAPIView[Collection]):
     def get_queryset(self) -> Any:
         return access.readable(self.caller())
 
-    @operation("collections_list", "List collections to manage", {200: Managed(many=True)}, filters=True)
+    @operation(
+        "collections_list", "List collections to manage", {200: Managed(many=True)}, headers=openapi.PAGES, filters=True
+    )
     def get(self, request: Request) -> Response:
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(shown(self.caller(), page))
 
-    @operation("collections_make", "Make a collection", {201: Managed}, *OF_CHANGES, request=Settings)
+    @operation(
+        "collections_make",
+        "Make a collection",
+        {201: Managed},
+        AccessDenied,
+        Conflict,
+        headers=ETAG,
+        request=Settings,
+    )
     def post(self, request: Request) -> Response:
         # Before the body is looked at: what is wrong with it would tell which roles there are.
         if not access.may_make(self.caller()):
             raise AccessDenied("You have no access to make collections.")
-        given = Settings(data=request.data)
+        given = Settings(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
         return answered(self.caller(), access.make(self.caller(), given.create(given.validated_data)), status=201)
 
 
 class OneCollection(Management):
-    @operation("collections_read", "Read a collection", {200: Managed})
+    @operation("collections_read", "Read a collection", {200: Managed}, headers=ETAG)
     def get(self, request: Request, sys_id: str) -> Response:
         return answered(self.caller(), access.open_by_id(self.caller(), sys_id, "read"))
 
-    @operation("collections_change", "Change a collection", {200: Managed}, *OF_CHANGES, request=Settings(partial=True))
+    @operation(
+        "collections_change",
+        "Change a collection",
+        {200: Managed},
+        *OF_CHANGES,
+        headers=ETAG,
+        request=Settings(partial=True),
+    )
     def patch(self, request: Request, sys_id: str) -> Response:
         access.open_by_id(self.caller(), sys_id, "manage")
         return answered(self.caller(), changed(sys_id, lambda stored: self._change(request, stored)))
 
     def _change(self, request: Request, stored: Collection) -> None:
         refuse_stale(request, etag(stored.sys_version))
-        given = Settings(stored, data=request.data, partial=True)
+        given = Settings(stored, data=parameters.body_of(request), partial=True)
         given.is_valid(raise_exception=True)
+        if "name" in given.validated_data and given.validated_data["name"] != stored.name:
+            access.refuse_blank_ends(given.validated_data["name"])
         language = given.validated_data.get("text_configuration", stored.text_configuration)
         if language != stored.text_configuration and counts.has_words(stored.pk):
             about = "The language is that of what was loaded; delete the documents first."
@@ -97,11 +117,16 @@ class OneCollection(Management):
         given.update(stored, given.validated_data)
 
     @operation(
-        "collections_delete", "Delete a collection with all in it", {200: described("DeletedCollection")}, AccessDenied
+        "collections_delete",
+        "Delete a collection with all in it",
+        {200: described("DeletedCollection")},
+        AccessDenied,
+        Stale,
     )
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "manage")
-        return Response(answers.deleted_collection(collection, *deletion.delete_collection(collection)))
+        counted = deletion.delete_collection(collection, lambda stored: refuse_stale(request, etag(stored.sys_version)))
+        return Response(answers.deleted_collection(collection, *counted))
 
 
 def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
@@ -121,7 +146,9 @@ def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
 class Reembed(Management):
     """Vectors of another model: filled in beside the old ones, which serve until then."""
 
-    @operation("collections_reembed", "Embed a collection anew", {202: Managed}, AccessDenied, request=None)
+    @operation(
+        "collections_reembed", "Embed a collection anew", {202: Managed}, AccessDenied, headers=ETAG, request=None
+    )
     def post(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "manage")
         reembed.start(collection, embed.default_space())
@@ -133,10 +160,12 @@ class Search(Management):
         "collections_search",
         "Search a collection",
         {200: described("Passage", is_list=True)},
+        headers=openapi.SEARCH_MODE,
+        in_query=openapi.beside_a_body(*RELEVANT),
         request={"application/json": openapi.object_of(*RELEVANT)},
     )
     def post(self, request: Request, sys_id: str) -> Response:
-        asked = asked_of(parameters.of_request(request, [name.rstrip("*") for name in RELEVANT]), self.caller())
+        asked = asked_of(parameters.of_request(request, [name.rstrip("*") for name in RELEVANT]))
         collection = access.open_by_id(self.caller(), sys_id, "read")
         return answers.passages(search([collection], asked))
 

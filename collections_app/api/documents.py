@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app import access, answers, deletion, ingest, loading, openapi, originals, parameters, uploads
-from collections_app import metadata as document_metadata
 from collections_app.api.parts import (
+    ETAG,
     OF_CHANGES,
     Management,
     Pages,
@@ -29,8 +29,9 @@ from collections_app.api.serializers import Change, Shown
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
 from collections_app.models.collections import known_form
 from collections_app.models.documents import State
-from system.errors import AccessDenied, Conflict, NotFound
+from system.errors import AccessDenied, Conflict, NotFound, Stale
 
+MISSING = "There is no such document."
 LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
 
 
@@ -64,7 +65,7 @@ class Documents(Management, GenericAPIView[Document]):
     queryset = there.select_related("newest").order_by("id")
     body_limit = uploads.body_limit()
 
-    @operation("documents_list", "List documents", {200: Shown(many=True)}, filters=True)
+    @operation("documents_list", "List documents", {200: Shown(many=True)}, headers=openapi.PAGES, filters=True)
     def get(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
@@ -78,6 +79,7 @@ class Documents(Management, GenericAPIView[Document]):
         {status: described("Loaded") for status in (200, 201, 202)},
         AccessDenied,
         Conflict,
+        in_query=openapi.LOAD_IN_QUERY,
         request={"multipart/form-data": openapi.FORM},
     )
     def post(self, request: Request, sys_id: str) -> Response:
@@ -88,24 +90,35 @@ class Documents(Management, GenericAPIView[Document]):
 
 
 class OneDocument(Management):
-    @operation("documents_read", "Read a document's status", {200: Shown})
+    @operation("documents_read", "Read a document's status", {200: Shown}, headers=ETAG)
     def get(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "read")
         return status_of(collection, find(collection, document))
 
-    @operation("documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, request=Change)
+    @operation(
+        "documents_change", "Replace a document's metadata", {200: Shown}, *OF_CHANGES, headers=ETAG, request=Change
+    )
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
-        given = Change(data=request.data)
+        given = Change(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
-        new = document_metadata.checked(given.initial_data["metadata"])
-        return status_of(collection, with_metadata(request, find(collection, document), new))
+        found = find(collection, document)
+        return status_of(collection, with_metadata(request, found, given.validated_data["metadata"]))
 
-    @operation("documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied)
+    @operation(
+        "documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied, Stale
+    )
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         doc_id = find(collection, document).doc_id
-        return Response(answers.deleted_document(collection, doc_id, deletion.delete_document(collection, doc_id)))
+
+        def check(locked: Document) -> None:
+            if locked.pk != document:
+                raise NotFound(MISSING)  # deleted meanwhile, and another one has come to be called so
+            refuse_stale(request, etag_of(last_sent(locked)))
+
+        chunks = deletion.delete_document(collection, doc_id, check)
+        return Response(answers.deleted_document(collection, doc_id, chunks))
 
 
 class Content(Management):
@@ -135,7 +148,15 @@ class Retry(Management):
     with the same `doc_id` and `on_duplicate=replace`.
     """
 
-    @operation("documents_retry", "Try a failed document again", {202: Shown}, AccessDenied, Conflict, request=None)
+    @operation(
+        "documents_retry",
+        "Try a failed document again",
+        {202: Shown},
+        AccessDenied,
+        Conflict,
+        headers=ETAG,
+        request=None,
+    )
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         ingest.retry(find(collection, document))
@@ -146,7 +167,7 @@ def find(collection: Collection, sys_id: str) -> Document:
     there = Document.objects.select_related("newest").filter(collection=collection, deleted_at__isnull=True)
     found = there.filter(pk=sys_id).first()
     if found is None or found.newest is None:
-        raise NotFound("There is no such document.")
+        raise NotFound(MISSING)
     return found
 
 
@@ -155,16 +176,30 @@ def newest(document: Document) -> Version:
     return document.newest
 
 
+def last_sent(locked: Document) -> Version:
+    """Asked for after the lock was had: joined to the statement that waits for it, it would be that of before."""
+    found = Version.objects.filter(pk__in=Document.objects.filter(pk=locked.pk).values("newest")).first()
+    if found is None:
+        raise NotFound(MISSING)
+    return found
+
+
+def etag_of(version: Version) -> str:
+    """Of what callers send, the content and the metadata; how far its loading has come changes by itself."""
+    return etag([version.generation, version.metadata])
+
+
 def with_metadata(request: Request, document: Document, metadata: dict[str, Any]) -> Document:
     """Both of what searches see and of what is being loaded in its place: neither brings the old ones back."""
     with transaction.atomic():
-        there = Document.objects.select_for_update(no_key=True, of=("self",)).select_related("newest")
+        there = Document.objects.select_for_update(no_key=True)
         locked = there.filter(pk=document.pk, deleted_at__isnull=True).first()
-        if locked is None or locked.newest is None:
-            raise NotFound("There is no such document.")
-        refuse_stale(request, etag(newest(locked).metadata))
+        if locked is None:
+            raise NotFound(MISSING)
+        sent = last_sent(locked)
+        refuse_stale(request, etag_of(sent))
         locked.versions.filter(is_searched=True).update(metadata=metadata)
-        locked.versions.filter(pk=newest(locked).pk).update(metadata=metadata)
+        locked.versions.filter(pk=sent.pk).update(metadata=metadata)
         Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())
     return find(document.collection, document.pk)
 
@@ -172,7 +207,7 @@ def with_metadata(request: Request, document: Document, metadata: dict[str, Any]
 def status_of(collection: Collection, document: Document, status: int = 200) -> Response:
     is_searched = Version.objects.filter(document=document, is_searched=True).exists()
     body = shown(collection, document, is_searched) | {"progress": progress(collection, newest(document))}
-    return Response(body, status=status, headers={"ETag": etag(newest(document).metadata)})
+    return Response(body, status=status, headers={"ETag": etag_of(newest(document))})
 
 
 def progress(collection: Collection, version: Version) -> dict[str, int] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django_filters.rest_framework import DjangoFilterBackend
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.pagination import LimitOffsetPagination
 from rest_framework.request import Request
@@ -20,12 +20,20 @@ from collections_app import access, openapi, parameters
 from collections_app.contents import DEEPEST
 from collections_app.released import Released
 from system import etags
-from system.errors import AccessDenied, Conflict, NotFound, ServiceError, Stale, together
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, Stale, together
 
 TAG = "Management of collections"
 Errors = tuple[type[ServiceError], ...]
 OF_ALL: Errors = (NotFound,)
 OF_CHANGES: Errors = (AccessDenied, Conflict, Stale)
+ABOUT_TAG = "Of the state that is answered; for `If-Match`."
+ETAG: dict[str, dict[str, Any]] = {"ETag": {"description": ABOUT_TAG, "schema": {"type": "string"}}}
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    {"type": "string"},
+    OpenApiParameter.HEADER,
+    description="The ETag that was read: what was changed since then is a 412.",
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -44,8 +52,7 @@ class Strict(serializers.Serializer[Any]):
     """Refuses names that it does not know: a misspelled setting would be taken for one that is to stay."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict):
-            parameters.refuse_unknown(data, tuple(self.fields), "{} is no field that can be set")
+        parameters.refuse_unknown(data, tuple(self.fields), "{} is no field that can be set")
         return super().to_internal_value(data)
 
 
@@ -91,6 +98,14 @@ class Pages(LimitOffsetPagination):
             response["X-Next-Offset"] = str(after)
         return response
 
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        bounds = {
+            "limit": {"minimum": 1, "maximum": self.max_limit, "default": self.default_limit},
+            "offset": {"minimum": 0, "maximum": DEEPEST, "default": 0},
+        }
+        found = super().get_schema_operation_parameters(view)
+        return [each | {"schema": each["schema"] | bounds[each["name"]]} for each in found]
+
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema
 
@@ -117,13 +132,30 @@ def described(name: str, *, is_list: bool = False) -> OpenApiResponse:
 
 
 def operation(
-    name: str, summary: str, answers: Mapping[Any, Any], *refusals: type[ServiceError], **more: Any
+    name: str,
+    summary: str,
+    answers: Mapping[Any, Any],
+    *refusals: type[ServiceError],
+    headers: Mapping[str, dict[str, Any]] | None = None,
+    in_query: Sequence[dict[str, Any]] = (),
+    **more: Any,
 ) -> Callable[[Method], Method]:
-    """What a method of these views is in the OpenAPI document."""
+    """What a method of these views is in the OpenAPI document; `headers` are those of its answers."""
+    parameters = [OpenApiParameter(each["name"], each["schema"], description=each["description"]) for each in in_query]
+    parameters += [
+        OpenApiParameter(
+            each, about["schema"], OpenApiParameter.HEADER, description=about["description"], response=[*answers]
+        )
+        for each, about in (headers or {}).items()
+    ]
+    if Stale in refusals:
+        parameters.append(IF_MATCH)
+    if Stale in refusals or "filters" in more:
+        refusals = (*refusals, BadRequest)  # what is no ETag; what a list cannot be narrowed or cut by
     error = {"$ref": "#/components/schemas/Error"}
     refused = {each.status: OpenApiResponse(error, description=each.message) for each in (*refusals, *OF_ALL)}
     responses = {**answers, **refused}
     made: Callable[[Method], Method] = extend_schema(
-        operation_id=name, tags=[TAG], summary=summary, responses=responses, **more
+        operation_id=name, tags=[TAG], summary=summary, responses=responses, parameters=parameters, **more
     )
     return made

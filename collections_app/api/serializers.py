@@ -12,9 +12,10 @@ from rest_framework import serializers
 
 from accounts.models import Role
 from collections_app import access, parameters
+from collections_app import metadata as document_metadata
 from collections_app.api.parts import Strict
 from collections_app.models import Collection
-from collections_app.models.collections import LARGE_OVERLAP, is_overlap_too_large
+from collections_app.models.collections import LARGE_OVERLAP, default_overlap, is_overlap_too_large
 from collections_app.models.documents import State
 from system.errors import BadRequest
 
@@ -69,7 +70,12 @@ class Settings(Strict):
 
     collection_name = serializers.CharField(source="name", trim_whitespace=False)
     chunk_size = serializers.IntegerField(required=False, min_value=100, max_value=8000)
-    chunk_overlap = serializers.IntegerField(required=False, min_value=0, max_value=4000)
+    chunk_overlap = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=4000,
+        help_text="At most half of chunk_size. Of a new collection without it 200, or a fifth of chunk_size below 400.",
+    )
     alpha = Share(required=False)
     language = serializers.CharField(
         source="text_configuration",
@@ -97,8 +103,10 @@ class Settings(Strict):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         before = self.instance if isinstance(self.instance, Collection) else Collection()
         size = attrs.get("chunk_size", before.chunk_size)
+        if before.is_new:
+            attrs = {"chunk_overlap": default_overlap(size), **attrs}
         if is_overlap_too_large(size, attrs.get("chunk_overlap", before.chunk_overlap)):
-            raise serializers.ValidationError({"chunk_overlap": LARGE_OVERLAP})
+            raise serializers.ValidationError(_too_large(attrs, before))
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Collection:
@@ -108,6 +116,14 @@ class Settings(Strict):
         for name, value in validated_data.items():
             setattr(instance, name, value)
         return instance
+
+
+def _too_large(sent: dict[str, Any], before: Collection) -> dict[str, str]:
+    """Said of what was sent, with the other one, which who sent it does not see."""
+    for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
+        if other not in sent:
+            return {one: f"{LARGE_OVERLAP} Its {other} is {getattr(before, other)}; send another along."}
+    return {"chunk_overlap": LARGE_OVERLAP}
 
 
 class Managed(Settings):
@@ -126,10 +142,21 @@ class Managed(Settings):
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
 
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class Metadata(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    """As a load takes them in a JSON body, and refused in its words."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return document_metadata.checked(data)
+
+    def to_representation(self, value: dict[str, Any]) -> dict[str, Any]:
+        return value
+
+
 class Change(Strict):
     """What can be changed of a document."""
 
-    metadata = serializers.DictField(help_text="The new metadata, in place of all that were there.")
+    metadata = Metadata(help_text="The new metadata, in place of all that were there.")
 
 
 class Progress(serializers.Serializer[Any]):

@@ -17,6 +17,9 @@ from system.record import Record
 LONGEST_NAME = 200
 # With more, each character stands in many passages: at 99 of 100, a file of 4 MB in more than a million.
 LARGE_OVERLAP = "The overlap is at most half of a chunk."
+DEFAULT_OVERLAP = 200
+# Where that is more than half of a chunk, the overlap is this part of it: as 200 is of 1000.
+DEFAULT_PART = 5
 
 
 def well_named(name: str) -> str:
@@ -59,6 +62,15 @@ def is_overlap_too_large(size: int, overlap: int) -> bool:
     (False, True)
     """
     return overlap > size // 2
+
+
+def default_overlap(size: int) -> int:
+    """Of chunks of this size, when a new collection's is not said.
+
+    >>> default_overlap(1000), default_overlap(400), default_overlap(399)
+    (200, 200, 79)
+    """
+    return size // DEFAULT_PART if is_overlap_too_large(size, DEFAULT_OVERLAP) else DEFAULT_OVERLAP
 
 
 class EmbeddingSpace(models.Model):
@@ -111,7 +123,7 @@ class Collection(Record):
         EmbeddingSpace, models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )
     chunk_size = models.PositiveIntegerField(default=1000, validators=[MinValueValidator(100), MaxValueValidator(8000)])
-    chunk_overlap = models.PositiveIntegerField(default=200, validators=[MaxValueValidator(4000)])
+    chunk_overlap = models.PositiveIntegerField(default=DEFAULT_OVERLAP, validators=[MaxValueValidator(4000)])
     # PostgreSQL's text search configuration; empty until the first document tells the language.
     text_configuration = models.CharField("language", max_length=63, blank=True, default="")
     # Then the first document after all were deleted tells it anew.

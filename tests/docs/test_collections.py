@@ -18,7 +18,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts import demo as demo_people
-from collections_app import contents, ingest, leases, parameters, uploads
+from collections_app import contents, demo, ingest, leases, parameters, uploads
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED
 from collections_app.urls import ENDPOINTS
@@ -126,6 +126,13 @@ def test_every_request_has_its_answer():
 
     assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["asked"]]) > 12
     assert len(re.findall(r"^curl ", PAGE, re.M)) == len([step for step in steps if step["curl"]]) >= 2
+
+
+def test_the_page_says_what_the_demo_adds_to_its_list():
+    """Its requests are made where there are the demo people and none of the demo's documents."""
+    after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
+
+    assert f"*{demo.NAME}* in this list" in after
 
 
 def test_the_readmes_lines_work_as_printed(people: None):

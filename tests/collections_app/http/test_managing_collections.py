@@ -1,10 +1,9 @@
 """/api/collections: collections and their settings."""
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -16,7 +15,6 @@ from tests.collections_app.library import make, role
 from tests.conftest import make_user
 
 pytestmark = pytest.mark.django_db
-CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap * 2)"
 SHOWN = {
     "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "reader_roles", "writer_roles",
     "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
@@ -48,55 +46,6 @@ def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
         carl.pk,
     )
     assert manager.get(one(stored)).json() == made and manager.get(MANAGED).json() == [made]
-
-
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        ({}, (422, "mandatory", "collection_name")),
-        ({"collection_name": "a\n"}, (422, "invalid_value", "collection_name")),
-        ({"collection_name": 5, "chunk_size": "x"}, (422, "invalid_value", "chunk_size")),
-        ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
-        ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
-        ({"chunk_size": 100, "chunk_overlap": 51}, (422, "invalid_value", "chunk_overlap")),
-        ({"chunk_size": 399}, (422, "invalid_value", "chunk_overlap")),
-        ({"alpha": 2}, (422, "invalid_value", "alpha")),
-        ({"alpha": "nan"}, (422, "invalid_value", "alpha")),
-        ({"language": "klingon"}, (422, "invalid_value", "language")),
-        ({"reader_roles": ["nobody"]}, (422, "missing", "reader_roles")),
-        ({"reader_roles": "admin"}, (422, "wrong", "reader_roles")),
-        ({"embedding_model": "other"}, (400, "unknown_field", "embedding_model")),  # C28
-        ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
-    ],
-)
-def test_wrong_settings_make_nothing(manager: Caller, sent: Any, expected: Any):
-    status, _, field = failed(manager.post(MANAGED, {"collection_name": "a", **sent} if sent else {}))
-
-    assert (status, field) == (expected[0], expected[2])
-    assert not Collection.objects.exists()
-
-
-def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
-    sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
-    assert manager.post(MANAGED, sent).status_code == 201
-    made = Collection.objects.filter(name="a")
-    with pytest.raises(IntegrityError), transaction.atomic():
-        made.update(chunk_overlap=51)
-    made.update(chunk_overlap=50, chunk_size=100)
-
-
-def test_an_overlap_of_before_is_cut_to_what_is_allowed():
-    place, other = make("manuals"), make("other")
-    change = import_module("collections_app.migrations.0005_overlap_at_most_half")
-    drop = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")  # the rows are new here
-        cursor.execute(drop)
-        Collection.objects.filter(pk=place.pk).update(chunk_size=101, chunk_overlap=100)
-        cursor.execute(change.CUT)
-        cursor.execute(f"ALTER TABLE document_collection ADD CONSTRAINT {CHECK}")
-    assert place.refreshed().chunk_overlap == 50
-    assert other.chunk_overlap == other.refreshed().chunk_overlap
 
 
 def test_a_name_is_taken_once(manager: Caller):

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from collections_app.models import Collection, Document, Version
-from tests.collections_app.http.calls import BY_TAG, MANAGED, RELEVANT, Caller, by_key, failed
+from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import add, add_failing, make, pdf
 from tests.conftest import make_user
 
@@ -158,7 +158,11 @@ def test_metadata_of_a_document_that_is_being_replaced_are_those_of_both(manager
     ("body", "expected"),
     [
         ({}, (422, "mandatory", "metadata")),
-        ({"metadata": []}, (422, "invalid_value", "metadata")),
+        ({"metadata": []}, (400, "invalid_metadata", "metadata")),
+        ({"metadata": "x"}, (400, "invalid_metadata", "metadata")),
+        ({"metadata": {"": 1}}, (400, "invalid_metadata", "metadata")),
+        ({"": 1}, (400, "unknown_field", None)),
+        ([], (400, "invalid_json", None)),
         ({"metadata": None}, (422, "mandatory", "metadata")),
         ({"metadata": {"priority": "5"}}, (400, "invalid_metadata", "priority")),  # C10
         ({"metadata": {}, "doc_id": "x"}, (400, "unknown_field", "doc_id")),  # C08
@@ -167,10 +171,17 @@ def test_metadata_of_a_document_that_is_being_replaced_are_those_of_both(manager
 )
 def test_wrong_metadata_change_nothing(manager: Caller, place: Collection, body: Any, expected: Any):
     document = add(place, metadata={"n": 1}, is_loaded=False)
-    status, _, field = failed(manager.patch(one(document), body))
-
-    assert (status, field) == (expected[0], expected[2])
+    assert failed(manager.patch(one(document), body)) == expected
     assert Version.objects.get().metadata == {"n": 1}
+
+
+@pytest.mark.parametrize("metadata", [5, [], {"": 1}, {"priority": "5"}, {"n" * 201: 1}])
+def test_wrong_metadata_are_refused_as_by_a_load(manager: Caller, place: Collection, metadata: Any):
+    document = add(place, is_loaded=False)
+    refused = manager.patch(one(document), {"metadata": metadata})
+    by_a_load = manager.post(LOAD_TEXT, {"text": "A text.", "metadata": metadata}, collection_name="manuals")
+
+    assert refused.status_code == 400 and refused.json() == by_a_load.json()
 
 
 def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller, place: Collection):

@@ -9,6 +9,7 @@ from drf_spectacular.validation import validate_schema
 
 from accounts.models import User
 from collections_app import loading, openapi, views
+from collections_app.models import Collection, Document, Version
 from collections_app.openapi_parts import PARAMETERS, SCHEMAS
 from collections_app.urls import ENDPOINTS
 from tests.collections_app.http.calls import (
@@ -17,6 +18,7 @@ from tests.collections_app.http.calls import (
     DELETE_DOCUMENT,
     EIGHT,
     LIST,
+    LOAD_FILE,
     LOAD_TEXT,
     MANAGED,
     RELEVANT,
@@ -95,6 +97,97 @@ def test_answers_are_as_described(manager: Caller):
     conforms(manager.get(LIST), "Collection")
     conforms(manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one"), "DeletedDocument")
     conforms(manager.delete(DELETE, collection_name="manuals"), "DeletedCollection")
+
+
+HEADERS = {"ETag", "X-Total-Count", "X-Next-Offset", "X-Search-Mode"}
+
+
+def declared(schema: dict[str, Any], method: str, path: str, at: str) -> set[str]:
+    """The names of what the description says that this request takes there."""
+    return {each["name"] for each in schema["paths"][path][method].get("parameters", ()) if each["in"] == at}
+
+
+def test_answers_under_management_have_the_headers_that_are_declared(manager: Caller, schema: dict[str, Any]):
+    one, document = f"{MANAGED}/{{sys_id}}", f"{MANAGED}/{{sys_id}}/documents/{{document}}"
+    made = manager.post(MANAGED, {"collection_name": "manuals"})
+    manager.post(MANAGED, {"collection_name": "other"})
+    for doc_id in ("one", "two"):
+        manager.load(f"The toner of {doc_id}.", doc_id=doc_id)
+    ids = {"sys_id": made.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
+
+    def sent(method: str, path: str, body: Any = None, **query: Any) -> set[str]:
+        answer = manager.send(method.upper(), path.format(**ids), body, **query)
+        described = schema["paths"][path][method]["responses"][str(answer.status_code)]
+        assert HEADERS & set(described.get("headers", ())) == HEADERS & set(answer.headers), (method, path)
+        return HEADERS & set(answer.headers)
+
+    assert made["ETag"] and "ETag" in schema["paths"][MANAGED]["post"]["responses"]["201"]["headers"]
+    for path in (MANAGED, f"{one}/documents"):
+        assert sent("get", path, limit=1) == {"X-Total-Count", "X-Next-Offset"}
+    for path, change in ((one, {"alpha": 0.5}), (document, {"metadata": {}})):
+        assert sent("get", path) == sent("patch", path, change) == {"ETag"}
+        assert declared(schema, "patch", path, "header") == declared(schema, "delete", path, "header") == {"If-Match"}
+        for method in ("patch", "delete"):
+            assert {"400", "412"} <= set(schema["paths"][path][method]["responses"])
+    assert sent("post", f"{document}/reload") == set()
+    Version.objects.update(state="failed")
+    assert sent("post", f"{document}/retry") == {"ETag"}
+    assert sent("delete", document) == sent("delete", one) == set()
+
+
+@pytest.mark.parametrize("query", [{"limit": "0"}, {"ordering": "zz"}, {"foo": "1"}, {"offset": "-1"}])
+def test_what_a_list_refuses_is_declared(manager: Caller, schema: dict[str, Any], query: dict[str, str]):
+    made = manager.post(MANAGED, {"collection_name": "manuals"}).json()["sys_id"]
+    for path in (MANAGED, f"{MANAGED}/{{sys_id}}/documents"):
+        answer = manager.get(path.format(sys_id=made), **query)
+        assert answer.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "query"),
+    [
+        (
+            LOAD_TEXT,
+            {"text": "New."},
+            {"doc_id": "a", "metadata": '{"n": 1}', "on_duplicate": "error", "wait": "false"},
+        ),
+        (LOAD_FILE, None, {"doc_id": "a", "metadata": '{"n": 1}', "on_duplicate": "error", "wait": "false"}),
+        (
+            f"{MANAGED}/{{sys_id}}/documents",
+            None,
+            {"doc_id": "a", "metadata": '{"n": 1}', "on_duplicate": "error", "wait": "false"},
+        ),
+        (
+            RELEVANT,
+            {"query": "toner", "collection_names": ["manuals"]},
+            {"k": 1, "metadata": "n=2", "mode": "text", "alpha": "0.5"},
+        ),
+        (f"{MANAGED}/{{sys_id}}/search", {"query": "toner"}, {"k": 1, "metadata": "n=2", "mode": "text", "alpha": 1}),
+        (BY_TAG, {"collection_name": "manuals"}, {"tag_info": "n=2", "limit": 1, "offset": 0}),
+    ],
+)
+def test_what_is_declared_in_the_query_string_beside_a_body_counts_there(
+    manager: Caller, schema: dict[str, Any], path: str, body: Any, query: dict[str, Any]
+):
+    manager.load("The toner.", doc_id="there", metadata={"n": 2})
+    target = path.format(sys_id=Collection.objects.get().pk)
+    named = {"collection_name": "manuals"} if path in (LOAD_TEXT, LOAD_FILE) else {}
+    assert declared(schema, "post", path, "query") == {*query, *named}
+
+    if body is None:
+        answer = manager.upload(b"New.", "a.txt", to=target, **named, **query)
+    else:
+        answer = manager.post(target, body, **named, **query)
+    if "wait" in query:
+        assert (answer.status_code, answer.json()["doc_id"], answer.json()["metadata"]) == (202, "a", {"n": 1})
+    else:
+        assert [each["doc_id"] for each in answer.json()] == ["there"]
+
+
+def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any]):
+    for path in (*EIGHT, f"{MANAGED}/{{sys_id}}/search", f"{MANAGED}/{{sys_id}}/documents"):
+        for each in schema["paths"][path].get("post", {}).get("parameters", ()):
+            assert "default" not in each["schema"], (path, each["name"])
 
 
 def test_no_parameter_chooses_a_provider():  # C28

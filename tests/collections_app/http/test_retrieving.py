@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.models import User
 from collections_app import contents, embed
 from collections_app.models import Collection
-from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, RELEVANT, Caller, by_key, failed
+from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make
 from tests.conftest import make_user
 
@@ -100,6 +101,34 @@ FILTERS = [
     ("doc_id=toner", []),  # C08
     ("type=manual' OR 1=1 --", []),  # C07
 ]
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "owner=javascript:gs.getUserID()",
+        "owner!=javascript:gs.getUserID()",
+        "ownerIN1,javascript:gs.getUserID()",
+        "ownerLIKEjavascript:gs.getUserID()",
+        "owner>javascript:gs.getUserID()",
+        "sys_idSTARTSWITHjavascript:gs.getUserID()",
+        "ownerDYNAMICme",
+    ],
+)
+def test_what_is_the_callers_own_is_no_metadata(library: Caller, carl: User, as_carl: Client, filter: str):
+    place = Collection.objects.get(name="printers")
+    library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
+    asked = {"query": "toner", "metadata": filter}
+
+    for answer, field in (
+        (library.get(RELEVANT, collection_names="printers", **asked), "metadata"),
+        (library.post(RELEVANT, {"collection_names": "printers", **asked}), "metadata"),
+        (library.get(BY_TAG, collection_name="printers", tag_info=filter), "tag_info"),
+        (library.post(f"{MANAGED}/{place.pk}/search", asked), "metadata"),
+    ):
+        assert failed(answer) == (400, "invalid_query", field)
+    page = as_carl.get(f"/collections/{place.pk}/", {"query": "toner", "filter": filter})
+    assert page.status_code == 400 and b"The filter cannot be understood" in page.content
 
 
 def test_a_filter_narrows_both(library: Caller):

@@ -1,0 +1,102 @@
+"""What a collection can be called, and what is asked for by a name."""
+
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+
+from collections_app.models import Collection
+from tests.collections_app.http.calls import (
+    BY_TAG,
+    DELETE,
+    DELETE_DOCUMENT,
+    LOAD_TEXT,
+    MANAGED,
+    NAMES,
+    RELEVANT,
+    Caller,
+    failed,
+)
+from tests.collections_app.library import make
+
+pytestmark = pytest.mark.django_db
+BLANK_ENDED = [" walk ", " walk", "walk\u00a0", "\u2003walk"]
+REFUSED = (400, "invalid_parameter", "collection_name")
+
+
+def names() -> set[str]:
+    return set(Collection.objects.values_list("name", flat=True))
+
+
+@pytest.mark.parametrize("name", BLANK_ENDED)
+def test_none_is_made_whose_name_begins_or_ends_with_white_space(manager: Caller, tmp_path: Any, name: str):
+    place = make("walk")
+    for answer in (
+        manager.post(LOAD_TEXT, {"text": "a"}, collection_name=name),
+        manager.upload(b"a", "a.txt", collection_name=name),
+        manager.post(MANAGED, {"collection_name": name}),
+        manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name}),
+    ):
+        assert failed(answer) == REFUSED and "white space" in answer.json()["errors"][0]["message"]
+    for by in ([], ["--user", "carl"]):
+        with pytest.raises(CommandError, match="white space"):
+            call_command("collections", "import", str(tmp_path), "--collection", name, *by)
+    assert names() == {"walk"}
+
+
+@pytest.mark.parametrize("name", BLANK_ENDED)
+def test_on_pages_people_mean_the_name_within(as_carl: Client, name: str):
+    assert as_carl.post("/collections/", {"name": name}).status_code == 302
+    assert names() == {"walk"}
+
+
+@pytest.mark.parametrize("name", BLANK_ENDED)
+def test_one_that_is_called_so_from_before_goes_on(manager: Caller, name: str):
+    place = make(name)
+    manager.load("A text.", name, doc_id="one")
+    changed = manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name, "alpha": 0.5})
+
+    assert changed.status_code == 200 and manager.get(NAMES, collection_name=name).json() == ["one"]
+    assert failed(manager.get(NAMES, collection_name=name.strip()))[:2] == (404, "not_found")
+    assert manager.delete(DELETE, collection_name=name).status_code == 200
+
+
+def test_lists_look_for_a_part_of_a_name_and_endpoints_take_all_of_it(manager: Caller):
+    place = make("Handbooks of É")
+    manager.upload(b"A text.", "Über Toner.TXT", collection_name=place.name, doc_id="Toner")
+    documents = f"{MANAGED}/{place.pk}/documents"
+
+    def found(path: str, **query: str) -> int:
+        return len(manager.get(path, **query).json())
+
+    assert [found(MANAGED, collection_name=each) for each in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
+    assert [found(documents, filename=each) for each in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
+    assert [found(documents, doc_id=each) for each in ("Toner", "Tone", "toner")] == [1, 0, 0]
+    for name in ("Handbooks", "handbooks of É"):
+        assert failed(manager.get(NAMES, collection_name=name))[:2] == (404, "not_found")
+    for doc_id in ("Tone", "toner"):
+        refused = manager.delete(DELETE_DOCUMENT, collection_name=place.name, id_value=doc_id)
+        assert failed(refused)[:2] == (404, "not_found")
+
+
+def test_an_empty_name_is_refused_alike_everywhere(manager: Caller, stranger: Caller):
+    make("manuals")
+    for caller in (manager, stranger):
+        for answer in (
+            caller.post(LOAD_TEXT, {"text": "a"}, collection_name=""),
+            caller.upload(b"a", "a.txt", collection_name=""),
+            caller.get(BY_TAG, collection_name=""),
+            caller.post(BY_TAG, {"collection_name": ""}),
+            caller.get(NAMES, collection_name=""),
+            caller.delete(DELETE, collection_name=""),
+            caller.delete(DELETE_DOCUMENT, collection_name="", id_value="a"),
+        ):
+            assert failed(answer) == REFUSED
+            assert answer.json()["errors"][0]["message"] == "collection_name is empty."
+        for empty in ("", ["manuals", ""], '["manuals", ""]'):
+            answer = caller.get(RELEVANT, collection_names=empty, query="a")
+            assert failed(answer) == (400, "invalid_parameter", "collection_names")
+        answer = caller.post(RELEVANT, {"collection_names": [""], "query": "a"})
+        assert failed(answer) == (400, "invalid_parameter", "collection_names")

@@ -1,0 +1,106 @@
+"""What a collection can be set to, when it is made and afterwards; what is refused changes nothing."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from collections_app.models import Collection
+from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, failed
+from tests.collections_app.library import make
+
+pytestmark = pytest.mark.django_db
+CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap * 2)"
+
+
+def one(collection: Collection) -> str:
+    return f"{MANAGED}/{collection.pk}"
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ({}, (422, "mandatory", "collection_name")),
+        ({"collection_name": "a\n"}, (422, "invalid_value", "collection_name")),
+        ({"collection_name": 5, "chunk_size": "x"}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),
+        ({"chunk_size": 100, "chunk_overlap": 51}, (422, "invalid_value", "chunk_overlap")),
+        ({"chunk_size": 399, "chunk_overlap": 200}, (422, "invalid_value", "chunk_overlap")),
+        ({"alpha": 2}, (422, "invalid_value", "alpha")),
+        ({"alpha": "nan"}, (422, "invalid_value", "alpha")),
+        ({"language": "klingon"}, (422, "invalid_value", "language")),
+        ({"reader_roles": ["nobody"]}, (422, "missing", "reader_roles")),
+        ({"reader_roles": "admin"}, (422, "wrong", "reader_roles")),
+        ({"embedding_model": "other"}, (400, "unknown_field", "embedding_model")),  # C28
+        ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
+    ],
+)
+def test_wrong_settings_make_nothing(manager: Caller, sent: Any, expected: Any):
+    status, _, field = failed(manager.post(MANAGED, {"collection_name": "a", **sent} if sent else {}))
+
+    assert (status, field) == (expected[0], expected[2])
+    assert not Collection.objects.exists()
+
+
+@pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
+def test_settings_are_one_object(manager: Caller, body: Any):
+    place = make("manuals")
+    for answer in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
+        assert failed(answer) == (400, "invalid_json", None)
+        assert answer.json()["errors"][0]["message"] == "The body is one JSON object."
+
+
+def test_no_field_of_a_refusal_is_empty(manager: Caller):
+    answers = [
+        manager.post(MANAGED, {"collection_name": "a", "": 1}),
+        manager.get(MANAGED, **{"": "1"}),
+        manager.post(LOAD_TEXT, {"text": "a", "": 1}, collection_name="a"),
+        manager.post(LOAD_TEXT, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
+        manager.post(LOAD_TEXT, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
+    ]
+    for answer in answers:
+        assert answer.status_code == 400
+        assert all(each.get("field", "none") for each in answer.json()["errors"]), answer.content
+
+
+def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
+    sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
+    assert manager.post(MANAGED, sent).status_code == 201
+    made = Collection.objects.filter(name="a")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        made.update(chunk_overlap=51)
+    made.update(chunk_overlap=50, chunk_size=100)
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
+def test_an_overlap_that_is_not_said_is_one_that_can_be(manager: Caller, size: int | None, overlap: int):
+    made = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
+
+    assert made.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
+
+
+def test_what_a_new_size_or_overlap_clashes_with_is_named(manager: Caller):
+    place = make("manuals")
+    for sent, field, stored in (
+        ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
+        ({"chunk_overlap": 501}, "chunk_overlap", "chunk_size is 1000"),
+    ):
+        refused = manager.patch(one(place), sent)
+        assert failed(refused) == (422, "invalid_value", field) and stored in refused.json()["errors"][0]["message"]
+    assert manager.patch(one(place), {"chunk_size": 400}).json()["chunk_overlap"] == 200
+
+
+def test_an_overlap_of_before_is_cut_to_what_is_allowed():
+    place, other = make("manuals"), make("other")
+    change = import_module("collections_app.migrations.0005_overlap_at_most_half")
+    drop = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")  # the rows are new here
+        cursor.execute(drop)
+        Collection.objects.filter(pk=place.pk).update(chunk_size=101, chunk_overlap=100)
+        cursor.execute(change.CUT)
+        cursor.execute(f"ALTER TABLE document_collection ADD CONSTRAINT {CHECK}")
+    assert place.refreshed().chunk_overlap == 50
+    assert other.chunk_overlap == other.refreshed().chunk_overlap
