@@ -150,6 +150,28 @@ class TestPut:
         (after,) = data(api(bob).put(f"ticket/{made['sys_id']}", {"name": "b"}))
         assert (after["number"], after["score"], after["sys_created_at"]) == (made["number"], 9, made["sys_created_at"])
 
+    def test_a_display_name_that_is_left_out_is_the_number_again(self, bob: User):
+        table("ticket", number_prefix="TCK")
+        field("ticket", "display_name")
+        field("ticket", "name")
+        open_table("ticket")
+        (made,) = data(api(bob).post("ticket", {"name": "a"}))
+        path = f"ticket/{made['sys_id']}"
+        assert made["display_name"] == made["number"]
+
+        for body, called in (
+            ({"name": "b"}, made["number"]),
+            ({"name": "b", "display_name": "Own"}, "Own"),
+            ({"name": "c"}, made["number"]),
+            ({"display_name": None}, None),
+        ):
+            assert data(api(bob).put(path, body))[0]["display_name"] == called, body
+        assert data(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
+        rule("read", "ticket", "number", roles=["auditor"])
+        assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
+        (after,) = data(api(bob).put(path, {"name": "e"}))
+        assert after["display_name"] == "Own" and "number" not in after, "it does not tell the number"
+
     def test_hidden_columns_are_never_cleared(self, lamp: str, bob: User):  # B52
         rule("read", "device", "notes", roles=["auditor"])
         rule("read", "device", "rank", condition="name=Torch")
