@@ -64,6 +64,9 @@ def delete(table: Table, sys_id: str) -> None:
         try:
             record.delete()
             _check_references()
+        except ValidationError as error:
+            # Nothing was sent that could be wrong: it is what stands there that keeps it.
+            raise Conflict(" ".join(error.messages)) from None
         except (ProtectedError, RestrictedError):
             raise _referenced() from None
         except IntegrityError as error:
