@@ -166,16 +166,18 @@ def _as_service_errors(table: Table) -> Iterator[None]:
         diagnosed = getattr(getattr(cause, "diag", None), "constraint_name", None) or ""
         if isinstance(cause, errors.UniqueViolation):
             found = next((column.name for column in table.columns.values() if diagnosed == f"U{column.id}"), None)
-            raise Duplicate(found) from None
+            raise Duplicate(*([found] if found else [])) from None
         if isinstance(cause, errors.ForeignKeyViolation):
             raise Invalid("The record referred to is not there.") from None
         raise
 
 
 class Duplicate(Conflict):
-    """A value that must be unique is there already."""
+    """A value that must be unique is there already, or values of these columns together."""
 
     code = "duplicate"
+    message = "A record with this value is there already."
 
-    def __init__(self, column: str | None) -> None:
-        super().__init__("A record with this value is there already.", field=column)
+    def __init__(self, *columns: str) -> None:
+        super().__init__()
+        self.columns = columns

@@ -40,7 +40,8 @@ def once(request: HttpRequest, caller: str, make: Callable[[], HttpResponse]) ->
     if key is None:
         return make()
     if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        raise BadRequest(f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters.", code="invalid_parameter")
+        said = f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."
+        raise BadRequest(said, code="invalid_parameter", field="Idempotency-Key")
     # The path by its hash: a long one does not fit into the index.
     path = hashlib.sha256(request.path.encode()).hexdigest()
     named: dict[str, Any] = {"caller": caller, "method": str(request.method), "path": path, "key": key}

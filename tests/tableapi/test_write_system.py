@@ -209,7 +209,7 @@ class TestProperties:
 
     def test_there_are_no_others(self, alice: User):
         assert failed(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
-        assert failed(api(alice).post("sys_property", {"value": "own"}))[0] == 422
+        assert failed(api(alice).post("sys_property", {"value": "own"})) == (422, "invalid_value", "name")
 
 
 class TestDesigning:
@@ -322,13 +322,37 @@ class TestDesigning:
             (f"sys_db_table/{table_id('user')}", {"number_prefix": "USR"}),
             (f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}", {"mandatory": True}),
         ):
-            assert failed(api(alice).patch(path, body))[:2] == (422, "invalid_value"), body
+            named = next(iter(body)) if body.keys() & {"name", "parent", "type"} else None
+            assert failed(api(alice).patch(path, body)) == (422, "invalid_value", named), body
         for path in (f"sys_db_table/{table_id('user')}",
                      f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
             assert failed(api(alice).delete(path)) == (409, "conflict", None)
         for made in (device, name, Table.objects.get(name="user")):
             (read,) = data(api(alice).get(path_of(made)))
             assert data(api(alice).put(path_of(made), read)) == [read]
+
+    def test_what_is_wrong_is_named_also_where_it_was_not_sent(self, alice: User):
+        base = {"table": table("device").pk, "name": "it", "label": "x"}
+        for kind in ("reference", "list"):
+            answer = api(alice).post("sys_db_column", base | {"type": kind})
+            assert failed(answer) == (422, "invalid_value", "reference_table")
+
+    def test_of_values_that_are_unique_together_the_last_that_was_sent_is_named(self, alice: User, bob: User):
+        state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
+        taken = (409, "duplicate", "value")
+        assert failed(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == taken
+        second = state.choices.get(value="2")
+        assert failed(api(alice).patch(path_of(second), {"value": "1"})) == taken
+        given = {"user": bob.pk, "role": role("reader").pk}
+        data(api(alice).post("sys_user_role", given))
+        assert failed(api(alice).post("sys_user_role", given)) == (409, "duplicate", "role")
+
+    def test_a_column_that_is_not_there_for_the_caller_is_not_named(self, bob: User):
+        for operation in ("create", "read"):
+            rule(operation, "user")
+        Rule.objects.filter(table__name="user", column_name="login").delete()
+        rule("read", "user", "login", roles=["auditor"])
+        assert failed(api(bob).post("user", {})) == (422, "mandatory", None)
 
     def test_what_stands_in_the_way_of_a_deletion_is_a_conflict(self, alice: User):
         ticket = table("ticket", number_prefix="TCK")
