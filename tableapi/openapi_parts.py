@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .openapi_types import TYPES, Object, reference
-from .params import DEFAULT_LIMIT, MOST_RECORDS
+from .params import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
 
 
 def parameter(name: str, schema: Object, about: str, place: str = "query") -> Object:
@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "page": parameter(
         "sysparm_page",
-        {"type": "integer", "minimum": 1, "default": 1},
+        {"type": "integer", "minimum": 1, "maximum": DEEPEST_RECORD, "default": 1},
         "Which page; limit times page is at most 1,000,000. Follow the cursor for more.",
     ),
     "cursor": parameter(

@@ -52,7 +52,7 @@ class AskedList:
 def parse_list(given: Given) -> AskedList:
     text = _one(given, "sysparm_query")
     limit = _number(given, "sysparm_limit", DEFAULT_LIMIT, most=MOST_RECORDS)
-    page = _number(given, "sysparm_page", 1)
+    page = _number(given, "sysparm_page", 1, most=DEEPEST_RECORD)
     cursor = _one(given, "sysparm_cursor")
     if limit * page > DEEPEST_RECORD:
         raise _refused(
@@ -125,13 +125,12 @@ def _switch(name: str, value: str, more: str = "") -> bool:
     return SWITCH[value.lower()]
 
 
-def _number(given: Given, name: str, default: int, most: int | None = None) -> int:
+def _number(given: Given, name: str, default: int, most: int) -> int:
     text = _one(given, name)
     if not given.getlist(name):
         return default
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1 or (most is not None and int(text) > most):
-        upper = f" to {most:,}" if most else ""
-        raise _refused(name, f"{name} is a whole number from 1{upper}.")
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise _refused(name, f"{name} is a whole number from 1 to {most:,}.")
     return int(text)
 
 

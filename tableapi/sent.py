@@ -14,6 +14,14 @@ from .expressions import NEVER
 from .reading import RECORD_ID
 from .standing import denied, is_made_here, no_creation, plain_nothing, read_only
 
+# Each for all that is so, missing or not there for this caller: they must not tell these apart.
+NO_SUCH_RECORD = (
+    "No record that you may read has this id; a name in its place is taken with sysparm_input_display_value=1."
+)
+NOT_ONE_CALLED_SO = (
+    'A name is expected here, and exactly one record that you may read must have it; an id is taken as {"value": …}.'
+)
+
 
 def columns(change: Change) -> dict[Column, Any]:
     """The columns of the body; the same 400 for one that is missing and one that the caller may never read."""
@@ -93,8 +101,10 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     sight = change.request.sight
     target = sight.catalogue.tables.get(column.reference or "")
     shown = plan.display_leaf(sight, column)
-    if target is None or shown is None or len(names) > values.MOST_REFERENCES:
-        raise _no_such_record(column)
+    if len(names) > values.MOST_REFERENCES:
+        raise Invalid(values.TOO_MANY_REFERENCES, field=column.name)
+    if target is None or shown is None:
+        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     statement = sight.kept(
         ("called", target.name), lambda: checks.called(sight.rights, target, shown.column.name, shown.guard)
     )
@@ -103,7 +113,7 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     ids = {text: {first, last} for text, first, last in store.fetch(statement, change.request.inputs(called=called))}
     found = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
     if any(len(each) != 1 for each in found.values()):
-        raise _no_such_record(column)
+        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     return {name: next(iter(each)) for name, each in found.items()}
 
 
@@ -130,7 +140,7 @@ def check_references(change: Change, given: Mapping[Column, Any]) -> bool:
         if _place(column) in missing and _missing(change, {_place(column): ids})[0]
     ]
     if wrong:
-        raise together([_no_such_record(column) for column in wrong])
+        raise together([Invalid(NO_SUCH_RECORD, field=column.name) for column in wrong])
     return was_asked
 
 
@@ -152,7 +162,3 @@ def _missing(change: Change, asked: Mapping[Place, Collection[str]]) -> tuple[se
         (found,) = store.current(store.fetch(statement, change.request.inputs(**ids)), sight.catalogue)
         counts = dict(zip(places, found, strict=True))
     return {place for place, wanted in asked.items() if counts.get(place) != len(wanted)}, bool(open_ones)
-
-
-def _no_such_record(column: Column) -> Invalid:
-    return Invalid("The record referred to is not there.", field=column.name)

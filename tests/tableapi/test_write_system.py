@@ -337,6 +337,13 @@ class TestDesigning:
             answer = api(alice).post("sys_db_column", base | {"type": kind})
             assert failed(answer) == (422, "invalid_value", "reference_table")
 
+    @pytest.mark.parametrize(("length", "kind"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
+    def test_a_length_has_one_bound_and_one_sentence(self, alice: User, length: int, kind: str):
+        base = {"table": table("device").pk, "name": "it", "label": "x"}
+        answer = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
+        assert failed(answer) == (422, "invalid_value", "max_length")
+        assert answer.json()["errors"][0]["message"] == "Only text has one, of at least 1."
+
     def test_of_values_that_are_unique_together_the_last_that_was_sent_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         taken = (409, "duplicate", "value")
