@@ -19,7 +19,7 @@ from .models import IdempotentAnswer
 
 KEPT_FOR = timedelta(hours=24)
 LONGEST_KEY = 255
-KEPT_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
+KEPT_HEADERS = ("Location", "ETag", "X-Ignored-Fields", "X-Ignored-Parameters")
 # Not the fault of what was sent: the next try may go well.
 TRANSIENT = frozenset({401, 408, 429})
 

@@ -93,7 +93,8 @@ SCHEMAS: dict[str, Object] = {
         },
     },
 }
-OF_ANSWERED_LISTS = ("Link", "X-Total-Count", "X-Ignored-Fields", "X-Doubtful-Conditions")
+OF_ANSWERED_RECORDS = ("X-Ignored-Fields", "X-Ignored-Parameters")
+OF_ANSWERED_LISTS = ("Link", "X-Total-Count", *OF_ANSWERED_RECORDS, "X-Doubtful-Conditions")
 HEADERS: dict[str, Object] = {
     name: {"description": about, "schema": {"type": "string"}}
     for name, about in {
@@ -101,6 +102,7 @@ HEADERS: dict[str, Object] = {
         "X-Total-Count": "How many records there are, when it was asked for.",
         "X-Doubtful-Conditions": "Of an empty list: conditions whose value is no choice of the column, or no id.",
         "X-Ignored-Fields": "Names of `sysparm_fields` that are not there.",
+        "X-Ignored-Parameters": "Parameters of the request that this operation does not know.",
         "ETag": "The record's version and a hash of the answer.",
         "Location": "Where the new record is.",
     }.items()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from system.encoded_query import QueryError
@@ -18,6 +19,20 @@ MOST_RECORDS = 10_000
 # Deeper pages cost more and more; a cursor costs the same at any depth.
 DEEPEST_RECORD = 1_000_000
 MOST_FIELDS = 500
+MOST_TOLD = 20
+
+# What each kind of request listens to; any other parameter is ignored, and `X-Ignored-Parameters` says so.
+OF_RECORDS = frozenset({"sysparm_display_value", "sysparm_exclude_reference_link", "sysparm_fields", "sysparm_view"})
+OF_LISTS = OF_RECORDS | {
+    "sysparm_query",
+    "sysparm_limit",
+    "sysparm_page",
+    "sysparm_cursor",
+    "sysparm_count",
+    "sysparm_query_category",
+}
+OF_WRITES = OF_RECORDS | {"sysparm_input_display_value"}
+
 SWITCH = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
@@ -103,10 +118,22 @@ def invalid_query(error: QueryError) -> BadRequest:
     )
 
 
-def ignored_header(names: Sequence[str]) -> str:
+def ignored_header(names: Iterable[str]) -> str:
     """The value of X-Ignored-Fields: only names that can be names, so that a header stays a header."""
-    shown = [name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)]
-    return ",".join(shown[:20])
+    return _told(names, r"[a-z0-9_.]{1,255}")
+
+
+def ignored_parameters(given: Iterable[str], listened_to: frozenset[str]) -> str:
+    """The value of X-Ignored-Parameters: a misspelled one, or one of another interface, silently had no effect.
+
+    >>> ignored_parameters(["sysparm_limit", "sysparm_offset", "a b", "Lang"], OF_LISTS)
+    'sysparm_offset,Lang'
+    """
+    return _told((name for name in given if name not in listened_to), r"[A-Za-z0-9_.]{1,255}")
+
+
+def _told(names: Iterable[str], can_be: str) -> str:
+    return ",".join(islice((name for name in names if re.fullmatch(can_be, name)), MOST_TOLD))
 
 
 def _one(given: Given, name: str) -> str:
