@@ -14,6 +14,9 @@ from .expressions import NEVER
 from .reading import RECORD_ID
 from .standing import denied, is_made_here, no_creation, plain_nothing, read_only
 
+BOTH = {"value", "display_value"}
+BOTH_LINKED = BOTH | {"link"}
+
 # Each for all that is so, missing or not there for this caller: they must not tell these apart.
 NO_SUCH_RECORD = (
     "No record that you may read has this id; a name in its place is taken with sysparm_input_display_value=1."
@@ -32,10 +35,21 @@ def columns(change: Change) -> dict[Column, Any]:
         if column is None or not rights.is_known(table, column):
             unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
         else:
-            found[column] = value
+            found[column] = value["value"] if shows_both(column, value) else value
     if unknown:
         raise together(unknown)
     return found
+
+
+def shows_both(column: Column, given: Any) -> bool:
+    """Whether this is a value beside how people read it, as `sysparm_display_value=all` answers it: the value counts.
+
+    >>> both = {"value": "1", "display_value": "New"}
+    >>> [shows_both(Column("it", kind, "", "it"), both) for kind in ("choice", "json")]
+    [True, False]
+    """
+    # In a JSON column an object is the value itself.
+    return column.type != "json" and isinstance(given, dict) and BOTH <= given.keys() <= BOTH_LINKED
 
 
 def columns_of_new(change: Change) -> tuple[dict[Column, Any], str | None]:
@@ -67,7 +81,7 @@ def _imported_id(change: Change, found: dict[Column, Any]) -> str | None:
 
 def value(change: Change, column: Column, given: Any) -> Any:
     """What is to be stored for what was sent."""
-    if change.by_display:
+    if change.by_display and not shows_both(column, change.body.get(column.name)):
         given = _from_display(change, column, given)
     if change.table.is_system and column.type in ("password", "json"):
         return given  # the model has its own way with it
