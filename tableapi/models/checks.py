@@ -197,6 +197,8 @@ def check_choice(choice: Choice) -> None:
     if column.type != column.Type.CHOICE:
         raise ValidationError("Only a column of type choice has choices.")
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
+    if "," in choice.value and (before is None or before.value != choice.value):
+        raise ValidationError({"value": "A value has no comma: a query could not ask for it beside others, with IN."})
     if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
         _check_is_no_default(before)
 

@@ -212,6 +212,7 @@ def test_the_default_choice_is_kept_with_a_sentence(as_alice: Client, device: Ta
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
             "type choice has choices",
         ),
+        ({"type": "choice"} | rows("choices", {"value": "a,b", "label": "x", "position": 1}), "A value has no comma"),
         ({"type": "choice"} | rows("choices", *[{"value": "1", "label": "One", "position": 1}] * 2), "duplicate"),
     ],
 )

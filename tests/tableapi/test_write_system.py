@@ -361,6 +361,16 @@ class TestDesigning:
         rule("read", "user", "login", roles=["auditor"])
         assert failed(api(bob).post("user", {})) == (422, "mandatory", None)
 
+    def test_a_choice_that_a_list_of_values_could_not_name(self, alice: User):
+        state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
+        given = {"column": state.pk, "value": "a,b", "label": "x"}
+        assert failed(api(alice).post("sys_choice", given)) == (422, "invalid_value", "value")
+        first, second = state.choices.all()
+        assert failed(api(alice).patch(path_of(first), {"value": "1,2"})) == (422, "invalid_value", "value")
+        ask("UPDATE sys_choice SET value = 'a,b' WHERE sys_id = %s", second.pk)
+        assert data(api(alice).patch(path_of(second), {"label": "x"}))[0]["value"] == "a,b", "it was there before"
+        assert data(api(alice).patch(path_of(second), {"value": "2", "label": "A, b"}))[0]["label"] == "A, b"
+
     def test_what_stands_in_the_way_of_a_deletion_is_a_conflict(self, alice: User):
         ticket = table("ticket", number_prefix="TCK")
         table("incident", parent="ticket")
