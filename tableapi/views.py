@@ -160,7 +160,7 @@ def list_response(request: HttpRequest, found: ListAnswer) -> HttpResponse:
     if found.total is not None:
         response["X-Total-Count"] = str(found.total)
     if found.doubtful:
-        response["X-Doubtful-Conditions"] = ",".join(quote(each, safe="=") for each in found.doubtful)
+        response["X-Doubtful-Conditions"] = ",".join(quote(each, safe="=!") for each in found.doubtful)
     if found.next_page:
         kept = [(name, value) for name, value in request.query_params.items()
                 if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
