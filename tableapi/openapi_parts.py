@@ -11,7 +11,7 @@ def parameter(name: str, schema: Object, about: str, place: str = "query") -> Ob
     return found | ({"required": True} if place == "path" else {})
 
 
-SWITCH = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
+SWITCH: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", {"type": "string"}, "The name of a table.", "path"),
     "sysId": parameter("sys_id", {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}, "The id of a record.", "path"),
@@ -37,7 +37,7 @@ PARAMETERS: dict[str, Object] = {
     "category": parameter("sysparm_query_category", {"type": "string"}, "`replica`: this read may go to a replica."),
     "display": parameter(
         "sysparm_display_value",
-        {"type": "string", "enum": ["0", "1", "all"], "default": "0"},
+        SWITCH | {"enum": [*SWITCH["enum"], "all"]},
         "`0`: values as stored; `1`: as people read them; `all`: both.",
     ),
     "links": parameter("sysparm_exclude_reference_link", SWITCH, "`1`: references without their links."),

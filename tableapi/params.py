@@ -89,8 +89,10 @@ def parse_list(given: Given) -> AskedList:
 
 def parse_shown(given: Given) -> Shown:
     display = _one(given, "sysparm_display_value")
-    if display != BOTH:
-        display = DISPLAY if _switch("sysparm_display_value", display, " or all") else VALUE
+    if display.lower() == BOTH:
+        display = BOTH
+    else:
+        display = DISPLAY if _switch("sysparm_display_value", display, "0, 1 or all") else VALUE
     excluded = _switch("sysparm_exclude_reference_link", _one(given, "sysparm_exclude_reference_link"))
     fields = tuple(name for each in _one(given, "sysparm_fields").split(",") if (name := each.strip()))
     if len(fields) > MOST_FIELDS:
@@ -146,9 +148,9 @@ def _one(given: Given, name: str) -> str:
     return value
 
 
-def _switch(name: str, value: str, more: str = "") -> bool:
+def _switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
     if value.lower() not in SWITCH:
-        raise _refused(name, f"{name} is 1 or 0{more}.")
+        raise _refused(name, f"{name} is {allowed}.")
     return SWITCH[value.lower()]
 
 

@@ -116,7 +116,7 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     target = sight.catalogue.tables.get(column.reference or "")
     shown = plan.display_leaf(sight, column)
     if len(names) > values.MOST_REFERENCES:
-        raise Invalid(values.TOO_MANY_REFERENCES, field=column.name)
+        raise Invalid(f"At most {values.MOST_REFERENCES} references are expected.", field=column.name)
     if target is None or shown is None:
         raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     statement = sight.kept(

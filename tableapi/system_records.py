@@ -36,6 +36,13 @@ def model_of(name: str) -> type[Record]:
     return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
 
 
+def can_be_sent(table: Table) -> bool:
+    """Whether a caller can send all that a new record needs; else the server alone makes records of this table."""
+    fields = model_of(table.name)._meta.concrete_fields
+    own = [field for field in fields if not field.name.startswith("sys_")]
+    return all(field.editable or field.has_default() or field.null or field.blank for field in own)
+
+
 def take_turn(table: Table) -> None:
     """Before a record is locked: where saving one changes others of its table, one after the other does."""
     if table.is_system:

@@ -26,7 +26,6 @@ BIGGEST = 2**63 - 1
 # PostgreSQL takes 131,072 digits; nobody reads an answer with that many.
 MOST_DIGITS = 1_000
 MOST_REFERENCES = 1_000
-TOO_MANY_REFERENCES = f"At most {MOST_REFERENCES} references are expected."
 NO_ID = "The id of a record is expected; what people read in its place is taken with sysparm_input_display_value=1."
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
@@ -169,7 +168,7 @@ def _list(column: Column, given: Any) -> list[str]:
         raise _Refused("A list of ids is expected.")
     found = dict.fromkeys(_reference(column, piece) for piece in pieces)
     if len(found) > MOST_REFERENCES:
-        raise _Refused(TOO_MANY_REFERENCES)
+        raise _Refused(f"At most {MOST_REFERENCES} references are expected.")
     if None in found:
         raise _Refused(NO_ID)
     return [sys_id for sys_id in found if sys_id is not None]
