@@ -23,6 +23,7 @@ from system.record import Record
 from .access import record_not_found
 from .catalogue import Column, Table
 from .designed import Duplicate
+from .references import Referenced
 
 # After a change of one of these there might be nobody left who can administer.
 PEOPLE = frozenset({"user", "sys_role", "sys_user_role"})
@@ -75,10 +76,10 @@ def delete(table: Table, sys_id: str) -> None:
             # Nothing was sent that could be wrong: it is what stands there that keeps it.
             raise Conflict(" ".join(error.messages)) from None
         except (ProtectedError, RestrictedError):
-            raise _referenced() from None
+            raise Referenced from None
         except IntegrityError as error:
             if isinstance(error.__cause__, errors.ForeignKeyViolation):
-                raise _referenced() from None  # by a record that somebody made meanwhile
+                raise Referenced from None  # by a record that somebody made meanwhile
             raise
 
 
@@ -136,10 +137,6 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
 
 def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
     return keeping_an_admin() if table.name in PEOPLE else nullcontext()
-
-
-def _referenced() -> Conflict:
-    return Conflict("Other records need this one.", code="referenced")
 
 
 @contextmanager

@@ -197,6 +197,13 @@ def _update(change: Change, sys_id: str, given: Mapping[Column, Any], found_ahea
 
 def delete(change: Change, sys_id: str) -> None:
     """Delete, with its entry in the Record Deletion Log in the same transaction."""
+    try:
+        _delete(change, sys_id)
+    except references.Referenced as refused:
+        raise references.told(change.request, refused, sys_id) from None
+
+
+def _delete(change: Change, sys_id: str) -> None:
     catalogue, table = change.request.sight.catalogue, change.table
     own_table = table.columns.get(OWN_TABLE) if not table.is_system else None
     stand = standing.ask(change, sys_id, DELETE, (own_table,) if own_table else ())

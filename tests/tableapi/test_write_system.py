@@ -473,6 +473,9 @@ class TestDeletingWhatOthersNeed:
         field(device, "owner", kind, to="user", mandatory=True)
         made = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
         answer = api(alice).delete(path_of(bob))
+        assert failed(answer) == (409, "referenced", None) and b"need this one: device.owner." in answer.content
+        rule("delete", "user")
+        answer = api(bob).delete(path_of(bob))
         assert failed(answer) == (409, "referenced", None)
         assert b"device" not in answer.content and b"owner" not in answer.content
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
