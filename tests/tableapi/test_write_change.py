@@ -247,7 +247,7 @@ class TestSendingBackWhatWasRead:
 
     @pytest.mark.parametrize("switch", [0, 1])
     def test_of_a_value_and_how_it_reads_the_value_counts(self, full: str, bob: User, alice: User, switch: int):
-        body = {
+        body: dict[str, Any] = {
             "state": {"value": "1", "display_value": "Old"},
             "yes": {"value": True, "display_value": "No"},
             "on_day": {"value": "2031-01-02", "display_value": "3 Jan 2031"},
