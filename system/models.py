@@ -34,7 +34,9 @@ class Property(Record):
     def clean(self) -> None:
         known = properties.KNOWN.get(self.name)
         if known is None:
-            raise ValidationError("There is no property of this name.")
+            said = "There is no property of this name."
+            # The form of one that an older version knew has no field for its name.
+            raise ValidationError({"name": said} if self.is_new else said)
         try:
             self.value = known.normalise(self.value)
         except ValueError as error:

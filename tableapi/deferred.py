@@ -32,7 +32,7 @@ def accept(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
     try:
         DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=kept, caller=actor.current())
     except IntegrityError:
-        raise designed.Duplicate(None) from None  # an imported id that waits already
+        raise designed.Duplicate from None  # an imported id that waits already
     transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
 
 

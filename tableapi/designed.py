@@ -40,7 +40,7 @@ def insert(catalogue: Catalogue, table: Table, given: Values, sys_id: str | None
                 columns.append("sys_id")
                 placeholders.append("%(sys_id)s")
                 parameters["sys_id"] = sys_id
-            source = _numbered(table, name, columns, placeholders) if name == _number_owner(table) else ""
+            source = _numbered(table, columns, placeholders) if name == _number_owner(table) else ""
             sql = (
                 f"INSERT INTO records.{quoted(name)} ({', '.join(map(quoted, columns))}) "
                 f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
@@ -58,7 +58,12 @@ def _number_owner(table: Table) -> str | None:
     return column.owner if column is not None and table.number_prefix else None
 
 
-def _numbered(table: Table, owner: str, columns: list[str], placeholders: list[str]) -> str:
+def is_called_by_number(table: Table, column: Column) -> bool:
+    """Whether the record's number is what stands in this column where nothing else was said."""
+    return column.name == DISPLAY_NAME and column.owner == _number_owner(table)
+
+
+def _numbered(table: Table, columns: list[str], placeholders: list[str]) -> str:
     """The number from the table's sequence, and the display name after it where none was sent."""
     counted = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {counted}"
@@ -66,8 +71,7 @@ def _numbered(table: Table, owner: str, columns: list[str], placeholders: list[s
         return ""  # a record that was accepted earlier has its number
     columns.append(NUMBER)
     placeholders.append(number)
-    shown = table.columns.get(DISPLAY_NAME)
-    if shown is not None and shown.owner == owner and DISPLAY_NAME not in columns:
+    if (shown := table.columns.get(DISPLAY_NAME)) and is_called_by_number(table, shown) and DISPLAY_NAME not in columns:
         columns.append(DISPLAY_NAME)
         placeholders.append(number)
     sequence = literal(f'records."N{table.number_table}"')
@@ -162,16 +166,18 @@ def _as_service_errors(table: Table) -> Iterator[None]:
         diagnosed = getattr(getattr(cause, "diag", None), "constraint_name", None) or ""
         if isinstance(cause, errors.UniqueViolation):
             found = next((column.name for column in table.columns.values() if diagnosed == f"U{column.id}"), None)
-            raise Duplicate(found) from None
+            raise Duplicate(*([found] if found else [])) from None
         if isinstance(cause, errors.ForeignKeyViolation):
             raise Invalid("The record referred to is not there.") from None
         raise
 
 
 class Duplicate(Conflict):
-    """A value that must be unique is there already."""
+    """A value that must be unique is there already, or values of these columns together."""
 
     code = "duplicate"
+    message = "A record with this value is there already."
 
-    def __init__(self, column: str | None) -> None:
-        super().__init__("A record with this value is there already.", field=column)
+    def __init__(self, *columns: str) -> None:
+        super().__init__()
+        self.columns = columns

@@ -9,8 +9,8 @@ from typing import Any
 from system import properties
 from system.errors import BadRequest, Invalid
 
-from . import sent, standing, values
-from .catalogue import Column, Table
+from . import designed, sent, standing, values
+from .catalogue import NUMBER, Column, Table
 from .change import Change
 from .standing import Standing, Stored, is_made_here
 
@@ -79,6 +79,10 @@ def left_out(table: Table, named: Iterable[Column], stand: Standing) -> dict[Col
         if column in named or not column.is_readable or not is_theirs(table, column, stored):
             continue
         value = values.default(column)
+        if value is None and designed.is_called_by_number(table, column):
+            number = stand.columns[table.columns[NUMBER]]
+            # To who does not see the number it would be told so.
+            value = number.value if number.is_seen else stored.value
         if not values.is_same(column, stored.value, value):
             found[column] = value
     return found

@@ -71,8 +71,9 @@ def _doubtful(eyes: Eyes, table: Table, text: str) -> Iterator[str]:
     for test in rules.tests(eyes, table, parse(text)):
         column, values = test.leaf.column, _values(test.condition)
         names = [each for each in values if column.reference and not USUAL_ID.fullmatch(each)]
-        path = ".".join(test.condition.path)
-        yield from (f"{path}={value[:LONGEST_TOLD]}" for value in (*_labels(column, values), *names))
+        # As it stands in the query; a value in braces is told without them.
+        asked = text[test.condition.position : test.condition.value_position].removesuffix("{")
+        yield from (f"{asked}{value[:LONGEST_TOLD]}" for value in (*_labels(column, values), *names))
 
 
 def _labels(column: Column, values: Iterable[str]) -> list[str]:

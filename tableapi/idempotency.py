@@ -19,7 +19,7 @@ from .models import IdempotentAnswer
 
 KEPT_FOR = timedelta(hours=24)
 LONGEST_KEY = 255
-KEPT_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
+KEPT_HEADERS = ("Location", "ETag", "X-Ignored-Fields", "X-Ignored-Parameters")
 # Not the fault of what was sent: the next try may go well.
 TRANSIENT = frozenset({401, 408, 429})
 
@@ -40,7 +40,8 @@ def once(request: HttpRequest, caller: str, make: Callable[[], HttpResponse]) ->
     if key is None:
         return make()
     if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        raise BadRequest(f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters.", code="invalid_parameter")
+        said = f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."
+        raise BadRequest(said, code="invalid_parameter", field="Idempotency-Key")
     # The path by its hash: a long one does not fit into the index.
     path = hashlib.sha256(request.path.encode()).hexdigest()
     named: dict[str, Any] = {"caller": caller, "method": str(request.method), "path": path, "key": key}

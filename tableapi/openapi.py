@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from . import load
+from . import load, system_records
 from .access import Sight, sight
 from .catalogue import CREATE, DELETE, NUMBER, WRITE, Column, Table
 from .expressions import NEVER
@@ -87,13 +87,16 @@ def bodies_of(seen: Sight, table: Table, methods: set[str]) -> Object:
 
 
 def methods_of(seen: Sight, table: Table) -> Iterator[str]:
-    """What the caller may do, by the rules' roles; whether a condition holds, the request will tell."""
+    """What the caller may do, by the rules' roles; whether a condition holds, the request will tell. Left out is what
+    nobody can do: of some of the product's own tables the server alone makes or writes records."""
     can_read = seen.can_read(table)
+    is_written = not (table.is_system and all(is_kept_by_server(table, each) for each in table.columns.values()))
+    is_made = not table.is_system or system_records.can_be_sent(table)
     if can_read:
         yield "get"
-    if seen.rights.records(CREATE, table) != NEVER:
+    if is_made and seen.rights.records(CREATE, table) != NEVER:
         yield "post"
-    if can_read and seen.rights.records(WRITE, table) != NEVER:
+    if is_written and can_read and seen.rights.records(WRITE, table) != NEVER:
         yield from ("put", "patch")
     if can_read and seen.rights.records(DELETE, table) != NEVER:
         yield "delete"

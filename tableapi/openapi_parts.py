@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .openapi_types import TYPES, Object, reference
-from .params import DEFAULT_LIMIT, MOST_RECORDS
+from .params import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
 
 
 def parameter(name: str, schema: Object, about: str, place: str = "query") -> Object:
@@ -11,7 +11,7 @@ def parameter(name: str, schema: Object, about: str, place: str = "query") -> Ob
     return found | ({"required": True} if place == "path" else {})
 
 
-SWITCH = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
+SWITCH: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", {"type": "string"}, "The name of a table.", "path"),
     "sysId": parameter("sys_id", {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}, "The id of a record.", "path"),
@@ -23,7 +23,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "page": parameter(
         "sysparm_page",
-        {"type": "integer", "minimum": 1, "default": 1},
+        {"type": "integer", "minimum": 1, "maximum": DEEPEST_RECORD, "default": 1},
         "Which page; limit times page is at most 1,000,000. Follow the cursor for more.",
     ),
     "cursor": parameter(
@@ -37,7 +37,7 @@ PARAMETERS: dict[str, Object] = {
     "category": parameter("sysparm_query_category", {"type": "string"}, "`replica`: this read may go to a replica."),
     "display": parameter(
         "sysparm_display_value",
-        {"type": "string", "enum": ["0", "1", "all"], "default": "0"},
+        SWITCH | {"enum": [*SWITCH["enum"], "all"]},
         "`0`: values as stored; `1`: as people read them; `all`: both.",
     ),
     "links": parameter("sysparm_exclude_reference_link", SWITCH, "`1`: references without their links."),
@@ -93,7 +93,8 @@ SCHEMAS: dict[str, Object] = {
         },
     },
 }
-OF_ANSWERED_LISTS = ("Link", "X-Total-Count", "X-Ignored-Fields", "X-Doubtful-Conditions")
+OF_ANSWERED_RECORDS = ("X-Ignored-Fields", "X-Ignored-Parameters")
+OF_ANSWERED_LISTS = ("Link", "X-Total-Count", *OF_ANSWERED_RECORDS, "X-Doubtful-Conditions")
 HEADERS: dict[str, Object] = {
     name: {"description": about, "schema": {"type": "string"}}
     for name, about in {
@@ -101,6 +102,7 @@ HEADERS: dict[str, Object] = {
         "X-Total-Count": "How many records there are, when it was asked for.",
         "X-Doubtful-Conditions": "Of an empty list: conditions whose value is no choice of the column, or no id.",
         "X-Ignored-Fields": "Names of `sysparm_fields` that are not there.",
+        "X-Ignored-Parameters": "Parameters of the request that this operation does not know.",
         "ETag": "The record's version and a hash of the answer.",
         "Location": "Where the new record is.",
     }.items()

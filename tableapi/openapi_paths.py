@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from system import errors
 from system.errors import ServiceError
 
-from .openapi_parts import OF_ANSWERED_LISTS, OF_LIST, OF_WRITE, SHOWN
+from .openapi_parts import OF_ANSWERED_LISTS, OF_ANSWERED_RECORDS, OF_LIST, OF_WRITE, SHOWN
 from .openapi_types import Object, reference
 
 BASE = "/rest/v1/table/"
@@ -59,14 +59,18 @@ def _read_many(table: Described) -> Object:
 
 def _read_one(table: Described) -> Object:
     found = {
-        "200": _answered(table.answer, "The record.", "ETag", "X-Ignored-Fields"),
+        "200": _answered(table.answer, "The record.", "ETag", *OF_ANSWERED_RECORDS),
         "304": {"description": "It is as the caller has it."},
     }
     return _operation(table, "read", "Read one", ("sysId", *SHOWN, "ifNoneMatch"), ALWAYS_POSSIBLE, found)
 
 
 def _create(table: Described) -> Object:
-    found = {"201": _answered(table.answer, "What the caller may read of the new record.", "Location", "ETag")}
+    found = {
+        "201": _answered(
+            table.answer, "What the caller may read of the new record.", "Location", "ETag", *OF_ANSWERED_RECORDS
+        )
+    }
     possible = (*ALWAYS_POSSIBLE, *OF_WRITES, *OF_BODIES)
     return _with_body(table, "post", _operation(table, "create", "Create", OF_WRITE, possible, found))
 
@@ -80,7 +84,7 @@ def _change(table: Described) -> Object:
 
 
 def _changing(table: Described, verb: str, title: str) -> Object:
-    found = {"200": _answered(table.answer, "What the caller may read of the record.", "ETag")}
+    found = {"200": _answered(table.answer, "What the caller may read of the record.", "ETag", *OF_ANSWERED_RECORDS)}
     possible = (*ALWAYS_POSSIBLE, *OF_WRITES, *OF_CHANGES, *OF_BODIES)
     return _operation(table, verb, title, ("sysId", "ifMatch", *OF_WRITE), possible, found)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from system.encoded_query import QueryError
@@ -18,6 +19,20 @@ MOST_RECORDS = 10_000
 # Deeper pages cost more and more; a cursor costs the same at any depth.
 DEEPEST_RECORD = 1_000_000
 MOST_FIELDS = 500
+MOST_TOLD = 20
+
+# What each kind of request listens to; any other parameter is ignored, and `X-Ignored-Parameters` says so.
+OF_RECORDS = frozenset({"sysparm_display_value", "sysparm_exclude_reference_link", "sysparm_fields", "sysparm_view"})
+OF_LISTS = OF_RECORDS | {
+    "sysparm_query",
+    "sysparm_limit",
+    "sysparm_page",
+    "sysparm_cursor",
+    "sysparm_count",
+    "sysparm_query_category",
+}
+OF_WRITES = OF_RECORDS | {"sysparm_input_display_value"}
+
 SWITCH = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
@@ -52,7 +67,7 @@ class AskedList:
 def parse_list(given: Given) -> AskedList:
     text = _one(given, "sysparm_query")
     limit = _number(given, "sysparm_limit", DEFAULT_LIMIT, most=MOST_RECORDS)
-    page = _number(given, "sysparm_page", 1)
+    page = _number(given, "sysparm_page", 1, most=DEEPEST_RECORD)
     cursor = _one(given, "sysparm_cursor")
     if limit * page > DEEPEST_RECORD:
         raise _refused(
@@ -74,8 +89,10 @@ def parse_list(given: Given) -> AskedList:
 
 def parse_shown(given: Given) -> Shown:
     display = _one(given, "sysparm_display_value")
-    if display != BOTH:
-        display = DISPLAY if _switch("sysparm_display_value", display, " or all") else VALUE
+    if display.lower() == BOTH:
+        display = BOTH
+    else:
+        display = DISPLAY if _switch("sysparm_display_value", display, "0, 1 or all") else VALUE
     excluded = _switch("sysparm_exclude_reference_link", _one(given, "sysparm_exclude_reference_link"))
     fields = tuple(name for each in _one(given, "sysparm_fields").split(",") if (name := each.strip()))
     if len(fields) > MOST_FIELDS:
@@ -103,10 +120,22 @@ def invalid_query(error: QueryError) -> BadRequest:
     )
 
 
-def ignored_header(names: Sequence[str]) -> str:
+def ignored_header(names: Iterable[str]) -> str:
     """The value of X-Ignored-Fields: only names that can be names, so that a header stays a header."""
-    shown = [name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)]
-    return ",".join(shown[:20])
+    return _told(names, r"[a-z0-9_.]{1,255}")
+
+
+def ignored_parameters(given: Iterable[str], listened_to: frozenset[str]) -> str:
+    """The value of X-Ignored-Parameters: a misspelled one, or one of another interface, silently had no effect.
+
+    >>> ignored_parameters(["sysparm_limit", "offset", "a b", "Lang"], OF_LISTS)
+    'offset,Lang'
+    """
+    return _told((name for name in given if name not in listened_to), r"[A-Za-z0-9_.]{1,255}")
+
+
+def _told(names: Iterable[str], can_be: str) -> str:
+    return ",".join(islice((name for name in names if re.fullmatch(can_be, name)), MOST_TOLD))
 
 
 def _one(given: Given, name: str) -> str:
@@ -119,19 +148,18 @@ def _one(given: Given, name: str) -> str:
     return value
 
 
-def _switch(name: str, value: str, more: str = "") -> bool:
+def _switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
     if value.lower() not in SWITCH:
-        raise _refused(name, f"{name} is 1 or 0{more}.")
+        raise _refused(name, f"{name} is {allowed}.")
     return SWITCH[value.lower()]
 
 
-def _number(given: Given, name: str, default: int, most: int | None = None) -> int:
+def _number(given: Given, name: str, default: int, most: int) -> int:
     text = _one(given, name)
     if not given.getlist(name):
         return default
-    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1 or (most is not None and int(text) > most):
-        upper = f" to {most:,}" if most else ""
-        raise _refused(name, f"{name} is a whole number from 1{upper}.")
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        raise _refused(name, f"{name} is a whole number from 1 to {most:,}.")
     return int(text)
 
 

@@ -54,7 +54,7 @@ def read(eyes: Eyes, table: Table, *, query: Query | None = None, fields: tuple[
     wanted = _view_paths(eyes, table, view) if view else None
     outputs, ignored = _outputs(eyes, table, fields, wanted)
     found = Read(table, eyes.records(table), outputs, where, order, ignored, leaf(eyes, table, ("sys_version",)))
-    _refuse_too_many_joins([*(output.leaf for output in outputs), *(sort.leaf for sort in order)], query)
+    _refuse_too_many_joins(found, query, "sysparm_fields" if fields else "sysparm_view")
     return found
 
 
@@ -116,11 +116,19 @@ def display_leaf(eyes: Eyes, column: Column) -> Leaf | None:
     return Leaf((Hop(column, ALWAYS, target, records),), *seen) if seen else None
 
 
-def _refuse_too_many_joins(leaves: list[Leaf], query: Query) -> None:
-    ways = {leaf.way[: length + 1] for leaf in leaves for length in range(len(leaf.hops))}
-    ways |= {path[: length + 1] for path in _asked(query) for length in range(len(path) - 1)}
-    if len(ways) > MOST_JOINS:
-        raise BadRequest(f"The paths lead through more than {MOST_JOINS} references.", code="invalid_query")
+def _refuse_too_many_joins(found: Read, query: Query, shown_by: str) -> None:
+    """Says which parameter leads too far: the query, or what the answer shows beside it."""
+    asked = _ways(sort.leaf for sort in found.order)
+    asked |= {path[: length + 1] for path in _asked(query) for length in range(len(path) - 1)}
+    said = f"The paths lead through more than {MOST_JOINS} references."
+    if len(asked) > MOST_JOINS:
+        raise BadRequest(said, code="invalid_query", field="sysparm_query")
+    if len(asked | _ways(output.leaf for output in found.fields)) > MOST_JOINS:
+        raise BadRequest(said, code="invalid_parameter", field=shown_by)
+
+
+def _ways(leaves: Iterable[Leaf]) -> set[tuple[str, ...]]:
+    return {leaf.way[: length + 1] for leaf in leaves for length in range(len(leaf.hops))}
 
 
 def _asked(query: Query) -> Iterator[tuple[str, ...]]:

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import psycopg
 
-from system.errors import Conflict
+from system.encoded_query import QueryError
+from system.errors import MOST_TOLD, BadRequest, Conflict
 
+from . import plan, statements, store
 from .catalogue import Catalogue, Column, Table
+from .reading import Request
+from .shapes import understand
 from .sql import physical, quoted
 from .store import cursor
+
+# Table and column.
+Place = tuple[str, str]
+
+
+class Referenced(Conflict):
+    """Records need the one that is to be deleted; `places` is where, whoever asks."""
+
+    code = "referenced"
+    message = "Other records need this one."
+
+    def __init__(self, places: Iterable[Place] = ()) -> None:
+        super().__init__()
+        self.places = tuple(dict.fromkeys(places))
 
 
 def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Before the record goes."""
+    # Those of the product's own have their models' own rules.
+    columns = [each for each in catalogue.referring_to(table) if not catalogue.tables[each.owner].is_system]
     with cursor() as run:
-        for column in catalogue.referring_to(table):
-            owner = catalogue.tables[column.owner]
-            if not owner.is_system:  # those have their models' own rules
-                _refuse_where_needed(run, table, owner, column, sys_id)
-                _empty(run, owner, column, sys_id)
+        needing = [each for each in columns if each.mandatory and _is_needed(run, catalogue, table, each, sys_id)]
+        if needing:
+            raise Referenced((each.owner, each.name) for each in needing)
+        for column in columns:
+            _empty(run, catalogue.tables[column.owner], column, sys_id)
 
 
-def _refuse_where_needed(run: psycopg.Cursor[Any], table: Table, owner: Table, column: Column, sys_id: str) -> None:
-    if not column.mandatory:
-        return
+def _is_needed(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
     name = quoted(column.physical)
     # A record that needs only itself can go.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     needed = f"{name} = ARRAY[%(id)s]::varchar[]" if column.type == "list" else f"{name} = %(id)s"
-    run.execute(f"SELECT EXISTS (SELECT FROM {physical(owner)} WHERE {others}{needed})", {"id": sys_id})
+    owner = physical(catalogue.tables[column.owner])
+    run.execute(f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{needed})", {"id": sys_id})
     row = run.fetchone()
-    if row is not None and row[0]:
-        raise Conflict("Other records need this one.", code="referenced")
+    return row is not None and bool(row[0])
 
 
 def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> None:
@@ -46,3 +66,28 @@ def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) 
             f"WHERE {name} && ARRAY[%(id)s]::varchar[]",
             {"id": sys_id},
         )
+
+
+def told(request: Request, refused: Referenced, sys_id: str) -> Referenced:
+    """The refusal as this caller reads it: with the places where they find a record that needs this one. A place alone
+    would tell of records that they cannot read."""
+    places = (f"{table}.{column}" for table, column in refused.places if _is_seen(request, table, column, sys_id))
+    found = Referenced()
+    if seen := list(islice(places, MOST_TOLD)):
+        found.message = f"Other records need this one: {', '.join(seen)}."
+    return found
+
+
+def _is_seen(request: Request, table_name: str, column: str, sys_id: str) -> bool:
+    """Asked as the caller would ask a list: through the one door."""
+    sight = request.sight
+    table = sight.table(table_name)
+    if table is None or not sight.can_read(table):
+        return False
+    asked = understand(f"{column}={sys_id}^sys_id!={sys_id}")
+    try:
+        read = plan.read(sight, table, query=asked.shape.query, fields=(column,))
+    except (BadRequest, QueryError):
+        return False  # the column is not there for them
+    ((count,),) = store.fetch(statements.counted(read, 1), request.inputs(asked.conditions))
+    return bool(count)

@@ -19,6 +19,17 @@ from .standing import denied, is_made_here, keeps_ids, no_creation, plain_nothin
 GIVEN_BY_US = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCKS_APART_S = 60
 
+BOTH = {"value", "display_value"}
+BOTH_LINKED = BOTH | {"link"}
+
+# Each for all that is so, missing or not there for this caller: they must not tell these apart.
+NO_SUCH_RECORD = (
+    "No record that you may read has this id; a name in its place is taken with sysparm_input_display_value=1."
+)
+NOT_ONE_CALLED_SO = (
+    'A name is expected here, and exactly one record that you may read must have it; an id is taken as {"value": …}.'
+)
+
 
 def columns(change: Change) -> dict[Column, Any]:
     """The columns of the body; the same 400 for one that is missing and one that the caller may never read."""
@@ -29,10 +40,21 @@ def columns(change: Change) -> dict[Column, Any]:
         if column is None or not rights.is_known(table, column):
             unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
         else:
-            found[column] = value
+            found[column] = value["value"] if shows_both(column, value) else value
     if unknown:
         raise together(unknown)
     return found
+
+
+def shows_both(column: Column, given: Any) -> bool:
+    """Whether this is a value beside how people read it, as `sysparm_display_value=all` answers it: the value counts.
+
+    >>> both = {"value": "1", "display_value": "New"}
+    >>> [shows_both(Column("it", kind, "", "it"), both) for kind in ("choice", "json")]
+    [True, False]
+    """
+    # In a JSON column an object is the value itself.
+    return column.type != "json" and isinstance(given, dict) and BOTH <= given.keys() <= BOTH_LINKED
 
 
 def columns_of_new(change: Change) -> tuple[dict[Column, Any], str | None]:
@@ -69,7 +91,7 @@ def _imported_id(change: Change, found: dict[Column, Any]) -> str | None:
 
 def value(change: Change, column: Column, given: Any) -> Any:
     """What is to be stored for what was sent."""
-    if change.by_display:
+    if change.by_display and not shows_both(column, change.body.get(column.name)):
         given = _from_display(change, column, given)
     if change.table.is_system and column.type in ("password", "json"):
         return given  # the model has its own way with it
@@ -103,8 +125,10 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     sight = change.request.sight
     target = sight.catalogue.tables.get(column.reference or "")
     shown = plan.display_leaf(sight, column)
-    if target is None or shown is None or len(names) > values.MOST_REFERENCES:
-        raise _no_such_record(column)
+    if len(names) > values.MOST_REFERENCES:
+        raise Invalid(f"At most {values.MOST_REFERENCES} references are expected.", field=column.name)
+    if target is None or shown is None:
+        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     statement = sight.kept(
         ("called", target.name), lambda: checks.called(sight.rights, target, shown.column.name, shown.guard)
     )
@@ -113,7 +137,7 @@ def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, s
     ids = {text: {first, last} for text, first, last in store.fetch(statement, change.request.inputs(called=called))}
     found = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
     if any(len(each) != 1 for each in found.values()):
-        raise _no_such_record(column)
+        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     return {name: next(iter(each)) for name, each in found.items()}
 
 
@@ -140,7 +164,7 @@ def check_references(change: Change, given: Mapping[Column, Any]) -> bool:
         if _place(column) in missing and _missing(change, {_place(column): ids})[0]
     ]
     if wrong:
-        raise together([_no_such_record(column) for column in wrong])
+        raise together([Invalid(NO_SUCH_RECORD, field=column.name) for column in wrong])
     return was_asked
 
 
@@ -162,7 +186,3 @@ def _missing(change: Change, asked: Mapping[Place, Collection[str]]) -> tuple[se
         (found,) = store.current(store.fetch(statement, change.request.inputs(**ids)), sight.catalogue)
         counts = dict(zip(places, found, strict=True))
     return {place for place, wanted in asked.items() if counts.get(place) != len(wanted)}, bool(open_ones)
-
-
-def _no_such_record(column: Column) -> Invalid:
-    return Invalid("The record referred to is not there.", field=column.name)

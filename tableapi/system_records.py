@@ -23,6 +23,7 @@ from system.record import Record
 from .access import record_not_found
 from .catalogue import Column, Table
 from .designed import Duplicate
+from .references import Referenced
 
 # After a change of one of these there might be nobody left who can administer.
 PEOPLE = frozenset({"user", "sys_role", "sys_user_role"})
@@ -34,6 +35,13 @@ KEPT = object()
 @cache
 def model_of(name: str) -> type[Record]:
     return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
+
+
+def can_be_sent(table: Table) -> bool:
+    """Whether a caller can send all that a new record needs; else the server alone makes records of this table."""
+    fields = model_of(table.name)._meta.concrete_fields
+    own = [field for field in fields if not field.name.startswith("sys_")]
+    return all(field.editable or field.has_default() or field.null or field.blank for field in own)
 
 
 def take_turn(table: Table) -> None:
@@ -64,19 +72,21 @@ def delete(table: Table, sys_id: str) -> None:
         try:
             record.delete()
             _check_references()
+        except ValidationError as error:
+            # Nothing was sent that could be wrong: it is what stands there that keeps it.
+            raise Conflict(" ".join(error.messages)) from None
         except (ProtectedError, RestrictedError):
-            raise _referenced() from None
+            raise Referenced from None
         except IntegrityError as error:
             if isinstance(error.__cause__, errors.ForeignKeyViolation):
-                raise _referenced() from None  # by a record that somebody made meanwhile
+                raise Referenced from None  # by a record that somebody made meanwhile
             raise
 
 
 def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
     columns = {column.physical: column for column in given}
-    names = {
-        field.name: columns[field.column].name for field in record._meta.concrete_fields if field.column in columns
-    }
+    known = {column.physical: column.name for column in table.columns.values()}
+    names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
     with _keeping_an_admin(table), _as_service_errors(record, names):
         password = None if record.is_new else KEPT
         for field in record._meta.concrete_fields:
@@ -129,10 +139,6 @@ def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
     return keeping_an_admin() if table.name in PEOPLE else nullcontext()
 
 
-def _referenced() -> Conflict:
-    return Conflict("Other records need this one.", code="referenced")
-
-
 @contextmanager
 def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[None]:
     try:
@@ -142,34 +148,35 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
     except IntegrityError as error:
         # The model's checks found nothing: somebody else wrote at the same time.
         if isinstance(error.__cause__, errors.UniqueViolation):
-            raise Duplicate(None) from None
+            raise Duplicate from None
         if isinstance(error.__cause__, errors.ForeignKeyViolation):
             raise Invalid("The record referred to is not there.") from None
         raise
 
 
 def _refusal(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
-    """What a model complains of, each with the column it is about if that one was sent."""
+    """What a model complains of, each with the column it is about; `writing` names it to who may know it."""
     by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
     return together([_complaint(field, each[0], record, names) for field, each in by_field.items()])
 
 
 def _complaint(field: str, error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
     name = names.get(field)
-    if error.code in UNIQUE_CODES:
-        return Duplicate(name)
     message = " ".join(error.messages)
-    taken = _taken(record, message)
-    if taken is not None:
-        return Duplicate(names.get(taken[0]) if len(taken) == 1 else None)
+    taken = _taken(record, error, message)
+    if taken:
+        return Duplicate(*[names[each] for each in taken if each in names])
     if error.code in ("null", "blank", "required"):
-        return Invalid("A value is needed.", code="mandatory", field=name or field or None)
+        return Invalid("A value is needed.", code="mandatory", field=name)
     return Invalid(message, field=name)
 
 
-def _taken(record: Record, message: str) -> tuple[str, ...] | None:
-    """The fields that must differ, where the model says it in words of its own: these come without a code."""
+def _taken(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:
+    """The fields that must differ, if that is the complaint."""
+    if error.code in UNIQUE_CODES:
+        return tuple((error.params or {}).get("unique_check", ()))
     for constraint in record._meta.constraints:
+        # Said in words of the model's own, it comes without a code.
         if isinstance(constraint, UniqueConstraint) and constraint.violation_error_message == message:
             return tuple(constraint.fields)
-    return None
+    return ()

@@ -61,10 +61,10 @@ def _as_integer(value: str, position: int) -> int:
         if len(value) > LONGEST_NUMBER or not value.isascii() or "_" in value or value != value.strip():
             raise ValueError
         number = int(value)
-        if not -BIGGEST <= number < BIGGEST:
-            raise ValueError
     except ValueError:
         raise QueryError("a whole number is expected", position, value) from None
+    if not -BIGGEST <= number < BIGGEST:
+        raise QueryError(f"a whole number from {-BIGGEST} to {BIGGEST - 1} is expected", position, value)
     return number
 
 

@@ -55,7 +55,9 @@ class TableViewSet(ViewSet):
             opened = self._request(request, catalogue)
             return reading.record(opened, opened.sight.open_table(table), sys_id, shown)
 
-        return record_response(request, store.on_newest(work))
+        response = record_response(request, store.on_newest(work))
+        note_ignored_parameters(response, request, params.OF_RECORDS)
+        return response
 
     def create(self, request: HttpRequest, table: str) -> HttpResponse:
         change = self._change(request)
@@ -141,9 +143,9 @@ def current_tag(request: HttpRequest) -> Callable[[int | None], bool] | None:
 
 
 def written_response(request: HttpRequest, written: Written, status: int = 200) -> HttpResponse:
-    if written.answer is None:
-        return envelope([b"{}"], status)
-    return record_response(request, written.answer, status)
+    response = envelope([b"{}"], status) if written.answer is None else record_response(request, written.answer, status)
+    note_ignored_parameters(response, request, params.OF_WRITES)
+    return response
 
 
 def envelope(bodies: Sequence[bytes], status: int = 200) -> HttpResponse:
@@ -154,10 +156,11 @@ def envelope(bodies: Sequence[bytes], status: int = 200) -> HttpResponse:
 def list_response(request: HttpRequest, found: ListAnswer) -> HttpResponse:
     response = envelope(found.bodies)
     note_ignored(response, found.ignored)
+    note_ignored_parameters(response, request, params.OF_LISTS)
     if found.total is not None:
         response["X-Total-Count"] = str(found.total)
     if found.doubtful:
-        response["X-Doubtful-Conditions"] = ",".join(quote(each, safe="=") for each in found.doubtful)
+        response["X-Doubtful-Conditions"] = ",".join(quote(each, safe="=!") for each in found.doubtful)
     if found.next_page:
         kept = [(name, value) for name, value in request.query_params.items()
                 if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
@@ -187,6 +190,12 @@ def note_ignored(response: HttpResponse, names: Sequence[str]) -> None:
     shown = params.ignored_header(names)
     if shown:
         response["X-Ignored-Fields"] = shown
+
+
+def note_ignored_parameters(response: HttpResponse, request: HttpRequest, listened_to: frozenset[str]) -> None:
+    given = request.query_params.keys()
+    if not given <= listened_to and (shown := params.ignored_parameters(given, listened_to)):
+        response["X-Ignored-Parameters"] = shown
 
 
 def etag(found: RecordAnswer) -> str | None:

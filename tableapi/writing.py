@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from system import deletion_log
-from system.errors import AccessDenied, BadRequest, Invalid, together
+from system.errors import AccessDenied, BadRequest, Conflict, Invalid, together
 
 from . import (
     deferred,
@@ -30,7 +30,7 @@ from . import (
 from .access import Sight
 from .ahead import look_ahead
 from .catalogue import CREATE, DELETE, DISPLAY_NAME, NUMBER, OWN_TABLE, WRITE, Column, Table
-from .change import Body, Change, Written
+from .change import Change, Written
 from .expressions import NEVER
 from .reading import RecordAnswer
 from .standing import Standing, check_allowed, is_made_here
@@ -124,9 +124,9 @@ def _later(change: Change, given: dict[Column, Any], make: Callable[[], Written]
 
 
 def _insert(change: Change, given: Mapping[Column, Any], sys_id: str | None) -> str:
-    if change.table.is_system:
-        return system_records.insert(change.table, given)
-    with _naming_only(change.body):
+    with _naming_what_is_known(change):
+        if change.table.is_system:
+            return system_records.insert(change.table, given)
         return designed.insert(change.request.sight.catalogue, change.table, given, sys_id)
 
 
@@ -188,15 +188,22 @@ def _check_mandatory(
 
 
 def _update(change: Change, sys_id: str, given: Mapping[Column, Any], found_ahead: Any) -> None:
-    if change.table.is_system:
-        system_records.update(change.table, sys_id, given, found_ahead)
-    else:
-        with _naming_only(change.body):
+    with _naming_what_is_known(change):
+        if change.table.is_system:
+            system_records.update(change.table, sys_id, given, found_ahead)
+        else:
             designed.update(change.request.sight.catalogue, change.table, sys_id, given)
 
 
 def delete(change: Change, sys_id: str) -> None:
     """Delete, with its entry in the Record Deletion Log in the same transaction."""
+    try:
+        _delete(change, sys_id)
+    except references.Referenced as refused:
+        raise references.told(change.request, refused, sys_id) from None
+
+
+def _delete(change: Change, sys_id: str) -> None:
     catalogue, table = change.request.sight.catalogue, change.table
     own_table = table.columns.get(OWN_TABLE) if not table.is_system else None
     stand = standing.ask(change, sys_id, DELETE, (own_table,) if own_table else ())
@@ -241,11 +248,19 @@ def _prepare_answer(change: Change) -> Callable[[str], RecordAnswer | None]:
 
 
 @contextmanager
-def _naming_only(body: Body) -> Iterator[None]:
-    """Takes the column's name out of an error when the caller did not send it."""
+def _naming_what_is_known(change: Change) -> Iterator[None]:
+    """Names the column in an error when the caller sent it, or it is there for them. What is taken tells of other
+    records, so there it must have been sent."""
+    rights, columns = change.request.sight.rights, change.table.columns
     try:
         yield
-    except designed.Duplicate as error:
-        if error.field not in body:
-            error.field = None
+    except (Conflict, Invalid) as error:
+        for each in (error, *error.others):
+            if isinstance(each, designed.Duplicate):
+                # Of several that are unique together, the last: it stands within the others, as a value in its column.
+                each.field = next((name for name in reversed(each.columns) if name in change.body), None)
+            elif each.field is not None and each.field not in change.body:
+                column = columns.get(each.field)
+                if column is None or not rights.is_known(change.table, column):
+                    each.field = None
         raise

@@ -148,6 +148,11 @@ class ColumnAdmin(AmongItsOwn, OfTable):
             options["queryset"] = Table.objects.filter(is_system=False)
         return super().formfield_for_foreignkey(db_field, request, **options)
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.name == "max_length":
+            options |= {"min_value": 1, "error_messages": {"min_value": checks.ONLY_TEXT_HAS_LENGTH}}
+        return super().formfield_for_dbfield(db_field, request, **options)
+
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         fitting = json.dumps({name: sorted(types) for name, types in FITTING.items()})
         options["widgets"] = {

@@ -29,6 +29,7 @@ OURS = ("sys_", "svc_")
 OF_DATABASE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 SYSTEM_TABLE = "This table is the product's own; its columns cannot be changed."
 
+ONLY_TEXT_HAS_LENGTH = "Only text has one, of at least 1."
 WITH_LENGTH = frozenset({"string", "text", "wysiwyg"})
 WITH_TARGET = frozenset({"reference", "list"})
 NOT_UNIQUE = frozenset({"wysiwyg", "text", "json", "list", "boolean", "password", "secret"})
@@ -135,8 +136,8 @@ def _check_marks(column: Column) -> None:
 
 
 def _check_length(column: Column) -> None:
-    if column.max_length is not None and (column.type not in WITH_LENGTH or column.max_length < 1):
-        raise ValidationError({"max_length": "Only text has one, of at least 1."})
+    if column.max_length is not None and column.type not in WITH_LENGTH:
+        raise ValidationError({"max_length": ONLY_TEXT_HAS_LENGTH})
     is_marked = column.is_unique or column.is_indexed or column.is_display
     if column.type not in WITH_LENGTH or not is_marked:
         return
@@ -196,6 +197,8 @@ def check_choice(choice: Choice) -> None:
     if column.type != column.Type.CHOICE:
         raise ValidationError("Only a column of type choice has choices.")
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
+    if "," in choice.value and (before is None or before.value != choice.value):
+        raise ValidationError({"value": "A value has no comma: a query could not ask for it beside others, with IN."})
     if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
         _check_is_no_default(before)
 

@@ -83,7 +83,8 @@ class Catalogued(Record):
         for name in self.fixed if before is not None else ():
             field: Any = self._meta.get_field(name)
             if getattr(self, field.attname) != getattr(before, field.attname):
-                raise ValidationError(f"{str(field.verbose_name).capitalize()} cannot be changed once it is there.")
+                said = f"{str(field.verbose_name).capitalize()} cannot be changed once it is there."
+                raise ValidationError({name: said})
 
     def apply(self, before: Any) -> None:
         """Do in the database what was saved; `before` is the record as it was, None when it is new."""

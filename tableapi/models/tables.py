@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
 from system.history import tracked
@@ -128,7 +128,10 @@ class Column(Catalogued):
     is_unique = models.BooleanField("unique", default=False)
     read_only = models.BooleanField(default=False)
     default_value = models.TextField(blank=True, default="")
-    max_length = models.PositiveIntegerField(null=True, blank=True)
+    # In place of the framework's own bound of 0.
+    max_length = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1, checks.ONLY_TEXT_HAS_LENGTH)]
+    )
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
     converted_from_text = models.BooleanField(default=False)

@@ -225,10 +225,13 @@ def test_the_default_choice_is_kept_with_a_sentence(as_alice: Client, device: Ta
         ({"name": "a;--"}, "A name has small letters"),
         ({"type": "json", "is_unique": "on"}, "cannot be this"),
         ({"type": "integer", "default_value": "1_000"}, "A whole number is expected"),
+        ({"max_length": "-5"}, "Only text has one, of at least 1."),
+        ({"max_length": "0"}, "Only text has one, of at least 1."),
         (
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
             "type choice has choices",
         ),
+        ({"type": "choice"} | rows("choices", {"value": "a,b", "label": "x", "position": 1}), "A value has no comma"),
         ({"type": "choice"} | rows("choices", *[{"value": "1", "label": "One", "position": 1}] * 2), "duplicate"),
     ],
 )

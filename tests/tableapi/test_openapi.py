@@ -19,6 +19,7 @@ from tests.conftest import PASSWORD
 from tests.tableapi.designs import make_column, make_table
 
 pytestmark = pytest.mark.django_db
+BASE = "/rest/v1/table/"
 GENERIC = {"/rest/v1/table/{tableName}", "/rest/v1/table/{tableName}/{sys_id}"}
 METHODS = {"get", "put", "post", "patch", "delete"}
 
@@ -144,6 +145,24 @@ def test_the_described_errors_are_those_of_the_tree():
     for name, answer in described_ones.items():
         example = answer["content"]["application/json"]["example"]
         assert example["errors"][0]["code"] == getattr(errors, name).code
+
+
+def test_what_nobody_can_do_is_not_described(alice: User):
+    paths = described("alice")["paths"]
+
+    def methods(table: str) -> list[str]:
+        return sorted(paths[f"{BASE}{table}"].keys() | paths[f"{BASE}{table}/{{sys_id}}"].keys())
+
+    assert methods("sys_property") == ["delete", "get", "patch", "put"]
+    assert methods("idp_certificate") == ["delete", "get"]
+    assert methods("sys_deletion_log") == ["get"]
+    for table in ("user", "sys_role", "sys_user_role", "sys_db_column", "oidc_setting", "sys_schedule"):
+        assert methods(table) == sorted(METHODS), table
+
+
+def test_a_switch_is_described_with_all_that_it_takes():
+    shown = described()["components"]["parameters"]["display"]["schema"]
+    assert sorted(shown["enum"]) == ["0", "1", "all", "false", "true"]
 
 
 def test_a_table_is_described_to_who_may_see_it_only(alice: User, bob: User, vault: Table):  # B68

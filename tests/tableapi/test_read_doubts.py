@@ -22,7 +22,10 @@ def tasks(db: None) -> None:
     ("query", "said"),
     [
         ("state=In progress", "state=In%20progress"),
-        ("stateIN1,New,9^short_description=nothing", "state=New,state=9"),
+        ("stateIN1,New,9^short_description=nothing", "stateINNew,stateIN9"),
+        ("stateNOT IN1,New^number=x", "stateNOT%20INNew"),
+        ("state!=New^number=x^state!={In progress}", "state!=New,state!=In%20progress"),
+        ("number=x^followers_listHASx", "followers_listHASx"),
         ("company=Example, Inc", "company=Example%2C%20Inc"),
         ("(state=1^ORassigned_user.company=Größe)^short_description=nothing", "assigned_user.company=Gr%C3%B6%C3%9Fe"),
         ("state={a\r\nSet-Cookie: b}", "state=a%0D%0ASet-Cookie%3A%20b"),
@@ -59,4 +62,4 @@ def test_records_that_are_there_speak_for_themselves(alice: User):
 def test_it_is_short(alice: User):
     many = ",".join(f"{number}-{'x' * 200}" for number in range(30))
     said = api(alice).get("task", query=f"stateIN{many}")[HEADER]
-    assert len(said.split(",")) == 20 and max(map(len, said.split(","))) == len("state=") + 100
+    assert len(said.split(",")) == 20 and max(map(len, said.split(","))) == len("stateIN") + 100

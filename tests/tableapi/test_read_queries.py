@@ -66,6 +66,7 @@ class TestQueries:
             ("rankIN1,x", "invalid_query", 6),
             ("rankBETWEEN1", "invalid_query", 11),
             ("rank=99999999999999999999", "invalid_query", 5),
+            ("rankBETWEEN1@99999999999999999999", "invalid_query", 11),
             ("rank=1_0", "invalid_query", 5),
             ("rank= 1", "invalid_query", 5),
             ("sys_created_at>yesterday", "invalid_query", 15),
@@ -103,6 +104,11 @@ class TestQueries:
         assert position is None or error["position"] == position
         for leak in ("SELECT", "records.", "psycopg", "rank", "sys_id"):
             assert leak not in error["message"].replace(query, "") or leak in query
+
+    @pytest.mark.parametrize("number", ["99999999999999999999", "-9223372036854775809"])
+    def test_a_number_that_no_column_holds_is_told_the_range(self, notes: list[str], bob: User, number: str):
+        (error,) = api(bob).get("note", query=f"rank>{number}").json()["errors"]
+        assert "a whole number from -9223372036854775808 to 9223372036854775807 is expected" in error["message"]
 
     def test_lists_and_json_have_no_order(self, notes: list[str], bob: User):
         field("note", "who", "list", to="user")

@@ -107,6 +107,7 @@ def test_values_both_ways(gadget: None, bob: User):
     both = {"value": lux, "display_value": "Lux"}
 
     found = one(bob, made, display_value="all")
+    assert one(bob, made, display_value="ALL") == found
     assert found == plain | {"maker": both | {"link": link(lux)}, "owners": [both | {"link": link(lux)}]}
     assert one(bob, made, display_value="all", exclude_reference_link=1) == plain | {"maker": both, "owners": [both]}
 

@@ -78,7 +78,7 @@ def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
         ),
         ({"page": "9"}, "The list ends before this page. Its first page"),
         ({"query": "name\x00"}, "holds a character that cannot be stored"),
-        ({"query": "name=a", "page": "x"}, "sysparm_page is a whole number from 1."),
+        ({"query": "name=a", "page": "x"}, "sysparm_page is a whole number from 1 to 1,000,000."),
     ],
 )
 def test_what_finds_nothing_says_why(as_alice: Client, page: str, asked: dict[str, str], sentence: str):

@@ -150,6 +150,28 @@ class TestPut:
         (after,) = data(api(bob).put(f"ticket/{made['sys_id']}", {"name": "b"}))
         assert (after["number"], after["score"], after["sys_created_at"]) == (made["number"], 9, made["sys_created_at"])
 
+    def test_a_display_name_that_is_left_out_is_the_number_again(self, bob: User):
+        table("ticket", number_prefix="TCK")
+        field("ticket", "display_name")
+        field("ticket", "name")
+        open_table("ticket")
+        (made,) = data(api(bob).post("ticket", {"name": "a"}))
+        path = f"ticket/{made['sys_id']}"
+        assert made["display_name"] == made["number"]
+
+        for body, called in (
+            ({"name": "b"}, made["number"]),
+            ({"name": "b", "display_name": "Own"}, "Own"),
+            ({"name": "c"}, made["number"]),
+            ({"display_name": None}, None),
+        ):
+            assert data(api(bob).put(path, body))[0]["display_name"] == called, body
+        assert data(api(bob).patch(path, {"name": "d"}))[0]["display_name"] is None
+        rule("read", "ticket", "number", roles=["auditor"])
+        assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
+        (after,) = data(api(bob).put(path, {"name": "e"}))
+        assert after["display_name"] == "Own" and "number" not in after, "it does not tell the number"
+
     def test_hidden_columns_are_never_cleared(self, lamp: str, bob: User):  # B52
         rule("read", "device", "notes", roles=["auditor"])
         rule("read", "device", "rank", condition="name=Torch")
@@ -210,6 +232,47 @@ class TestSendingBackWhatWasRead:
         for send in (api(bob).put, api(bob).patch):
             assert data(send(f"device/{full}", read, exclude_reference_link=links)) == [read]
         assert stored(full, "sys_version", "at", "exact::text", "fixed_none")[0] == 0
+
+    @pytest.mark.parametrize("switch", [0, 1])
+    @pytest.mark.parametrize("links", [0, 1])
+    def test_values_beside_how_they_read_change_nothing(self, full: str, bob: User, links: int, switch: int):
+        asked: dict[str, Any] = {"display_value": "all", "exclude_reference_link": links}
+        (read,) = data(api(bob).get(f"device/{full}", **asked))
+        assert read["state"] == {"value": "2", "display_value": "Old"}
+        sent = {name: value for name, value in read.items() if "tree" not in name}
+        assert data(api(bob).patch(f"device/{full}", sent, **asked, input_display_value=switch)) == [read]
+        trees = data(api(bob).get(f"device/{full}", fields="tree,no_tree,empty_tree"))[0]
+        assert data(api(bob).put(f"device/{full}", sent | trees, **asked, input_display_value=switch)) == [read]
+        assert stored(full, "sys_version") == 0
+
+    @pytest.mark.parametrize("switch", [0, 1])
+    def test_of_a_value_and_how_it_reads_the_value_counts(self, full: str, bob: User, alice: User, switch: int):
+        body: dict[str, Any] = {
+            "state": {"value": "1", "display_value": "Old"},
+            "yes": {"value": True, "display_value": "No"},
+            "on_day": {"value": "2031-01-02", "display_value": "3 Jan 2031"},
+            "owner": {"value": alice.pk, "display_value": "bob"},
+            "rank": {"value": None, "display_value": "5"},
+            "tree": {"value": 1, "display_value": "1"},
+        }
+        (after,) = data(api(bob).patch(f"device/{full}", body, input_display_value=switch, exclude_reference_link=1))
+        assert [after[name] for name in body] == [
+            "1", True, "2031-01-02", alice.pk, None, {"a": [1.5, None], "b": {"c": True}} | body["tree"]
+        ]  # fmt: skip
+        for wrong in (
+            {"value": "3", "display_value": "New"},
+            {"value": "1"},
+            {"value": "1", "display_value": 1, "x": 1},
+        ):
+            answer = api(bob).patch(f"device/{full}", {"state": wrong}, input_display_value=switch)
+            assert failed(answer) == (422, "invalid_value", "state")
+        other = {"sys_id": {"value": "1", "display_value": full}}
+        assert failed(api(bob).patch(f"device/{full}", other)) == (400, "read_only", "sys_id")
+
+    def test_a_new_record_takes_them_too(self, full: str, bob: User):
+        (read,) = data(api(bob).get(f"device/{full}", display_value="all", fields="name,state,users,fixed_none"))
+        (made,) = data(api(bob).post("device", read))
+        assert (made["name"], made["state"], len(made["users"])) == ("Lamp", "2", 2)
 
     def test_what_may_not_be_written_may_come_back_empty(self, full: str, bob: User):
         table = Table.objects.get(name="device")

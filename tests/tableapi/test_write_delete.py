@@ -8,7 +8,7 @@ from accounts.models import User
 from system.models import DeletionLogEntry
 from tableapi.models import Table
 from tests.tableapi.designs import ask
-from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
+from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +128,38 @@ class TestWhatRefersToIt:
             ask("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, another)
             assert api(bob).delete(f"device/{lamp}").status_code == 200, "one is left in the list"
             assert rows("hidden_desk", "hidden_lamp") == [([another],)]
+
+    @pytest.mark.parametrize("kind", ["reference", "list"])
+    def test_where_the_caller_finds_a_record_that_needs_it_the_place_is_named(
+        self, device: Table, bob: User, kind: str
+    ):
+        lamp = record("device", name="Lamp")
+        for name in ("desk", "room"):
+            field(table(name), "name")
+            field(name, "lamp", kind, to="device", mandatory=True)
+            record(name, name="near", lamp=[lamp] if kind == "list" else lamp)
+        field("desk", "spare", kind, to="device", mandatory=True)
+        field("device", "twin", kind, to="device", mandatory=True)
+        ask("UPDATE records.device SET twin = %s", [lamp] if kind == "list" else lamp)
+
+        def said() -> str:
+            answer = api(bob).delete(f"device/{lamp}")
+            assert failed(answer) == (409, "referenced", None)
+            return str(answer.json()["errors"][0]["message"])
+
+        nothing = "Other records need this one."
+        assert said() == nothing
+        rule("read", "desk", condition="name=far")
+        assert said() == nothing, "there are such records, but this one cannot be read"
+        near = rule("read", "desk", condition="name=near")
+        assert said() == "Other records need this one: desk.lamp."
+        rule("read", "room")
+        assert said() == "Other records need this one: desk.lamp, room.lamp."
+        rule("read", "desk", "lamp", roles=["auditor"])
+        assert said() == "Other records need this one: room.lamp."
+        rule("read", "room", "lamp", condition="name=far")
+        near.delete()
+        assert said() == nothing
 
     def test_a_reference_to_the_parent_refers_to_the_child(self, device: Table, bob: User):
         table("laptop", parent="device")

@@ -122,7 +122,7 @@ def test_after_a_day_it_is_another_request(device: Table, bob: User):
 
 @pytest.mark.parametrize("key", ["x" * 256, "a\tb", "é\x85"])
 def test_a_key_is_short_and_visible(device: Table, bob: User, key: str):
-    assert failed(post(bob, {"name": "a"}, key=key)) == (400, "invalid_parameter", None)
+    assert failed(post(bob, {"name": "a"}, key=key)) == (400, "invalid_parameter", "Idempotency-Key")
     assert count() == 0
 
 

@@ -57,6 +57,7 @@ class TestReferences:
             ]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", name)}
             assert len({answer.content for answer in answers}) == 1
+            assert "that you may read" in answers[0].json()["errors"][0]["message"]
             assert api(bob).patch(f"device/{lamp}", {name: wrap(shown)}).status_code == 200
             assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden)}).status_code == 200
             bob.grants.all().delete()
@@ -138,9 +139,21 @@ class TestDisplayValues:
         for name in ("twice", "twice", "hidden"):
             record("maker", name=name)
         for field_name, wrap in (("maker", lambda each: each), ("makers", lambda each: [each])):
-            answers = [self.send(bob, {field_name: wrap(name)}) for name in ("twice", "hidden", "nobody")]
+            names = ("twice", "hidden", "nobody", record("maker", name="Acme"))
+            answers = [self.send(bob, {field_name: wrap(name)}) for name in names]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}
             assert len({answer.content for answer in answers}) == 1
+            assert "A name is expected here" in answers[0].json()["errors"][0]["message"]
+
+    def test_a_name_that_looks_like_an_id_learns_of_the_switch(self, maker: Table, bob: User):
+        record("maker", name="acme3")
+        (error,) = api(bob).post("device", {"maker": "acme3"}).json()["errors"]
+        assert "sysparm_input_display_value=1" in error["message"]
+        assert self.send(bob, {"maker": "acme3"}).status_code == 201
+
+    def test_too_many_names_are_told_so(self, maker: Table, bob: User):
+        answer = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
+        assert failed(answer) == (422, "invalid_value", "makers") and b"At most 1000" in answer.content
 
     def test_a_hidden_name_calls_nobody(self, maker: Table, bob: User):
         record("maker", name="Acme")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -70,7 +71,15 @@ def a_deletion_tells_of_hidden_references(stack: ExitStack) -> None:
 
 @leak("B17", by="whispers")
 def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
-    instead(stack, writing, "_naming_only", lambda right, body: nullcontext())
+    @contextmanager
+    def naming(right: Any, change: Any) -> Iterator[None]:
+        try:
+            yield
+        except designed.Duplicate as error:
+            error.field = next(iter(error.columns), None)
+            raise
+
+    instead(stack, writing, "_naming_what_is_known", naming)
 
 
 @leak("B22", by="duties")
