@@ -55,6 +55,10 @@ def test_a_user_is_made_without_a_password(as_alice: Client):
         ({"password2": "other"}, "match"),
         ({"password1": "short", "password2": "short"}, "too short"),
         ({"password1": "x1" * 300, "password2": "x1" * 300}, "at most 512"),
+        *(
+            ({"login": "dora.long", "password1": near, "password2": near}, "The password is too similar to the login.")
+            for near in ("dora.long1", "Long.Dora1", "1234Dora5678", "dora2longer")
+        ),
     ],
 )
 def test_what_is_wrong_with_a_new_user_is_said(as_alice: Client, bob: User, wrong: dict[str, str], said: str):
@@ -239,6 +243,20 @@ def test_a_bad_password_changes_nothing(as_alice: Client, bob: User):
 
     assert set_password(as_alice, bob, password2="other").status_code == 200
     assert guess("bob", PASSWORD) == 200 and browser.get(ME).status_code == 200
+
+
+def test_a_password_like_its_user_is_refused_there_too(as_alice: Client):
+    lena = make_user("lena.bergstrom", first_name="Magdalena", email="info@bergwerk.example")
+
+    for near, like in (
+        ("lena.bergstrom", "login"), ("lenabergstrom", "login"), ("magdalena123", "first name"),
+        ("bergwerk2026", "email"),
+    ):  # fmt: skip
+        said = errors(set_password(as_alice, lena, password1=near, password2=near))
+        assert f"The password is too similar to the {like}." in said
+    assert (
+        set_password(as_alice, lena, password1="lena likes staples", password2="lena likes staples").status_code == 302
+    )
 
 
 def test_an_administrator_ends_sessions(as_alice: Client, bob: User):

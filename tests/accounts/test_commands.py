@@ -86,7 +86,13 @@ def test_password_makes_a_random_one_and_prints_it(bob: User):
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("", "too short"), ("short", "too short"), ("password123", "too common"), ("x1" * 300, "at most 512")],
+    [
+        ("", "too short"),
+        ("short", "too short"),
+        ("password123", "too common"),
+        ("x1" * 300, "at most 512"),
+        ("bobbobbob1", "similar to the login"),
+    ],
 )
 def test_password_refuses_what_the_page_would_refuse(bob: User, monkeypatch: Any, given: str, said: str):
     monkeypatch.setattr("sys.stdin", io.StringIO(given + "\n"))
