@@ -9,6 +9,7 @@ What needs no password at all, and leaves a row each time, is counted by address
 
 import hashlib
 import ipaddress
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -75,7 +76,17 @@ def _count(key: str, most: int, said: str) -> None:
         cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
         count, wait_s = cursor.fetchone()
     if count > most:
-        raise TooMany(f"{said} Try again later.", retry_after_s=max(1, wait_s))
+        raise TooMany(f"{said} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+
+
+def in_minutes(seconds: int) -> str:
+    """Of a waiting, never too few.
+
+    >>> in_minutes(61), in_minutes(60), in_minutes(0)
+    ('2 minutes', '1 minute', '1 minute')
+    """
+    minutes = max(1, math.ceil(seconds / 60))
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
 @dataclass(frozen=True)

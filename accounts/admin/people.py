@@ -1,5 +1,6 @@
 """Admin pages of users, groups and companies."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -36,6 +37,17 @@ SHARED_EMAIL = (
 # Django's own entries of what somebody did on these pages go with them; only records without a history show them.
 NOTES = "notes of what they changed, shown by companies, access keys and periodic tasks"
 KEPT = "Not deleted: the histories of what they changed, which name them by their id from then on"
+# What follows when users are deleted; each area says what of its own does.
+TellConsequences = Callable[[Iterable[User]], Iterable[str]]
+CONSEQUENCES: list[TellConsequences] = []
+
+
+def told_before_deletion(tell: TellConsequences) -> TellConsequences:
+    """Add what the page that deletes users warns of."""
+    CONSEQUENCES.append(tell)
+    return tell
+
+
 SIGN_IN_ONLY = "Without a password they come in through an identity provider, where one is connected."
 
 
@@ -169,6 +181,9 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
         if notes := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
             count[NOTES] = notes
         kept = [KEPT] if objs else []
+        if "post" not in request.POST:  # else it is done, and was said before
+            for sentence in (sentence for tell in CONSEQUENCES for sentence in tell(objs)):
+                messages.warning(request, sentence)
         return [*_without_notes(deleted), *kept], count, needed, protected
 
     def response_change(self, request: HttpRequest, obj: User) -> Any:
