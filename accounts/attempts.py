@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection, models, transaction
+from django.utils import timezone
 
 from system.errors import TooMany
 
 WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 10
 MOST_PER_ADDRESS = 100
+
+# Tells the counters of a login and an address from those of an address alone.
+PAIR = "pair:"
 
 RESERVE = """
     INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
@@ -32,7 +36,7 @@ RESERVE = """
 
 
 class FailedAttempts(models.Model):
-    """A counter of one window; the key is a hash, so that typed logins are not kept."""
+    """A counter of one window; the key ends in a hash, so that typed logins are not kept."""
 
     key = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()
@@ -63,6 +67,12 @@ def network(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
+
+
+def waiting_logins() -> int:
+    """How many logins can be tried no more from some address, until their windows end."""
+    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
+    return full.filter(started_at__gt=timezone.now() - WINDOW).count()
 
 
 def count_one(what: str, address: str, most: int) -> None:
@@ -98,7 +108,7 @@ class Attempt:
 
     @property
     def pair_key(self) -> str:
-        return hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()
+        return PAIR + hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()[len(PAIR) :]
 
     @property
     def address_key(self) -> str:
