@@ -1,6 +1,6 @@
 """Admin pages of single sign-on."""
 
-from sso.admin import connections, lists, tile, users  # noqa: F401  (each registers what it has)
+from sso.admin import connections, lists, tile, users, welcome_page  # noqa: F401  (each registers what it has)
 from system import dashboard
 
 dashboard.group(
