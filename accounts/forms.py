@@ -1,7 +1,7 @@
 """The forms of the account pages."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm
@@ -65,6 +65,11 @@ class KeyForm(forms.Form):
 
 class OwnPasswordForm(PasswordChangeForm):
     """Django's, with the words of this product."""
+
+    error_messages: ClassVar[dict[str, Any]] = {
+        **PasswordChangeForm.error_messages,
+        "password_incorrect": "The current password is wrong.",
+    }
 
     def __init__(self, *positional: Any, address: str = "", **named: Any) -> None:
         super().__init__(*positional, **named)

@@ -111,7 +111,7 @@ class Grants(Links):
     def given_by(self, grant: UserRole) -> str:
         """An id of somebody who is gone stays what it is."""
         by = grant.sys_created_by
-        return str(User.objects.filter(pk=by).first() or by) if by else "the service"
+        return str(User.objects.filter(pk=by).first() or by) if by else "the system"
 
 
 class Memberships(Links):
@@ -199,8 +199,8 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg]
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
         address = reverse("admin:auth_user_password_change", args=[obj.pk])
-        state = "set" if obj.has_usable_password() else "not set"
-        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, "change it")
+        state, next_step = ("set", "change it") if obj.has_usable_password() else ("not set", "set one")
+        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, next_step)
 
     @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
     def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:

@@ -4,7 +4,7 @@ from sso.admin import connections, lists, tile, users, welcome_page  # noqa: F40
 from system import dashboard
 
 dashboard.group(
-    "Single sign-on (SSO)",
+    "Single sign-on",
     20,
     dashboard.Link("OIDC settings", "login", "sso.OidcSetting"),
     dashboard.Link("IdP certificates", "key_vertical", "sso.IdpCertificate"),

@@ -44,7 +44,7 @@ def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, ali
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"old_password": "wrong"}, b"Your old password was entered incorrectly"),
+        ({"old_password": "wrong"}, b"The current password is wrong."),
         ({"old_password": ""}, b"This field is required"),
         ({"new_password2": "a third horse 44"}, b"didn\xe2\x80\x99t match"),
         ({"new_password1": "short 1", "new_password2": "short 1"}, b"too short"),

@@ -333,7 +333,7 @@ def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
     page = as_alice.get(f"/admin/accounts/user/{bob.pk}/change/").content.decode()
 
     cells = [strip_tags(cell).strip() for cell in re.findall(r"field-given_by[^>]*>(.*?)</td>", page, re.DOTALL)]
-    assert ["alice" in cells[0], "the service" in cells[1]] == [True, True], cells
+    assert ["alice" in cells[0], "the system" in cells[1]] == [True, True], cells
 
 
 class TestSomebodyLikeAnother:
@@ -382,3 +382,18 @@ def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Clien
     gone = alice.pk
     alice.delete()
     assert bob.history.filter(history_user_id=gone).count() == 2
+
+
+def test_the_page_of_a_user_leads_to_the_password_in_fitting_words(as_alice: Client, bob: User):
+    def state() -> str:
+        return " ".join(strip_tags(as_alice.get(users(bob.pk, "change")).content.decode()).split())
+
+    assert "set · change it" in state()
+    bob.set_unusable_password()
+    bob.save()
+    assert "not set · set one" in state()
+
+
+def test_one_signs_out_of_the_administration_as_elsewhere(as_alice: Client):
+    page = as_alice.get("/admin/").content.decode()
+    assert "Sign out" in page and "Log out" not in page

@@ -44,7 +44,7 @@ def callbacks(environment: env.Environment) -> list[str]:
     return [name + CALLBACK_PATH for name in dict.fromkeys(names)]
 
 
-def told(url: str, callback: str, *, is_running: bool) -> str:
+def told(url: str, callback: str, *, is_running: bool = False) -> str:
     """What to type where."""
     fields = {
         "Name": "Demo",
