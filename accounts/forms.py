@@ -1,7 +1,7 @@
 """The forms of the account pages."""
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm
@@ -66,11 +66,6 @@ class KeyForm(forms.Form):
 class OwnPasswordForm(PasswordChangeForm):
     """Django's, with the words of this product."""
 
-    error_messages: ClassVar[dict[str, Any]] = {
-        **PasswordChangeForm.error_messages,
-        "password_incorrect": "The current password is wrong.",
-    }
-
     def __init__(self, *positional: Any, address: str = "", **named: Any) -> None:
         super().__init__(*positional, **named)
         self.address = address
@@ -84,5 +79,5 @@ class OwnPasswordForm(PasswordChangeForm):
         try:
             passwords.verify(self.user.get_username(), old, self.address)
         except Unauthenticated:
-            raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect") from None
+            raise ValidationError("The current password is wrong.", code="password_incorrect") from None
         return old

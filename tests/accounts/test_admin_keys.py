@@ -139,7 +139,8 @@ def test_it_is_called_revoking_and_said_what_that_means(as_alice: Client, bob: U
     assert "Revoke selected access keys" in as_alice.get(LIST).content.decode()
 
     page = as_alice.get(page_of(key, "delete")).content.decode()
-    assert "Revoke this key?" in page and "“script”" in page and "of bob, never used" in page
+    assert page.count("Revoke this key?") == 2, "in the title and on the page"
+    assert "“script”" in page and "of bob, never used" in page
     assert "Scripts that use it stop within a second. It cannot be brought back." in page
     chosen = {"action": "delete_selected", "_selected_action": [key.pk, other.pk]}
     page = as_alice.post(LIST, chosen).content.decode()

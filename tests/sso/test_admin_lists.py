@@ -123,7 +123,7 @@ class TestTheLog:
 
 def test_the_log_says_that_it_is_of_providers_only(as_sonja: Client):
     page = as_sonja.get("/admin/sso/signin/").content.decode()
-    assert "Sign-ins through providers" in page and "Sign-ins with a password leave no entry here." in page
+    assert "Sign-ins through providers" in page and "Sign-ins with a password leave no entry here" in page
 
 
 class TestTheTile:
