@@ -9,16 +9,21 @@ What needs no password at all, and leaves a row each time, is counted by address
 
 import hashlib
 import ipaddress
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection, models, transaction
+from django.utils import timezone
 
 from system.errors import TooMany
 
 WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 10
 MOST_PER_ADDRESS = 100
+
+# Tells the counters of a login and an address from those of an address alone.
+PAIR = "pair:"
 
 RESERVE = """
     INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
@@ -31,7 +36,7 @@ RESERVE = """
 
 
 class FailedAttempts(models.Model):
-    """A counter of one window; the key is a hash, so that typed logins are not kept."""
+    """A counter of one window; the key ends in a hash, so that typed logins are not kept."""
 
     key = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()
@@ -64,6 +69,12 @@ def network(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
+def waiting_logins() -> int:
+    """How many logins can be tried no more from some address, until their windows end."""
+    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
+    return full.filter(started_at__gt=timezone.now() - WINDOW).count()
+
+
 def count_one(what: str, address: str, most: int) -> None:
     """Count what anybody can do without being anybody; TooMany when so many came from one address in a window."""
     with transaction.atomic():
@@ -75,7 +86,17 @@ def _count(key: str, most: int, said: str) -> None:
         cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
         count, wait_s = cursor.fetchone()
     if count > most:
-        raise TooMany(f"{said} Try again later.", retry_after_s=max(1, wait_s))
+        raise TooMany(f"{said} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+
+
+def in_minutes(seconds: int) -> str:
+    """Of a waiting, never too few.
+
+    >>> in_minutes(61), in_minutes(60), in_minutes(0)
+    ('2 minutes', '1 minute', '1 minute')
+    """
+    minutes = max(1, math.ceil(seconds / 60))
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +108,7 @@ class Attempt:
 
     @property
     def pair_key(self) -> str:
-        return hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()
+        return PAIR + hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()[len(PAIR) :]
 
     @property
     def address_key(self) -> str:

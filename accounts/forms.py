@@ -79,5 +79,5 @@ class OwnPasswordForm(PasswordChangeForm):
         try:
             passwords.verify(self.user.get_username(), old, self.address)
         except Unauthenticated:
-            raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect") from None
+            raise ValidationError("The current password is wrong.", code="password_incorrect") from None
         return old

@@ -191,7 +191,7 @@ class Role(Record):
     description = models.CharField(max_length=255, blank=True, default="")
     contains = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
     grantable_by_sign_in = models.BooleanField(
-        default=True, help_text="Whether a sign-in through an identity provider may grant this role."
+        "grantable by sign-in", default=True, help_text="Whether a sign-in through a provider may grant this role."
     )
     history = tracked()
 

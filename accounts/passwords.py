@@ -1,12 +1,15 @@
 """Checks a login and password: counted, remembered for a minute, equally slow for users that do not exist."""
 
 import hmac
+import re
 import secrets
 import threading
 import time
 from hashlib import sha256
+from typing import Any
 
 from django.contrib.auth.hashers import check_password, make_password
+from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
 from django.core.exceptions import ValidationError
 from django.utils.functional import SimpleLazyObject
 
@@ -19,6 +22,10 @@ from system.errors import Unauthenticated
 LONGEST = 1024
 # Of new ones. Chosen: with any login it still fits into the header of Basic, however many bytes its characters take.
 LONGEST_NEW = 512
+# Login, names and email are what others know: so many characters have to stand beside them. As long as any new one.
+LEAST_BESIDE_NAMES = 10
+# Shorter names and parts of them are found in many words by chance.
+SHORTEST_NAME = 3
 REMEMBERED_FOR_S = 60.0
 MOST_REMEMBERED = 10_000
 # Made anew at each start: what is remembered is worth nothing elsewhere.
@@ -86,3 +93,32 @@ class NotTooLong:
 
     def get_help_text(self) -> str:
         return f"Your password can have at most {LONGEST_NEW} characters."
+
+
+class NotLikeItsUser(UserAttributeSimilarityValidator):
+    """A password validator: Django's, by this product's columns, and for a name with little beside it too."""
+
+    def __init__(self) -> None:
+        super().__init__(user_attributes=("login", "first_name", "last_name", "email"))
+
+    def validate(self, password: str, user: Any = None) -> None:
+        super().validate(password, user)
+        for name in self.user_attributes:
+            if user is not None and any(_says_little_beside(part, password) for part in _parts(getattr(user, name))):
+                said = str(user._meta.get_field(name).verbose_name)
+                raise ValidationError(
+                    self.get_error_message(), code="password_too_similar", params={"verbose_name": said}
+                )
+
+
+def _parts(value: str) -> list[str]:
+    return [part for part in (value, *re.split(r"\W+", value)) if len(part) >= SHORTEST_NAME]
+
+
+def _says_little_beside(name: str, password: str) -> bool:
+    """
+    >>> _says_little_beside("dora", "Dora123456"), _says_little_beside("dora", "dora likes battery staples")
+    (True, False)
+    """
+    beside = password.lower().replace(name.lower(), "")
+    return len(beside) < min(len(password), LEAST_BESIDE_NAMES)

@@ -11,6 +11,8 @@ from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessio
 from django.db import models
 from django.utils import timezone
 
+from accounts.browsers import readable
+
 ADDRESS = "signed_in_from"
 BROWSER = "signed_in_with"
 PROVIDER_SESSION = "provider_session"
@@ -40,6 +42,10 @@ class Session(AbstractBaseSession):
 
     def __str__(self) -> str:
         return f"session from {self.address or 'an unknown address'}"
+
+    @property
+    def browser_name(self) -> str:
+        return readable(self.browser)
 
     @classmethod
     def get_session_store_class(cls) -> type[DatabaseStore]:

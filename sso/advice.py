@@ -18,7 +18,7 @@ ADVICE: Mapping[str, str] = {
     "response_issuer": "Check whether two providers share the client id; do not go on until it is clear.",
     "provider_denied": "Look into the provider's log; assign the person there.",
     "code_rejected": "Start again. If it stays, compare the Redirect URI with the provider's, byte for byte.",
-    "client_rejected": "Type Client ID and Client Secret again. A public client needs the type PKCE.",
+    "client_rejected": "Type Client ID and Client secret again. A public client needs the type PKCE.",
     "token_answer": "Add openid to the scope the client may use; see the detail.",
     "userinfo_answer": "Set the provider's userinfo answer to plain JSON.",
     "userinfo_subject": "A fault of the provider; do not go on until it is clear.",

@@ -1,8 +1,9 @@
 """Admin pages of the system area."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -17,6 +18,17 @@ dashboard.group(
     dashboard.Link("Properties", "tune", "system.Property"),
     dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
 )
+
+
+# What a changed property means for an area; each says its own.
+TellOfChange = Callable[[Property], Iterable[str]]
+CHANGES: list[TellOfChange] = []
+
+
+def told_on_saving(tell: TellOfChange) -> TellOfChange:
+    """Add what is warned of when somebody changes a property by hand."""
+    CHANGES.append(tell)
+    return tell
 
 
 @admin.register(Property)
@@ -36,6 +48,12 @@ class PropertyAdmin(TrackedAdmin):
             value.widget = UnfoldAdminSelectWidget(choices=choices) if is_boolean else UnfoldAdminTextInputWidget()
             value.help_text = "" if is_boolean else "Empty: the default counts."
         return form
+
+    def save_model(self, request: HttpRequest, obj: Property, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if "value" in form.changed_data:
+            for sentence in (sentence for tell in CHANGES for sentence in tell(obj)):
+                messages.warning(request, sentence)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

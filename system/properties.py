@@ -59,6 +59,12 @@ def own_address(value: str) -> None:
         raise ValueError("A path begins with a slash.")
 
 
+def welcome_page(value: str) -> None:
+    if any(character.isspace() or not character.isprintable() for character in value):
+        raise ValueError("An address has no spaces in it; write %20 for one.")
+    own_address(value)
+
+
 def is_own_host(name: str) -> bool:
     return name in settings.ALLOWED_HOSTS or f"[{name}]" in settings.ALLOWED_HOSTS
 
@@ -106,7 +112,7 @@ WELCOME_PAGE = define(
         "",
         "Where an anonymous visitor of / is sent. Empty: to the sign-in page. An active single sign-on connection "
         "sets it to its Redirect URI.",
-        own_address,
+        welcome_page,
     )
 )
 CASE_SENSITIVE = define(

@@ -3,6 +3,7 @@
 from django.http import HttpRequest
 from django.urls import reverse
 
+from accounts import attempts
 from accounts.admin import access_keys, people, roles  # noqa: F401  (each registers its pages)
 from accounts.models import User
 from system import dashboard, start_page
@@ -24,6 +25,8 @@ def users(request: HttpRequest) -> dashboard.Tile | None:
         return None
     active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
     about = "active users" + (f", {inactive} inactive" if inactive else "")
+    if waiting := attempts.waiting_logins():
+        about += f". {waiting} login{' waits' if waiting == 1 else 's wait'} after wrong passwords"
     return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").address, "person")
 
 

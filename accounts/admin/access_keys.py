@@ -3,10 +3,13 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import new_keys
@@ -42,6 +45,23 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         return expires_at
 
 
+@admin.action(permissions=["delete"], description="Revoke selected %(verbose_name_plural)s")
+def revoke_selected(
+    model_admin: "AccessKeyAdmin", request: HttpRequest, queryset: QuerySet[AccessKey]
+) -> HttpResponse | None:
+    """Django's, in the words of keys."""
+    count = queryset.count()
+    if request.POST.get("post"):
+        model_admin.log_deletions(request, queryset)
+        model_admin.delete_queryset(request, queryset)
+        messages.success(request, f"Revoked: {count} access key{'' if count == 1 else 's'}.")
+        return None
+    page: TemplateResponse = delete_selected(model_admin, request, queryset)  # type: ignore[assignment]  # its page: nothing is confirmed yet
+    assert page.context_data is not None
+    page.context_data |= {"title": "Revoke these keys?", "keys": queryset.select_related("user")}
+    return page
+
+
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
     holds = "A script sends a key in place of its user's password."
@@ -53,6 +73,7 @@ class AccessKeyAdmin(RecordAdmin):
     autocomplete_fields = ("user",)
     fields = ("user", "name", "expires_at", "scope", "prefix", "kind", "last_used_at")
     readonly_fields = ("prefix", "kind", "last_used_at")
+    delete_confirmation_template = delete_selected_confirmation_template = "admin/accounts/accesskey/revoke.html"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"expires_at": timezone.now() + VALID_FOR, **super().get_changeform_initial_data(request)}
@@ -64,6 +85,30 @@ class AccessKeyAdmin(RecordAdmin):
         found = super().get_readonly_fields(request, obj)
         # A key never changes hands.
         return (*found, "user") if obj else found
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        found = super().get_actions(request)
+        if "delete_selected" in found:
+            found["delete_selected"] = (revoke_selected, "delete_selected", revoke_selected.short_description)  # type: ignore[attr-defined]
+        return found
+
+    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+        key = context.get("original")
+        if key is not None and self.has_delete_permission(request, key):
+            context |= {
+                "show_delete": False,
+                "revoke_address": reverse("admin:accounts_accesskey_delete", args=[key.pk]),
+            }
+        return super().render_change_form(request, context, *positional, **named)
+
+    def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
+        page = super().render_delete_form(request, context)
+        page.context_data |= {"title": "Revoke this key?", "keys": [context["object"]]}
+        return page
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: str) -> HttpResponse:
+        messages.success(request, f"The key {obj_display} works no longer.")
+        return redirect("admin:accounts_accesskey_changelist")
 
     def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
         if not change:

@@ -1,5 +1,6 @@
 """Admin pages of users, groups and companies."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -36,6 +37,17 @@ SHARED_EMAIL = (
 # Django's own entries of what somebody did on these pages go with them; only records without a history show them.
 NOTES = "notes of what they changed, shown by companies, access keys and periodic tasks"
 KEPT = "Not deleted: the histories of what they changed, which name them by their id from then on"
+# What follows when users are deleted; each area says what of its own does.
+TellConsequences = Callable[[Iterable[User]], Iterable[str]]
+CONSEQUENCES: list[TellConsequences] = []
+
+
+def told_before_deletion(tell: TellConsequences) -> TellConsequences:
+    """Add what the page that deletes users warns of."""
+    CONSEQUENCES.append(tell)
+    return tell
+
+
 SIGN_IN_ONLY = "Without a password they come in through an identity provider, where one is connected."
 
 
@@ -99,7 +111,7 @@ class Grants(Links):
     def given_by(self, grant: UserRole) -> str:
         """An id of somebody who is gone stays what it is."""
         by = grant.sys_created_by
-        return str(User.objects.filter(pk=by).first() or by) if by else "the service"
+        return str(User.objects.filter(pk=by).first() or by) if by else "the system"
 
 
 class Memberships(Links):
@@ -169,6 +181,9 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc
         if notes := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
             count[NOTES] = notes
         kept = [KEPT] if objs else []
+        if "post" not in request.POST:  # else it is done, and was said before
+            for sentence in (sentence for tell in CONSEQUENCES for sentence in tell(objs)):
+                messages.warning(request, sentence)
         return [*_without_notes(deleted), *kept], count, needed, protected
 
     def response_change(self, request: HttpRequest, obj: User) -> Any:
@@ -184,8 +199,8 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
         address = reverse("admin:auth_user_password_change", args=[obj.pk])
-        state = "set" if obj.has_usable_password() else "not set"
-        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, "change it")
+        state, next_step = ("set", "change it") if obj.has_usable_password() else ("not set", "set one")
+        return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, address, next_step)
 
     @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
     def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:

@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
 from accounts.admin.last_admin import KeepingAnAdmin
 from accounts.models import Role
-from accounts.roles import SHIPPED
+from accounts.roles import ADMIN, SHIPPED
 from accounts.spelling import bare
 
 # What names a role without being linked to it; each area says what of its own does.
@@ -36,6 +36,9 @@ class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         return [role.pk for role in super().clean(value)]
 
 
+ACTS_AS_ALL = "Holders of admin act with every role, whatever stands here."
+
+
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
     contains = RoleChoices(
         queryset=Role.objects.all(), required=False, help_text="Holders of this role have the rights of these too."
@@ -44,6 +47,11 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Role
         fields = ("name", "description", "contains", "grantable_by_sign_in")
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+        if self.instance.name == ADMIN:
+            self.fields["contains"].help_text = ACTS_AS_ALL
 
 
 @admin.register(Role)

@@ -31,6 +31,7 @@ class DataFolder:
         self.metrics = self.run / "metrics"
         self.welcome = self.run / "welcome"
         self.password_shown = self.run / "password-shown"
+        self.address = self.run / "address"
 
     @property
     def sockets(self) -> Path:
@@ -81,6 +82,19 @@ class DataFolder:
         os.ftruncate(held, 0)
         os.write(held, str(os.getpid()).encode())
         return held
+
+    def runs_at(self, address: str) -> None:
+        """Note where the service of this process is opened."""
+        self.address.write_text(f"{os.getpid()} {address}\n", encoding="utf-8")
+
+    def running_at(self) -> str | None:
+        """Where the service that runs from here is opened, if one does; one killed since does not count."""
+        try:
+            process, _, address = self.address.read_text(encoding="utf-8").strip().partition(" ")
+            os.kill(int(process), 0)
+        except (OSError, ValueError):
+            return None
+        return address or None
 
 
 class AlreadyRunning(ConfigurationError):

@@ -56,6 +56,7 @@ def main(words: list[str], environment: Environment) -> int:
         refuse_taken_port(environment)
         shutil.rmtree(folder.metrics, ignore_errors=True)
         folder.metrics.mkdir(mode=0o700)
+        folder.runs_at(environment.base_url or environment.local_url)
     # One part alone needs no name before its lines, and they stay the JSON that a collector of logs can read.
     supervisor = Supervisor(claim, has_prefix=only is None)
     os.close(claim)  # the reaper holds it now, and lets go when everything has ended
@@ -232,5 +233,6 @@ def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
     supervisor.stop(STOP_ORDER, lambda name: patience.get(name, 2.0))
     if has_web:
         folder.draining.unlink(missing_ok=True)
+        folder.address.unlink(missing_ok=True)
     supervisor.say("stopped")
     supervisor.close()

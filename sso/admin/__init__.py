@@ -1,10 +1,10 @@
 """Admin pages of single sign-on."""
 
-from sso.admin import connections, lists, tile  # noqa: F401  (each registers what it has)
+from sso.admin import connections, lists, tile, users, welcome_page  # noqa: F401  (each registers what it has)
 from system import dashboard
 
 dashboard.group(
-    "Single sign-on (SSO)",
+    "Single sign-on",
     20,
     dashboard.Link("OIDC settings", "login", "sso.OidcSetting"),
     dashboard.Link("IdP certificates", "key_vertical", "sso.IdpCertificate"),

@@ -72,6 +72,7 @@ class LinkAdmin(ReadOnlyAdmin):
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
     holds = "Every sign-in through an identity provider, and every refused one, leaves an entry here."
+    list_before_template = "admin/sso/signin/before.html"
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip
@@ -83,6 +84,11 @@ class SignInAdmin(ReadOnlyAdmin):
         "times", "last_at",
     )  # fmt: skip
     readonly_fields = fields
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found = super().get_changelist_instance(request)
+        found.title = "Sign-ins through providers"
+        return found
 
     @admin.display(description="Last at", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso import approval, client_check, endpoints, key_sets, places, sign_in
 from sso.admin import notes
 from sso.certificates import counted
 from sso.models import IdpCertificate, OidcSetting
+from sso.models.provider_record import OWN_COLUMNS
 from system.outbound import OutboundError, parse_json
 from system.outbound.deadline import Deadline
 
@@ -29,15 +30,25 @@ class Report:
     may_adopt: bool = False
     # The version of the record that was looked at, and the one that keeps what was found.
     versions: tuple[str, str] = ("", "")
+    # Said where what was looked at is not what sign-ins use.
+    unsaved: str = ""
 
 
 def connection(setting: OidcSetting, callback: str) -> Report:
     """Resolve and fetch everything, for what is typed in the form; `callback` is where sign-ins arrive."""
     try:
         with places.place():
-            return _looked_at(setting, callback, Deadline.after(endpoints.ALTOGETHER_S))
+            report = _looked_at(setting, callback, Deadline.after(endpoints.ALTOGETHER_S))
     except places.NoPlace:
         return Report(f"Nothing was tested. {places.NONE_FREE}", False)
+    return replace(report, unsaved=_about_unsaved(setting, stored_of(setting)))
+
+
+def _about_unsaved(setting: OidcSetting, stored: OidcSetting | None) -> str:
+    typed = set(OidcSetting.table_columns) - OWN_COLUMNS
+    if stored is not None and all(getattr(setting, name) == getattr(stored, name) for name in typed):
+        return ""
+    return notes.UNSAVED_IN_USE if stored is not None and stored.active else notes.UNSAVED
 
 
 def _looked_at(setting: OidcSetting, callback: str, deadline: Deadline) -> Report:

@@ -46,6 +46,8 @@ SAME_NAME = "Another connection is called “{name}” too. Give one of them ano
 SAME_CLIENT = (
     "Another connection leads to the same provider with the same Client ID: {names}. Delete the one that nobody needs."
 )
+UNSAVED = "Tested was what stands on this page; it is not saved yet."
+UNSAVED_IN_USE = f"{UNSAVED.removesuffix('.')}, sign-ins still use the stored settings."
 UNTRIED = "Whether the provider takes this service as it is set now, Test connection says."
 
 

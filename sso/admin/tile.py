@@ -23,7 +23,7 @@ def connection(request: HttpRequest) -> dashboard.Tile | None:
     setting = OidcSetting.active_one()
     failed = SignIn.objects.filter(sys_created_at__gt=timezone.now() - timedelta(days=1)).exclude(outcome=SignIn.OK)
     times = failed.aggregate(times=Sum("times"))["times"] or 0
-    failures = f"{times} failed sign-in{'' if times == 1 else 's'} in 24 hours."
+    failures = f"{times} failed sign-in{'' if times == 1 else 's'} through providers in 24 hours."
     if setting is None:
         address = dashboard.Link("", "", "sso.OidcSetting").address
         return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failures}", address, "login")

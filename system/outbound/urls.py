@@ -79,7 +79,8 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
 def _check_scheme(scheme: str | None, policy: Policy) -> str:
     lowered = (scheme or "").lower()
     if lowered != "https" and not (lowered == "http" and policy.allow_http):
-        raise OutboundRefused("scheme", "The address must begin with https://.")
+        begins = "https:// or http://" if policy.allow_http else "https://"
+        raise OutboundRefused("scheme", f"The address must begin with {begins}.")
     return lowered
 
 

@@ -44,12 +44,13 @@ def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, ali
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"old_password": "wrong"}, b"Your old password was entered incorrectly"),
+        ({"old_password": "wrong"}, b"The current password is wrong."),
         ({"old_password": ""}, b"This field is required"),
         ({"new_password2": "a third horse 44"}, b"didn\xe2\x80\x99t match"),
         ({"new_password1": "short 1", "new_password2": "short 1"}, b"too short"),
         ({"new_password1": "password123", "new_password2": "password123"}, b"too common"),
         ({"new_password1": "bob@example.com", "new_password2": "bob@example.com"}, b"too similar"),
+        ({"new_password1": "bob1234567", "new_password2": "bob1234567"}, b"too similar to the login"),
         ({"new_password1": "x1" * 257, "new_password2": "x1" * 257}, b"at most 512 characters"),
         ({"new_password1": NEW + "\x00", "new_password2": NEW + "\x00"}, b"Null characters"),
     ],

@@ -130,6 +130,30 @@ def test_deleting_revokes(as_alice: Client, bob: User, from_list: bool):
     assert ask(bearer(secret)).status_code == 401
 
 
+def test_it_is_called_revoking_and_said_what_that_means(as_alice: Client, bob: User):
+    for name in ("script", "other"):
+        keys.make(bob, name, expires_at=None)
+    key, other = AccessKey.objects.order_by("sys_id")
+    page = as_alice.get(page_of(key)).content.decode()
+    assert f'href="{page_of(key, "delete")}"' in page and "Delete" not in re.sub(r"Deleted records", "", page)
+    assert "Revoke selected access keys" in as_alice.get(LIST).content.decode()
+
+    page = as_alice.get(page_of(key, "delete")).content.decode()
+    assert page.count("Revoke this key?") == 2, "in the title and on the page"
+    assert "“script”" in page and "of bob, never used" in page
+    assert "Scripts that use it stop within a second. It cannot be brought back." in page
+    chosen = {"action": "delete_selected", "_selected_action": [key.pk, other.pk]}
+    page = as_alice.post(LIST, chosen).content.decode()
+    assert "Scripts that use them stop within a second. They cannot be brought back." in page
+    assert "“script”" in page and "“other”" in page and AccessKey.objects.count() == 2
+
+    assert "Revoked: 2 access keys." in as_alice.post(LIST, {**chosen, "post": "yes"}, follow=True).content.decode()
+    assert not AccessKey.objects.exists() and LogEntry.objects.count() == 2
+    keys.make(bob, "third", expires_at=None)
+    page = as_alice.post(page_of(only_key(), "delete"), {"post": "yes"}, follow=True).content.decode()
+    assert "The key third" in page and "works no longer" in page
+
+
 def test_a_name_is_escaped_on_the_answer(as_alice: Client, bob: User):
     page = make(as_alice, bob, name="<script>alert(1)</script>")
 

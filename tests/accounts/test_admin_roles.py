@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 
 from accounts import keys
-from accounts.models import AccessKey, Role, User
+from accounts.admin.roles import ACTS_AS_ALL
+from accounts.models import AccessKey, Role, User, UserRole
 from accounts.roles import SHIPPED
 
 
@@ -128,3 +129,15 @@ def test_why_a_shipped_role_stays_is_said(as_alice: Client):
 
     assert why in as_alice.get(address(Role.objects.get(name="admin"))).content.decode()
     assert why not in as_alice.get(address(Role.objects.create(name="desk"))).content.decode()
+
+
+def test_that_admin_acts_with_every_role_is_said_where_it_seems_to_contain_none(
+    as_alice: Client, as_bob: Client, bob: User
+):
+    admin, itil = Role.objects.get(name="admin"), Role.objects.get(name="itil")
+    assert ACTS_AS_ALL in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
+    assert ACTS_AS_ALL not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
+
+    UserRole.objects.create(user=bob, role=itil)
+    assert "admin acts with every role" in as_alice.get("/account/").content.decode()
+    assert "acts with every role" not in as_bob.get("/account/").content.decode()

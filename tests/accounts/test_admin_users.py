@@ -55,6 +55,10 @@ def test_a_user_is_made_without_a_password(as_alice: Client):
         ({"password2": "other"}, "match"),
         ({"password1": "short", "password2": "short"}, "too short"),
         ({"password1": "x1" * 300, "password2": "x1" * 300}, "at most 512"),
+        *(
+            ({"login": "dora.long", "password1": near, "password2": near}, "The password is too similar to the login.")
+            for near in ("dora.long1", "Long.Dora1", "1234Dora5678", "dora2longer")
+        ),
     ],
 )
 def test_what_is_wrong_with_a_new_user_is_said(as_alice: Client, bob: User, wrong: dict[str, str], said: str):
@@ -241,6 +245,20 @@ def test_a_bad_password_changes_nothing(as_alice: Client, bob: User):
     assert guess("bob", PASSWORD) == 200 and browser.get(ME).status_code == 200
 
 
+def test_a_password_like_its_user_is_refused_there_too(as_alice: Client):
+    lena = make_user("lena.bergstrom", first_name="Magdalena", email="info@bergwerk.example")
+
+    for near, like in (
+        ("lena.bergstrom", "login"), ("lenabergstrom", "login"), ("magdalena123", "first name"),
+        ("bergwerk2026", "email"),
+    ):  # fmt: skip
+        said = errors(set_password(as_alice, lena, password1=near, password2=near))
+        assert f"The password is too similar to the {like}." in said
+    assert (
+        set_password(as_alice, lena, password1="lena likes staples", password2="lena likes staples").status_code == 302
+    )
+
+
 def test_an_administrator_ends_sessions(as_alice: Client, bob: User):
     browser, key = sign_in("bob"), keys.make_from_login(bob)
     page = as_alice.get(users(bob.pk, "change")).content.decode()
@@ -315,7 +333,7 @@ def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
     page = as_alice.get(f"/admin/accounts/user/{bob.pk}/change/").content.decode()
 
     cells = [strip_tags(cell).strip() for cell in re.findall(r"field-given_by[^>]*>(.*?)</td>", page, re.DOTALL)]
-    assert ["alice" in cells[0], "the service" in cells[1]] == [True, True], cells
+    assert ["alice" in cells[0], "the system" in cells[1]] == [True, True], cells
 
 
 class TestSomebodyLikeAnother:
@@ -364,3 +382,18 @@ def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Clien
     gone = alice.pk
     alice.delete()
     assert bob.history.filter(history_user_id=gone).count() == 2
+
+
+def test_the_page_of_a_user_leads_to_the_password_in_fitting_words(as_alice: Client, bob: User):
+    def state() -> str:
+        return " ".join(strip_tags(as_alice.get(users(bob.pk, "change")).content.decode()).split())
+
+    assert "set · change it" in state()
+    bob.set_unusable_password()
+    bob.save()
+    assert "not set · set one" in state()
+
+
+def test_one_signs_out_of_the_administration_as_elsewhere(as_alice: Client):
+    page = as_alice.get("/admin/").content.decode()
+    assert "Sign out" in page and "Log out" not in page

@@ -182,3 +182,18 @@ def test_no_login_or_address_is_kept(bob: User):
     assert FailedAttempts.objects.count() == 2
     for row in FailedAttempts.objects.all():
         assert len(row.key) == 64 and "bob" not in str(row) and HERE not in str(row)
+
+
+def test_the_dashboard_says_how_many_logins_wait(as_alice: Client, bob: User):
+    def people() -> str:
+        (tile,) = [each for each in as_alice.get("/admin/").context["tiles"] if each.title == "People"]
+        return str(tile.about)
+
+    fill("bob", count=MOST_PER_PAIR - 1)
+    assert "wait" not in people(), "the address has no more than the login"
+    fill("bob", count=1)
+    assert people().endswith("active users. 1 login waits after wrong passwords")
+    fill("nobody", count=MOST_PER_PAIR)
+    assert people().endswith("2 logins wait after wrong passwords"), "whether or not they exist"
+    pass_time(timedelta(minutes=16))
+    assert "wait" not in people()

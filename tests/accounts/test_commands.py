@@ -70,7 +70,7 @@ def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: Use
     said = run("password", "bob")
 
     assert said == (
-        "The password of bob is set. Their sessions and everybody's waiting after wrong passwords have ended.\n"
+        "The password of bob is set, and all sessions of bob have ended. Nobody waits after wrong passwords any more.\n"
     )
     assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
     assert browser.get(ME).status_code == 401
@@ -86,7 +86,13 @@ def test_password_makes_a_random_one_and_prints_it(bob: User):
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("", "too short"), ("short", "too short"), ("password123", "too common"), ("x1" * 300, "at most 512")],
+    [
+        ("", "too short"),
+        ("short", "too short"),
+        ("password123", "too common"),
+        ("x1" * 300, "at most 512"),
+        ("bobbobbob1", "similar to the login"),
+    ],
 )
 def test_password_refuses_what_the_page_would_refuse(bob: User, monkeypatch: Any, given: str, said: str):
     monkeypatch.setattr("sys.stdin", io.StringIO(given + "\n"))

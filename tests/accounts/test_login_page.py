@@ -1,9 +1,13 @@
 """`/login/`: signing in by password."""
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from accounts.models import Session, User
+from accounts.models import FailedAttempts, Session, User
 from tests.accounts.callers import ME, guess, sign_in
 from tests.conftest import PASSWORD
 
@@ -89,8 +93,20 @@ def test_after_ten_wrong_ones_the_page_says_so_with_429(client: Client, bob: Use
 
     assert page.status_code == 429
     assert 0 < int(page["Retry-After"]) <= 900
-    assert b"Too many failed attempts" in page.content
+    assert b"Too many failed attempts. Try again in 15 minutes." in page.content
     assert client.get(ME).status_code == 401
+
+
+def test_how_long_to_wait_is_the_same_whether_or_not_the_login_exists(client: Client, bob: User):
+    told = []
+    for login in ("bob", "nobody"):
+        for number in range(10):
+            guess(login, f"wrong {number}", address="127.0.0.1")
+        FailedAttempts.objects.update(started_at=timezone.now() - timedelta(minutes=11))
+        page = client.post("/login/", {**RIGHT, "login": login})
+        told.append(re.findall(r"Too many failed[^<]*", page.content.decode()))
+
+    assert told == [["Too many failed attempts. Try again in 4 minutes."]] * 2
 
 
 @pytest.mark.parametrize("wanted", ELSEWHERE)

@@ -1,11 +1,13 @@
 """Sessions: kept under a hash of their cookie, listed for their user, ended by them."""
 
+import re
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 
+from accounts.browsers import readable
 from accounts.models import Session, User
 from accounts.sessions import SessionStore, hashed
 from tests.accounts.callers import ME, sign_in
@@ -64,6 +66,31 @@ def test_the_page_lists_the_own_sessions_and_marks_this_one(bob: User, alice: Us
     assert "Firefox at home" in page and "Phone" in page and "Browser of alice" not in page
     assert page.count("this one") == 1
     assert cookie(here) not in page
+
+
+def test_a_session_is_told_by_browser_and_system_not_by_what_the_browser_sends(bob: User):
+    sent = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15"
+    page = sign_in("bob", HTTP_USER_AGENT=sent, REMOTE_ADDR="192.0.2.7").get("/account/").content.decode()
+
+    assert "Safari on macOS" in page and "Mozilla" not in page
+    assert re.search(r"from 192\.0\.2\.7, since [\d-]{10} [\d:]{5} UTC", page)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) CriOS/126.0 Mobile Safari/604.1", "Chrome on iPhone"),
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 HeadlessChrome/126.0 Safari/537.36", "Chrome on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) Chrome/126.0 Safari/537.36 OPR/111.0", "Opera on Windows"),
+        ("python-requests/2.32", "python-requests"),
+        ("Mozilla/5.0 (compatible)", "Unknown browser"),
+        ("<script>", "Unknown browser"),
+        ("", "Unknown browser"),
+    ],
+)
+def test_what_browsers_call_themselves_is_read(sent: str, read: str):
+    assert readable(sent) == read
 
 
 def test_an_own_session_is_ended(bob: User):

@@ -72,6 +72,10 @@ def test_a_first_password_that_many_use_is_refused_in_production(tmp_path: Path)
 
     assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in said
 
+    said = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1")
+
+    assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in said
+
 
 def test_a_certificate_that_does_not_fit_its_key_is_refused(tmp_path: Path):
     certificate = certificates.make("a", names=("a.example.com",)).write(tmp_path, "a")

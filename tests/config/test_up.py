@@ -98,6 +98,7 @@ def test_the_password_is_printed_once_and_kept_in_a_private_file(running: Stack)
 def test_everything_reports_ready(running: Stack):
     eventually(lambda: running.get("/readyz") == 200)
     assert running.get("/healthz") == 200
+    assert DataFolder(running.data).running_at() == running.url
 
 
 def test_a_second_start_is_refused_with_one_sentence(running: Stack):
@@ -211,6 +212,7 @@ def test_ctrl_c_stops_everything_within_ten_seconds(stack: Stack):
 
     assert time.monotonic() - began < 10
     assert stack.left() == []
+    assert not DataFolder(stack.data).address.exists()
 
 
 def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05

@@ -138,3 +138,12 @@ def test_the_import_contracts_are_really_looked_at():
     told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
     assert "Contracts: " in told and " 0 broken" in told
+
+
+def test_what_people_read_often_is_spelled_one_way():
+    pages = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    other = re.compile(r"Client Secret|Single [Ss]ign-[Oo]n \(SSO\)|Single Sign-On|[Gg]rantable by sign in|Log out")
+
+    assert {
+        path.name: other.findall(path.read_text()) for path in (*SOURCES, *pages) if other.search(path.read_text())
+    } == {}

@@ -1,10 +1,12 @@
 """`./run demo-idp`: the certified provider of the tests, for a newcomer to sign in through. Nothing is kept."""
 
 import argparse
+import os
 import signal
 import sys
 
 from config import env
+from config.runtime.data_folder import DataFolder
 from tests.providers.node import NodeMissing
 from tests.providers.real import RealProvider, client, public_client
 
@@ -21,6 +23,8 @@ PEOPLE = (
     {"sub": "demo-agent", "login": "demo.agent", "email": "agent@example.com", "given_name": "Ada",
      "family_name": "Agent", "name": "Ada Agent", "roles": ["itil"]},
 )  # fmt: skip
+FOUND = "(it runs from this data folder)."
+NOT_FOUND = "(none runs from this data folder; if yours is at another port, start this with its SVC_PORT)."
 NOTES = {
     "anna": "new here; roles itil and surveyor",
     "ben": "new here; claims the role admin, which no provider can give",
@@ -28,14 +32,19 @@ NOTES = {
 }
 
 
+def running(environment: env.Environment) -> str | None:
+    """Where the service of the same data folder is opened, if it runs; who names a port means that one."""
+    return None if "SVC_PORT" in os.environ else DataFolder(environment.data_dir).running_at()
+
+
 def callbacks(environment: env.Environment) -> list[str]:
     """Where the product may be opened; the first is the one to type."""
-    product = (environment.base_url or environment.local_url).rstrip("/")
+    product = (running(environment) or environment.base_url or environment.local_url).rstrip("/")
     names = [product, product.replace("//127.0.0.1", "//localhost")]
     return [name + CALLBACK_PATH for name in dict.fromkeys(names)]
 
 
-def told(url: str, callback: str) -> str:
+def told(url: str, callback: str, *, is_running: bool = False) -> str:
     """What to type where."""
     fields = {
         "Name": "Demo",
@@ -55,9 +64,9 @@ def told(url: str, callback: str) -> str:
     lines = [
         "",
         f"  A demo identity provider is running, for the service at {product}",
-        "  (if yours is at another port, start this with the same SVC_PORT).",
+        f"  {FOUND if is_running else NOT_FOUND}",
         "",
-        "  In the administration, Single sign-on (SSO), OIDC settings, Add:",
+        "  In the administration, Single sign-on, OIDC settings, Add:",
         *(f"    {name:<20}{value}" for name, value in fields.items()),
         "  The rest stands there already:",
         *(f"    {name:<20}{value}" for name, value in preset.items()),
@@ -95,7 +104,7 @@ def main(words: list[str]) -> int:
     try:
         both = {"redirect_uris": found, "post_logout_redirect_uris": [signed_out(callback) for callback in found]}
         provider.register(client(found[0], client_secret=SECRET, **both), public_client(found[0], **both))
-        print(told(provider.url, found[0]), flush=True)
+        print(told(provider.url, found[0], is_running=running(environment) is not None), flush=True)
         return provider.wait()
     except KeyboardInterrupt:
         return 0

@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from config import env
 from config.env import ROOT
+from config.runtime.data_folder import DataFolder
 from tests.config.stack import free_port
+from tests.providers import demo
 
 pytestmark = pytest.mark.provider
 
@@ -48,6 +52,30 @@ def test_a_port_in_use_is_said_in_one_sentence():
 
     assert said.returncode == 1
     assert "address already in use" in said.stderr and "Traceback" not in said.stderr
+
+
+def test_it_is_for_the_service_that_runs_from_the_same_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in list(os.environ):
+        if name.startswith("SVC_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
+    folder = DataFolder(tmp_path)
+    folder.prepare()
+    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "none runs"
+
+    folder.runs_at("http://127.0.0.1:8161")
+    assert demo.callbacks(env.current()) == [
+        "http://127.0.0.1:8161/sso/callback/",
+        "http://localhost:8161/sso/callback/",
+    ]
+    monkeypatch.setenv("SVC_PORT", "8170")
+    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "who names a port means it"
+    monkeypatch.delenv("SVC_PORT")
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    folder.address.write_text(f"{ended.pid} http://127.0.0.1:8161\n")
+    assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
 
 
 def test_it_ends_by_ctrl_c_also_where_a_shell_had_it_ignored():

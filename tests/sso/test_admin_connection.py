@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
+from sso.admin.notes import UNSAVED, UNSAVED_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
 from tests.conftest import make_user
@@ -291,6 +292,24 @@ class TestTestConnection:
         provider.client_secret = ""
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_good and not OidcSetting.objects.exists()
+
+    def test_it_says_whether_what_was_tested_is_what_sign_ins_use(self, as_sonja: Client, provider: HostileProvider):
+        provider.client_secret = ""
+        active, other = make_at(provider, active=True), make_at(provider)
+        typed_secret = {"client_secret": "typed", "authorization_type": "code"}
+        for setting, columns, unsaved in (
+            (active, {}, ""),
+            (active, {"scope": "openid email"}, UNSAVED_IN_USE),
+            (active, {"realm": "elsewhere"}, UNSAVED_IN_USE),
+            (active, typed_secret, UNSAVED_IN_USE),
+            (active, {"script": active.script.replace("\n", "\r\n")}, ""),
+            (other, {}, ""),
+            (other, {"name": "Other"}, UNSAVED),
+            (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED),
+        ):
+            page = press(as_sonja, "_test", setting, **columns)
+            assert page.context["report"].unsaved == unsaved, columns
+            assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(unsaved)
 
     def test_a_provider_of_another_name_is_shown(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}

@@ -121,6 +121,11 @@ class TestTheLog:
         assert not DeletionLogEntry.objects.exists()
 
 
+def test_the_log_says_that_it_is_of_providers_only(as_sonja: Client):
+    page = as_sonja.get("/admin/sso/signin/").content.decode()
+    assert "Sign-ins through providers" in page and "Sign-ins with a password leave no entry here" in page
+
+
 class TestTheTile:
     def tile(self, browser: Client) -> Any:
         (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
@@ -137,7 +142,7 @@ class TestTheTile:
             SignIn.objects.create(outcome=outcome)
         old = SignIn.objects.create(outcome="token_alg")
         SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
-        assert "No certificates yet. 2 failed sign-ins in 24 hours." in self.tile(as_sonja).about
+        assert "No certificates yet. 2 failed sign-ins through providers in 24 hours." in self.tile(as_sonja).about
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
         found = self.tile(as_sonja)

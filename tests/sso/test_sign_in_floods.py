@@ -98,7 +98,7 @@ class TestTheSignInLog:
             denied(ours)
 
         (tile,) = [each for each in as_sonja.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
-        assert "3 failed sign-ins in 24 hours." in tile.about
+        assert "3 failed sign-ins through providers in 24 hours." in tile.about
         assert "provider_denied" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 

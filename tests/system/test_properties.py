@@ -61,7 +61,9 @@ def test_a_boolean_must_be_one(value: str):
         save("svc.login.username.sensitivity.enabled", value)
 
 
-@pytest.mark.parametrize("value", ["/start", "/sso/start/?x=1", "http://testserver/a", "http://localhost/b", ""])
+@pytest.mark.parametrize(
+    "value", ["/start", "/sso/start/?x=1", "/höhe?a=%20b#c", "http://testserver/a", "http://localhost/b", ""]
+)
 def test_the_welcome_page_may_be_an_own_address(value: str):
     assert save("svc.welcome_page.url", value).value == value
 
@@ -71,6 +73,12 @@ def test_the_welcome_page_may_be_an_own_address(value: str):
     ["https://evil.example.com/", "//evil.example", "\\\\evil", "javascript:alert(1)", "http:evil", "/\\evil", "\t//e"],
 )  # fmt: skip
 def test_the_welcome_page_may_not_lead_elsewhere(value: str):
+    with pytest.raises(ValidationError):
+        save("svc.welcome_page.url", value)
+
+
+@pytest.mark.parametrize("value", ["/nope here", "/a\tb", "/a\u00a0b", "/a\u200bb", "http://testserver/a b"])
+def test_the_welcome_page_is_an_address(value: str):
     with pytest.raises(ValidationError):
         save("svc.welcome_page.url", value)
 

@@ -33,7 +33,8 @@ class Command(BaseCommand):
         FailedAttempts.objects.all().delete()  # their keys are hashes: which are this user's cannot be told
         self.drop_kept_password(login)
         self.stdout.write(
-            f"The password of {login} is set. Their sessions and everybody's waiting after wrong passwords have ended."
+            f"The password of {login} is set, and all sessions of {login} have ended. "
+            "Nobody waits after wrong passwords any more."
         )
         if random:
             self.stdout.write(f"It is: {password}")

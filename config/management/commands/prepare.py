@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.utils import Error
 
 from accounts import demo, first_admin, roles
+from accounts.models import User
 from collections_app import demo as demo_documents
 from config import schedules
 from config.env import ConfigurationError
@@ -99,7 +100,7 @@ def chosen_password() -> str | None:
     given: str | None = settings.ENVIRONMENT.admin_password
     if given and settings.ENVIRONMENT.is_production:
         try:
-            validate_password(given)
+            validate_password(given, User(login=settings.ENVIRONMENT.admin_login))
         except ValidationError as error:
             raise ConfigurationError(f"SVC_ADMIN_PASSWORD cannot be used: {' '.join(error.messages)}") from None
     return given

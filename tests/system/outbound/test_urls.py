@@ -170,6 +170,13 @@ def test_the_development_switch_allows_nothing_else(text: str) -> None:
         check_url(text, DEVELOPMENT)
 
 
+def test_a_refusal_names_the_beginnings_that_are_allowed() -> None:
+    for policy, begins in ((PRODUCTION, "with https://."), (DEVELOPMENT, "with https:// or http://.")):
+        with pytest.raises(OutboundRefused) as caught:
+            check_url("ftp://idp.example.com/", policy)
+        assert str(caught.value.message).endswith(begins)
+
+
 def test_a_query_is_kept_for_a_caller_who_allows_it() -> None:
     checked = check_url("https://idp.example.com?p=policy", PRODUCTION, allow_query=True)
     assert (checked.target, str(checked)) == ("/?p=policy", "https://idp.example.com?p=policy")

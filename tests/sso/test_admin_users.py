@@ -1,0 +1,61 @@
+"""Deleting somebody whom a provider signs in: the page says that the account would come back."""
+
+import html
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from sso.models import IdentityLink
+from tests.conftest import make_user
+from tests.sso.connections import make, said
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/accounts/user/"
+
+
+def deletion_of(browser: Client, *users: User) -> Any:
+    return browser.post(LIST, {"action": "delete_selected", "_selected_action": [user.pk for user in users]})
+
+
+def test_it_is_said_for_one_and_for_several(as_alice: Client, bob: User):
+    setting = make(active=True, enable_user_creation=True)
+    others = [make_user(login) for login in ("anna", "berta", "carla", "dora")]
+    for user in (bob, *others):
+        IdentityLink.objects.create(user=user, issuer=setting.issuer, sub=user.login)
+
+    page = as_alice.get(f"{LIST}{bob.pk}/delete/")
+    assert "at their next sign-in bob would get a new one" in said(page)
+    assert "clear Active instead" in html.unescape(page.content.decode())
+    page = deletion_of(as_alice, bob, *others)
+    assert "anna, berta, bob" in said(page) and "at their next sign-in" in page.content.decode()
+
+
+def test_it_is_not_said_where_nobody_would_come_back(as_alice: Client, bob: User):
+    setting = make(active=True, enable_user_creation=False)
+    link = IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
+    page = f"{LIST}{bob.pk}/delete/"
+    assert "next sign-in" not in said(as_alice.get(page)), "nobody gets an account"
+
+    setting.enable_user_creation = True
+    setting.save()
+    assert "next sign-in" in said(as_alice.get(page)), "else this test would show nothing"
+    link.delete()
+    assert "next sign-in" not in said(as_alice.get(page)), "no provider signs bob in"
+    IdentityLink.objects.create(user=bob, issuer="https://former.example.com", sub="bob")
+    assert "next sign-in" not in said(as_alice.get(page)), "that one is not active"
+    IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
+    setting.active = False
+    setting.save()
+    assert "next sign-in" not in said(as_alice.get(page))
+
+
+def test_once_it_is_done_it_is_not_said_again(as_alice: Client, bob: User):
+    setting = make(active=True, enable_user_creation=True)
+    IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
+    page = as_alice.post(f"{LIST}{bob.pk}/delete/", {"post": "yes"}, follow=True)
+
+    assert not User.objects.filter(pk=bob.pk).exists()
+    assert "next sign-in" not in said(page)

@@ -1,0 +1,36 @@
+"""Changing by hand the welcome page that an active connection has set is allowed, and told."""
+
+import pytest
+from django.test import Client
+
+from system import properties
+from system.models import Property
+from tests.sso.connections import make, said, welcome_page
+
+pytestmark = pytest.mark.django_db
+
+
+def put(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -> str:
+    row = Property.objects.get(name=name)
+    return said(browser.post(f"/admin/system/property/{row.pk}/change/", {"value": value}, follow=True))
+
+
+def test_another_value_than_that_of_the_active_connection_is_told(as_alice: Client):
+    setting = make(active=True)
+    told = put(as_alice, "/account/")
+    assert "“Example” is active" in told and f"{setting.redirect_uri}: visitors of / are not led" in told
+    assert welcome_page() == "/account/"
+
+    setting.save()
+    assert welcome_page() == setting.redirect_uri, "as the sentence says"
+    assert "not led" in put(as_alice, "")
+    assert "not led" not in put(as_alice, setting.redirect_uri)
+
+
+def test_nothing_is_told_where_nothing_follows(as_alice: Client):
+    setting = make(active=True)
+    assert "not led" not in put(as_alice, setting.redirect_uri), "no change"
+    assert "not led" not in put(as_alice, "false", properties.CASE_SENSITIVE.name)
+    setting.active = False
+    setting.save()
+    assert "not led" not in put(as_alice, "/account/")
