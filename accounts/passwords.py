@@ -112,7 +112,13 @@ class NotLikeItsUser(UserAttributeSimilarityValidator):
 
 
 def _parts(value: str) -> list[str]:
-    return [part for part in (value, *re.split(r"\W+", value)) if len(part) >= SHORTEST_NAME]
+    """Of an email only what stands before the @: "com" stands in many words.
+
+    >>> _parts("Dora Lee-Smith"), _parts("dora.li@example.com")
+    (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])
+    """
+    value = value.partition("@")[0]
+    return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= SHORTEST_NAME]
 
 
 def _says_little_beside(name: str, password: str) -> bool:

@@ -15,6 +15,7 @@ from system import encryption, properties
 GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
 KEEP = "Set. Leave it empty to keep it. It goes when URL IdP or Realm changes, unless it is entered again."
 AGAIN = "Type it again: what was typed is never sent back to the browser."
+CHANGED_TOO = "Somebody else changed this too since you opened the page. Open it anew to see what it is now."
 HINTS = {
     "name": "What people read on the button of the sign-in page; the start page leads to the provider at once.",
     "url_idp": "Where the provider is, such as https://idp.example.com. Its endpoints are found from this and Realm.",
@@ -103,9 +104,20 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for name in filter(self._is_changed_by_others_too, self.changed_data):
+            self.add_error(name, CHANGED_TOO)
         if cleaned.get("forget_secret"):
             cleaned["client_secret"] = ""
         return cleaned
+
+    def _is_changed_by_others_too(self, name: str) -> bool:
+        """Since the page was opened, to something else than what is typed here."""
+        field = self.fields[name]
+        if not field.show_hidden_initial or self.instance.is_new:
+            return False
+        stored = self.get_initial_for_field(field, name)
+        shown = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
+        return field.has_changed(stored, shown) and field.has_changed(stored, self[name].data)
 
     def full_clean(self) -> None:
         super().full_clean()

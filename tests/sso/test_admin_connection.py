@@ -138,12 +138,35 @@ class TestSaving:
         stored = setting.refreshed()
         assert (stored.name, stored.scope) == ("Renamed", "openid email")
 
-    def test_what_somebody_else_changed_since_the_page_was_opened_stays(self, as_sonja: Client):
-        setting = make(active=True)
-        page = as_sonja.get(address(setting)).content.decode()
+    def opened(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
+        """What the form sends when nothing is changed on it."""
+        page = browser.get(address(setting)).content.decode()
         shown = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
         assert shown["initial-scope"] == "openid" and "initial-client_secret" not in shown
-        opened = {**typed(setting), **{name: html.unescape(value) for name, value in shown.items()}}
+        return {**typed(setting), **{name: html.unescape(value) for name, value in shown.items()}}
+
+    @pytest.mark.parametrize(
+        ("theirs", "typed_here", "stored"),
+        [
+            ({"scope": "openid email"}, "openid profile", "openid email"),
+            ({"scope": "openid email"}, "openid email", "openid email"),
+            ({"realm": "other"}, "openid profile", "openid profile"),
+        ],
+        ids=["differently", "alike", "another column"],
+    )
+    def test_what_both_changed_is_told_where_it_differs(
+        self, as_sonja: Client, theirs: dict[str, str], typed_here: str, stored: str
+    ):
+        setting = make()
+        opened = self.opened(as_sonja, setting)
+        OidcSetting.objects.filter(pk=setting.pk).update(**theirs)
+        answer = as_sonja.post(address(setting), {**opened, "scope": typed_here, "_save": "1"})
+        is_told = "Somebody else changed this too" in answer.content.decode()
+        assert is_told is (typed_here != stored) and setting.refreshed().scope == stored
+
+    def test_what_somebody_else_changed_since_the_page_was_opened_stays(self, as_sonja: Client):
+        setting = make(active=True)
+        opened = self.opened(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
         as_sonja.post(address(setting), {**opened, "name": "Renamed", "_save": "1"})
         stored = setting.refreshed()
