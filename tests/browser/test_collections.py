@@ -223,6 +223,59 @@ def test_the_same_file_is_there_once(at_desk: Visitor):
     expect(documents(page)).to_contain_text("1 document,")
 
 
+IN_PLACE = "A file takes the place of the document of its name"
+
+
+def send(page: Page, *sent: Any) -> Any:
+    """What the page says of each, once it has arrived or failed."""
+    page.set_input_files("#files", list(sent))
+    rows = page.locator("#uploads li")
+    expect(page.locator("#uploads .done, #uploads .failed")).to_have_count(rows.count(), timeout=LOADED_WITHIN_MS)
+    return rows
+
+
+def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: Visitor):
+    page = at_manuals.page
+    send(page, file("b.md", b"The old lamp"), file("ab.md", b"Another lamp"))
+    wait_until_ready(page, 2)
+    page.get_by_label(IN_PLACE).press("Space")
+    send(page, file("b.md", b"The new lantern"), file("c.md", b"First of its name"))
+    wait_until_ready(page, 3)
+    expect(documents(page)).to_contain_text("3 documents,")
+    expect(page.locator("#uploads")).not_to_contain_text("another document")
+    page.get_by_label("What are you looking for?").fill("old new lantern")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hits > li").filter(has_text="The new lantern")).to_have_count(1)
+    expect(page.locator(".hits")).not_to_contain_text("The old lamp")
+    assert at_manuals.overflow() <= 0
+
+    # Sent together, one after the other.
+    send(page, file("d.md", b"Older"), file("d.md", b"Newer"))
+    wait_until_ready(page, 4)
+
+
+def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals: Visitor):
+    page = at_manuals.page
+    assert not page.get_by_label(IN_PLACE).is_checked()
+    sent = send(page, file("b.md", b"The old lamp"))
+    wait_until_ready(page)
+    expect(sent).not_to_contain_text("another document")
+    expect(send(page, file("b.md", b"The new lamp"))).to_contain_text("there is another document of this name")
+    wait_until_ready(page, 2)
+
+    page.get_by_label(IN_PLACE).check()
+    sent = send(page, file("b.md", b"The newest lamp"))
+    expect(sent).to_contain_text("Several documents have this name")
+    expect(sent.get_by_role("button", name="Try again: b.md")).to_be_visible()
+    assert at_manuals.overflow() <= 0
+    page.get_by_role("button", name="Delete b.md").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    wait_until_ready(page, 1)
+    page.get_by_role("button", name="Try again: b.md").click()
+    expect(page.locator("#uploads .done")).to_have_count(1)
+    wait_until_ready(page, 1)
+
+
 def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C26
     page = at_manuals.page
     evil = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
