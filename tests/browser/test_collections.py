@@ -276,6 +276,24 @@ def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals:
     wait_until_ready(page, 1)
 
 
+def test_metadata_are_corrected(at_manuals: Visitor):
+    page = at_manuals.page
+    send(page, file("b.md", b"The lamp"))
+    wait_until_ready(page)
+    page.get_by_role("link", name="Metadata of b.md").press("Enter")
+    typed = page.get_by_label("JSON object")
+    typed.fill('{"type": ')
+    page.get_by_role("button", name="Save").press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="JSON")).to_be_visible()
+    expect(typed).to_be_focused()
+    expect(typed).to_have_value('{"type": ')
+    assert at_manuals.overflow() <= 0
+    typed.fill('{"type": "hint"}')
+    page.get_by_role("button", name="Save").press("Enter")
+    expect(documents(page)).to_contain_text("type: hint")
+    at_manuals.complaints = [each for each in at_manuals.complaints if "status of 400" not in each]  # meant
+
+
 def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C26
     page = at_manuals.page
     evil = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
