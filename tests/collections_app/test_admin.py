@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
+from system import actor
 from system.models import DeletionLogEntry
 from system.naming import MOST_NAMED
 from tests.collections_app import library
@@ -107,6 +108,25 @@ class TestCollections:
             False,
         )
 
+    def test_a_guess_of_the_language_is_the_system_s_and_a_save_after_it_is_none(self, as_carl: Client, carl: User):
+        as_carl.post(LIST + "add/", FORM)
+        made = Collection.objects.get(name=FORM["name"])
+        with actor.acting_as(carl.pk):
+            library.add(made, "The printer on the third floor is out of paper, and nobody knows where it is. " * 5)
+        assert made.refreshed().text_configuration == "english"
+
+        assert as_carl.post(page_of(made), {**FORM, "text_configuration": "english"}).status_code == 302
+
+        seen = re.sub(
+            r"<[^>]+>|\s+", " ", text_of(as_carl.get(page_of(made, "history"))).partition("change-history")[2]
+        )
+        assert made.history.count() == 2 and re.search(r"Changed +by the system +It was guessed", seen)
+        assert (
+            re.search(r"Language +: empty → english", seen)
+            and "guessed:" not in seen
+            and "is language" not in seen.lower()
+        )
+
     def test_the_language_stays_once_words_are_stored_in_it(self, as_carl: Client):
         collection = library.make("Manuals")
         library.add(collection, "A long enough text about the toner of the printers in this house.")
@@ -148,7 +168,7 @@ class TestOfOthers:
             assert "ecret" not in text_of(as_carl.get(path)), path
         for path in (page_of(secret), page_of(secret, "delete"), page_of(secret, "history"), page_of(document)):
             assert as_carl.get(path).status_code != 200, path
-        old = secret.history.get()
+        old = secret.history.first()
         assert as_carl.get(f"{page_of(secret, 'history')}{old.pk}/").status_code == 404
         assert as_carl.post(page_of(secret, "reembed")).status_code == 404
         sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
