@@ -199,9 +199,10 @@ def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk)
     page = at_desk.page
-    page.set_input_files("#files", [file(f"{name}.exe", b"MZ\x00\x00") for name in ("one", "two", "three")])
+    hopeless = [file("one.exe", b"MZ\x00\x00"), file("two.exe", b"MZ\x00\x00"), file("empty.txt", b"")]
+    page.set_input_files("#files", hopeless)
     expect(page.locator("#uploads .bad")).to_have_count(3)
-    # It is of a kind that is not loaded, whenever it is sent.
+    # They are of a kind that is not loaded or empty, whenever they are sent.
     assert page.get_by_role("button", name="Try").count() == 0
 
     page.get_by_role("button", name="Remove one.exe").press("Enter")

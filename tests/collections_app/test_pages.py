@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
-from collections_app.models import Collection, Document
+from collections_app.models import Collection, Document, Version
 from tests.collections_app import library
 from tests.collections_app.conftest import browser_of
 from tests.conftest import make_user
@@ -401,10 +401,20 @@ class TestMetadata:
 class TestTryingAgain:
     def test_what_failed_is_queued(self, as_carl: Client):
         document = library.add_failing(library.make())
-        assert "Try again" in text_of(as_carl.get(page_of(document.collection)))
+        Version.objects.update(error_code="limit_time")
+        assert f'id="retry-{document.pk}"' in text_of(as_carl.get(page_of(document.collection)))
         assert "is being loaded again." in text_of(as_carl.post(place_of(document, "retry"), follow=True))
         document.refresh_from_db()
         assert document.newest is not None and document.newest.state == "queued"
+
+    def test_it_is_not_offered_where_the_file_is_at_fault(self, as_carl: Client):
+        document = library.add_failing(library.make())
+        seen = text_of(as_carl.get(page_of(document.collection)))
+        assert "Another try would read the same file" in seen and "retry-" not in seen
+
+
+def test_the_limit_of_a_file_is_a_round_number(as_carl: Client):
+    assert "up to 32\xa0MB each" in text_of(as_carl.get(page_of(library.make())))
 
 
 def test_the_page_holds_no_script_or_style_of_its_own(as_carl: Client):

@@ -4,6 +4,7 @@
   const AT_ONCE = 2; // the server reads few bodies at a time
   const FINISHED = { ready: "ready", empty: "no text was found", failed: "could not be read" };
   const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
+  const EMPTY = "empty_file"; // and so is this
   const NOT_SENT = "Could not be sent. Try again; a file that was changed meanwhile is chosen anew.";
   const SEVERAL = "Several documents have this name, so it is not said whose place it takes. Delete all but one and try again.";
   const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service keeps names without them
@@ -140,8 +141,9 @@
         upload.shown.classList.add("done");
       } else {
         const said = (answer.errors ?? []).map((each) => each.message);
-        if (answer.errors?.[0]?.code === "invalid_metadata") said.push("Change the metadata above and try again.");
-        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status));
+        const code = answer.errors?.[0]?.code;
+        if (code === "invalid_metadata") said.push("Change the metadata above and try again.");
+        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status) && code !== EMPTY);
       }
       uploaded += 1;
       htmx.trigger(document.body, "uploaded");
