@@ -135,6 +135,14 @@ class TestCollections:
         as_carl.post(page_of(collection), {**FORM, "text_configuration": "russian"})
         assert collection.refreshed().text_configuration == found and collection.refreshed().chunk_size == 500
 
+    def test_its_page_says_what_empty_and_what_fixed_means(self, as_carl: Client):
+        collection = library.make("Manuals")
+        empty = text_of(as_carl.get(page_of(collection)))
+        assert "Writers may too. None chosen: only they." in empty and "Empty: guessed from the first" in empty
+        library.add(collection)
+        loaded = text_of(as_carl.get(page_of(collection)))
+        assert "It stays while there are documents" in loaded and "Empty: guessed" not in loaded
+
     def test_deleting_one_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make()
         library.add(collection)
@@ -315,6 +323,23 @@ class TestThousands:
 
 
 class TestEmbeddingAgain:
+    def test_it_is_offered_where_there_is_something_to_do(self, as_carl: Client):
+        collection = library.make()
+        same = text_of(as_carl.get(page_of(collection)))
+        assert "Embed again" not in same and "Search in it, add documents" in same
+        before = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
+        for columns in ({"next_space": before}, {"space": before, "next_space": None}):
+            Collection.objects.filter(pk=collection.pk).update(**columns)
+            assert "Embed again" in text_of(as_carl.get(page_of(collection))), columns
+
+    @pytest.mark.parametrize(("dimensions", "is_it"), [(None, True), (8, True), (9, False)])
+    def test_a_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
+        asked = {"provider": "openai", "model": "m", "dimensions": dimensions}
+        settings.EMBEDDING = {**settings.EMBEDDING, **asked}
+        space = EmbeddingSpace(provider="openai", model="m", dimensions=8)
+        assert embed.is_default(space) is is_it
+        assert not embed.is_default(EmbeddingSpace(provider="retired", model="m", dimensions=8))
+
     def test_it_is_asked_first_and_then_done(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
