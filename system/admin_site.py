@@ -20,7 +20,6 @@ from unfold.sites import UnfoldAdminSite
 
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
 from system.history_page import Entries, Part, tell_changes
-from system.record import Record
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -100,8 +99,8 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
         return found
 
 
-def _page_title(record: models.Model) -> str:
-    return record.page_title() if isinstance(record, Record) else str(record)
+def _page_title(record: Any) -> str:
+    return str(record.page_title() if hasattr(record, "page_title") else record)
 
 
 class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]

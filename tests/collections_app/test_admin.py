@@ -232,6 +232,15 @@ class TestDocuments:
         assert as_carl.post(page_of(document), {"doc_id": "mine"}).status_code == 403
         assert as_carl.get(DOCUMENTS + "add/").status_code == 403
 
+    def test_it_is_called_by_its_file_which_can_be_downloaded(self, as_carl: Client):
+        numbered, named = library.add(library.make()), library.add(library.make("Texts"), filename="", doc_id="faq")
+        seen = as_carl.get(page_of(numbered))
+        assert seen.context["title"] == "handbook.md"
+        found = re.search(r'href="([^"]+/content)" download>Download<', text_of(seen))
+        assert found is not None and as_carl.get(found[1]).content.decode() == library.HANDBOOK
+        assert as_carl.get(page_of(numbered, "delete")).context["title"] == "Delete: handbook.md"
+        assert as_carl.get(page_of(named)).context["title"] == "faq"
+
     def test_what_failed_is_tried_again(self, as_carl: Client):
         collection = library.make()
         good, failed = library.add(collection), library.add_failing(collection)
@@ -375,20 +384,27 @@ class TestTheTile:
         library.add(collection, "Other", is_loaded=False)
         library.add(library.make("Secret", writers=("itil",)))
         carl, alice = self.tile(as_carl), self.tile(as_alice)
-        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.is_worrying
-        assert alice.figure == "2" and "in 2 collections" in alice.about
+        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.worries
+        assert (
+            alice.figure == "2"
+            and alice.about.startswith("documents ready, 0 empty,")
+            and "in 2 collections" in alice.about
+        )
 
     def test_it_worries_about_failures(self, as_carl: Client):
         library.add_failing(library.make())
+        library.add(library.make("Blank"), " \n")
         found = self.tile(as_carl)
-        assert found.is_worrying and "1 failed" in found.about and found.address.endswith("?state=failed")
+        assert "1 empty" in found.about and not found.is_worrying  # red would be the figure, of what is ready
+        assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
+        assert found.worries == "1 failed." and "failed" not in found.about and found.address.endswith("?state=failed")
 
     def test_it_worries_about_an_old_queue(self, as_carl: Client):
         document = library.add(library.make(), is_loaded=False)
-        assert not self.tile(as_carl).is_worrying
+        assert not self.tile(as_carl).worries
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
         found = self.tile(as_carl)
-        assert found.is_worrying and "The oldest has waited for 20\xa0minutes." in found.about
+        assert found.worries == "The oldest has waited for 20\xa0minutes." and not found.is_worrying
 
     def test_others_do_not_see_it(self, sonja: User):
         client = Client()
