@@ -70,8 +70,8 @@ class DocumentAdmin(ReadOnlyAdmin):
     list_per_page = 50
     actions = ("try_again", "load_anew")
     fields = (
-        "own_id", "collection", "filename", "original", "state", "error", "warnings", "format", "size", "pages", "chunks",
-        "sha256", "metadata", "loaded_by", "loaded_at", "generation",
+        "own_id", "collection", "filename", "original", "state", "error", "warnings", "format", "size", "pages",
+        "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
