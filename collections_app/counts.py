@@ -34,6 +34,10 @@ class Counts:
         return self.by_state.get(State.FAILED, 0)
 
     @property
+    def empty(self) -> int:
+        return self.by_state.get(State.EMPTY, 0)
+
+    @property
     def ready(self) -> int:
         return self.by_state.get(State.READY, 0)
 

@@ -18,6 +18,7 @@ DEEPEST = 5
 BIGGEST = 2**63
 # What a filter can name.
 LONGEST_FIELD = 200
+NOT_JSON = 'The metadata are not a JSON object, such as {"type": "manual", "priority": 2}.'
 
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
@@ -52,9 +53,9 @@ def read(text: str) -> dict[str, Any]:
     try:
         found = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
-        told = error.message.replace("The body is", "They are")
-        example = 'For instance: {"type": "manual", "priority": 2}.'
-        raise InvalidMetadata(f"The metadata cannot be read. {told} {example}", field="metadata") from None
+        is_told_alone = error.message != InvalidJson.message
+        told = error.message.replace("The body is", "The metadata are") if is_told_alone else NOT_JSON
+        raise InvalidMetadata(told, field="metadata") from None
     return checked(found)
 
 

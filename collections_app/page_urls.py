@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from collections_app import pages
+from collections_app import metadata_page, pages
 
 urlpatterns = [
     path("collections/", pages.Collections.as_view(), name="collections"),
@@ -22,5 +22,10 @@ urlpatterns = [
         "collections/<slug:sys_id>/documents/<slug:document>/retry/",
         pages.RetryDocument.as_view(),
         name="document-retry",
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/<slug:document>/metadata/",
+        metadata_page.DocumentMetadata.as_view(),
+        name="document-metadata",
     ),
 ]

@@ -119,6 +119,7 @@ class OneCollection(CollectionPage):
             "formats": ACCEPTED,
             "endings": ",".join(f".{each}" for each in EXTENSIONS),
             "file_limit": settings.COLLECTIONS["file_limit"],
+            "file_limit_shown": shown.limit(settings.COLLECTIONS["file_limit"]),
         }
         return render(request, "collections/collection.html", seen, status=status)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.template.defaultfilters import filesizeformat
 
 from collections_app.models import Document, Version
 from collections_app.models.documents import UNFINISHED, State
@@ -16,9 +17,9 @@ from collections_app.search import Hit
 
 LONGEST_METADATA = 200
 EARLIER = "Searches see what was loaded before."
-# Reasons that lie in the file; as a rule no second try comes to another end.
+# Reasons that lie in the file; as a rule no second try comes to another end, so none is offered.
 OF_THE_FILE = ("damaged", "encrypted", "limit_pages")
-MEND_IT = "Trying again reads the same file: mend it, add it above, and delete this one."
+MEND_IT = "Another try would read the same file: mend it, add it above, and delete this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,15 @@ def pages(first: int | None, last: int | None) -> str:
     return f"pages {first} to {last}" if last is not None and last > first else f"page {first}"
 
 
+def limit(size: int) -> str:
+    """A size that somebody set, which is a round one as a rule.
+
+    >>> limit(32 * 1024 * 1024), limit(1_500_000)
+    ('32\\xa0MB', '1.4\\xa0MB')
+    """
+    return filesizeformat(size).replace(".0", "")
+
+
 def metadata(given: Mapping[str, Any]) -> str:
     """In one line that is not too long.
 
@@ -132,6 +142,7 @@ def documents(found: QuerySet[Document]) -> QuerySet[Document]:
 def document(found: Document) -> ShownDocument:
     """A document that came through `documents`, as its newest version stands."""
     version = found.newest
+    is_at_fault = version is not None and version.error_code in OF_THE_FILE
     state = version.state if version else State.QUEUED.value
     title = (version.filename if version else "") or found.doc_id
     return ShownDocument(
@@ -147,9 +158,9 @@ def document(found: Document) -> ShownDocument:
         metadata=metadata(version.metadata) if version else "",
         error=version.error if version and state == State.FAILED else "",
         # For those who may load: the others can only be told that it failed.
-        advice=MEND_IT if version and state == State.FAILED and version.error_code in OF_THE_FILE else "",
+        advice=MEND_IT if state == State.FAILED and is_at_fault else "",
         # Until a new version is ready the one before is searched, and goes on to be when the new one fails.
         note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",
         warnings=tuple(map(str, version.warnings)) if version else (),
-        may_retry=state == State.FAILED,
+        may_retry=state == State.FAILED and not is_at_fault,
     )

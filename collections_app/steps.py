@@ -15,13 +15,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import structlog
-from django.db import connection
+from django.db import connection, transaction
 
 from collections_app import counts, extract, languages, leases, lexical, publishing, split, store, vectors
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
 from collections_app.models import Collection, ExtractedText, Version
 from collections_app.models.documents import State
 from collections_app.waiting import OutOfTime, leave_if_long
+from system import actor
 
 logger = structlog.get_logger(__name__)
 
@@ -145,8 +146,19 @@ def _configuration(version: Version, text: str) -> str:
     collection = version.collection
     known = collection.text_configuration
     if not known or (collection.is_language_guessed and not counts.has_words(collection.pk, but=version.pk)):
-        undecided = Collection.objects.filter(pk=collection.pk, text_configuration=known)
-        undecided.update(text_configuration=languages.guess(text), is_language_guessed=True)
+        _store_guess(collection.pk, known, languages.guess(text))
     # Where another was decided meanwhile, that was before any words were stored in it.
     collection.refresh_from_db(fields=["text_configuration", "is_language_guessed"])
     return collection.text_configuration
+
+
+def _store_guess(collection_id: str, known: str, guess: str) -> None:
+    """With an entry in its history, of the system: who loads a document has not chosen a language."""
+    with transaction.atomic(), actor.acting_as(None):
+        undecided = Collection.objects.select_for_update().filter(pk=collection_id, text_configuration=known)
+        collection = undecided.first()
+        if collection is None or (known == guess and collection.is_language_guessed):
+            return
+        collection.text_configuration, collection.is_language_guessed = guess, True
+        collection.unkept_change = "It was guessed from the first document."
+        collection.save(update_fields=["text_configuration", "is_language_guessed"])

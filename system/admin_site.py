@@ -20,7 +20,6 @@ from unfold.sites import UnfoldAdminSite
 
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
 from system.history_page import Entries, tell_changes
-from system.record import Record
 from system.seen_changes import SeenChanges
 
 
@@ -101,8 +100,8 @@ class RecordAdmin(SeenChanges, ModelAdmin):  # type: ignore[misc]  # the theme h
         return found
 
 
-def _page_title(record: models.Model) -> str:
-    return record.page_title() if isinstance(record, Record) else str(record)
+def _page_title(record: Any) -> str:
+    return str(record.page_title() if hasattr(record, "page_title") else record)
 
 
 class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]

@@ -17,7 +17,10 @@ class Tile:
     about: str
     address: str
     icon: str
+    # Whether the figure is what worries.
     is_worrying: bool = False
+    # What else does.
+    worries: str = ""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,10 @@ def tell_changes(page: Sequence[Any]) -> None:
 def _changes(older: Any, entry: Any, told: InWords) -> Iterator[dict[str, Any]]:
     yield from told.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
     # The library leaves out what no form changes, so that an entry about it would be empty.
-    unseen = [each.name for each in entry.tracked_fields if not (each.editable or each.is_relation)]
+    untold = entry.instance_type.untold_columns
+    unseen = [
+        each.name for each in entry.tracked_fields if not (each.editable or each.is_relation or each.name in untold)
+    ]
     changes = [ModelChange(name, getattr(older, name), getattr(entry, name)) for name in unseen]
     delta = ModelDelta([each for each in changes if each.old != each.new], unseen, older, entry)
     yield from told.context_for_delta_changes(delta)

@@ -36,6 +36,8 @@ class Record(models.Model):
     secret_columns: ClassVar[frozenset[str]] = frozenset()
     # Those of them that are read back: `manage.py reencrypt` brings them under a new key. The others are hashes.
     encrypted_columns: ClassVar[frozenset[str]] = frozenset()
+    # What the history keeps and people are not told: it is the product's own.
+    untold_columns: ClassVar[frozenset[str]] = frozenset()
     # What people call a record by, where it is no column `name`; which columns of ids, without foreign key, hold whose.
     display_column: ClassVar[str] = ""
     references: ClassVar[dict[str, str]] = {}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
@@ -16,81 +15,17 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from rest_framework import serializers
-from unfold.widgets import UnfoldAdminSelectWidget
 
-from accounts.admin.roles import RoleChoices, used_by
+from accounts.admin.roles import used_by
 from accounts.models import Role
 from collections_app import access, counts, deletion, embed, reembed
-from collections_app.api.serializers import Settings
+from collections_app.admin.collection_form import FIXED_LANGUAGE, TAKEN, CollectionForm
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import check_name, well_named
 from system.admin_site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
 from system.naming import named
 
-# The text search configurations that PostgreSQL brings; which of them this one has, is asked when one is chosen.
-LANGUAGES = (
-    "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
-    "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
-    "turkish yiddish"
-)
-TAKEN = "There is a collection of this name already."
 GIVEN_AWAY = "By its writers you may not change this collection any more. Who has the role admin can give that back."
-
-
-class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
-    reader_roles = RoleChoices(
-        label="Readers",
-        queryset=Role.objects.all(),
-        required=False,
-        help_text="Who holds one of these may search here. Writers may too.",
-    )
-    writer_roles = RoleChoices(
-        label="Writers",
-        queryset=Role.objects.all(),
-        required=False,
-        help_text="Who holds one of these may load and delete here. None chosen: collection_admin.",
-    )
-
-    class Meta:
-        model = Collection
-        fields = (
-            "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "reader_roles", "writer_roles",
-        )  # fmt: skip
-        labels: ClassVar[dict[str, str]] = {
-            "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Share of words",
-        }  # fmt: skip
-        help_texts: ClassVar[dict[str, str]] = {
-            "text_configuration": "How words are compared. Empty: guessed from the first document.",
-            "chunk_size": "Characters of a passage. It counts for what is loaded from now on.",
-            "chunk_overlap": "Characters that a passage repeats of the one before it; at most half of its size.",
-        }
-
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
-        if "text_configuration" in self.fields:
-            names = dict.fromkeys((*LANGUAGES.split(), self.instance.text_configuration))
-            known = [("", "guess it"), *((name, name) for name in names if name)]
-            self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=known)
-
-    def clean_name(self) -> str:
-        check_name(self.cleaned_data["name"])
-        name = well_named(self.cleaned_data["name"])
-        others = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_key())
-        if others.exists():
-            raise forms.ValidationError(TAKEN)
-        return name
-
-    def clean_text_configuration(self) -> str:
-        try:
-            return Settings().validate_language(self.cleaned_data["text_configuration"])
-        except serializers.ValidationError:
-            raise forms.ValidationError("This PostgreSQL has no text search configuration of that name.") from None
-
-    def _own_key(self) -> str:
-        # The key of one that is not saved is no value yet.
-        return "" if self.instance.is_new else self.instance.pk
 
 
 @used_by
@@ -184,6 +119,17 @@ class CollectionAdmin(TrackedAdmin):
         # Stored words are those of the language that they were loaded in.
         has_words = obj is not None and counts.has_words(obj.pk)
         return (*found, "text_configuration") if has_words else found
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        if "text_configuration" in self.get_readonly_fields(request, obj):
+            told = {**CollectionForm.Meta.help_texts, "text_configuration": FIXED_LANGUAGE}
+            kwargs["help_texts"] = told
+        return super().get_form(request, obj, change, **kwargs)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+        found = context.get("original")
+        may_embed = found is not None and not (embed.is_default(found.space) and found.next_space is None)
+        return super().render_change_form(request, context | {"may_embed": may_embed}, *positional, **named)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_change_permission(request, obj)) and self._manages(request, obj)

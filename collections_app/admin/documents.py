@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 from django.utils.html import format_html
 
 from collections_app import access, counts, deletion, ingest, loading
@@ -69,8 +70,8 @@ class DocumentAdmin(ReadOnlyAdmin):
     list_per_page = 50
     actions = ("try_again", "load_anew")
     fields = (
-        "own_id", "collection", "filename", "state", "error", "warnings", "format", "size", "pages", "chunks", "sha256",
-        "metadata", "loaded_by", "loaded_at", "generation",
+        "own_id", "collection", "filename", "original", "state", "error", "warnings", "format", "size", "pages",
+        "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
@@ -92,7 +93,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         kept = sorted(each.name for each in self._unwritable(request, objs).values())
         protected = [f"Documents of {name}, where you may not delete" for name in kept]
-        return named([str(document) for document in objs]), {"documents": len(objs)}, set(), named(protected)
+        return named([document.page_title() for document in objs]), {"documents": len(objs)}, set(), named(protected)
 
     def _unwritable(self, request: HttpRequest, documents: Iterable[Document]) -> dict[str, Collection]:
         """The collections of these where this person may not do it; each is asked for once."""
@@ -136,7 +137,7 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Document", ordering="newest__filename")
     def called(self, document: Document) -> str:
-        return (document.newest.filename if document.newest else "") or document.doc_id
+        return document.page_title()
 
     @admin.display(description="Doc id", ordering="doc_id")
     def own_id(self, document: Document) -> str:
@@ -145,6 +146,11 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.display(description="File")
     def filename(self, document: Document) -> str:
         return breakable(document.newest.filename if document.newest else "")
+
+    @admin.display(description="Original")
+    def original(self, document: Document) -> str:
+        address = reverse("collection-document-content", args=[document.collection_id, document.pk])
+        return format_html('<a class="sb-link" href="{}" download>Download</a>', address)
 
     @admin.display(description="State", ordering="newest__state")
     def state(self, document: Document) -> str:
@@ -207,9 +213,9 @@ def _retry(document: Document) -> None:
 def _refusals(document: Document, unwritable: dict[str, Collection], load: Callable[[Document], Any]) -> Iterator[str]:
     """Loads it, unless it is not to be."""
     if document.collection_id in unwritable:
-        yield f"{document}: you may not load into {document.collection}."
+        yield f"{document.page_title()}: you may not load into {document.collection}."
         return
     try:
         load(document)
     except ServiceError as error:
-        yield f"{document}: {error.message}"
+        yield f"{document.page_title()}: {error.message}"

@@ -19,7 +19,7 @@ TOO_LONG = timedelta(minutes=15)
 
 @dashboard.tile(order=30)
 def documents(request: HttpRequest) -> dashboard.Tile | None:
-    """How many documents are ready, in work and failed, of the collections that this person may read."""
+    """How many documents are ready, empty, in work and failed, of the collections that this person may read."""
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
@@ -28,10 +28,11 @@ def documents(request: HttpRequest) -> dashboard.Tile | None:
     in_work = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
     oldest = in_work.aggregate(Min("created_at"))["created_at__min"]
     is_late = oldest is not None and timezone.now() - oldest > TOO_LONG
+    failed = "" if found.failed else ", 0 failed"
     where = f"in {len(ids)} collection{pluralize(len(ids))}."
-    about = f"documents ready, {found.unfinished} in work, {found.failed} failed, {where}"
+    about = f"document{pluralize(found.ready)} ready, {found.empty} empty, {found.unfinished} in work{failed}, {where}"
+    worries = [f"{found.failed} failed."] if found.failed else []
     if is_late:
-        about += f" The oldest has waited for {timesince(oldest)}."
+        worries.append(f"The oldest has waited for {timesince(oldest)}.")
     address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if found.failed else "")
-    is_worrying = bool(found.failed) or is_late
-    return dashboard.Tile("Documents", str(found.ready), about, address, "folder_open", is_worrying)
+    return dashboard.Tile("Documents", str(found.ready), about, address, "folder_open", worries=" ".join(worries))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import django_filters
@@ -103,7 +104,11 @@ class OneDocument(Management):
         given = Change(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
         found = find(collection, document)
-        return status_of(collection, with_metadata(request, found, given.validated_data["metadata"]))
+
+        def check(sent: Version) -> None:
+            refuse_stale(request, etag_of(sent))
+
+        return status_of(collection, with_metadata(found, given.validated_data["metadata"], check))
 
     @operation(
         "documents_delete", "Delete a document by its id", {200: described("DeletedDocument")}, AccessDenied, Stale
@@ -189,15 +194,18 @@ def etag_of(version: Version) -> str:
     return etag([version.generation, version.metadata])
 
 
-def with_metadata(request: Request, document: Document, metadata: dict[str, Any]) -> Document:
-    """Both of what searches see and of what is being loaded in its place: neither brings the old ones back."""
+def with_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:
+    """Both of what searches see and of what is being loaded in its place: neither brings the old ones back.
+
+    `check` may refuse what was sent last: it is asked under the lock.
+    """
     with transaction.atomic():
         there = Document.objects.select_for_update(no_key=True)
         locked = there.filter(pk=document.pk, deleted_at__isnull=True).first()
         if locked is None:
             raise NotFound(MISSING)
         sent = last_sent(locked)
-        refuse_stale(request, etag_of(sent))
+        check(sent)
         locked.versions.filter(is_searched=True).update(metadata=metadata)
         locked.versions.filter(pk=sent.pk).update(metadata=metadata)
         Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())

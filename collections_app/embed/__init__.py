@@ -1,7 +1,7 @@
 """In charge of turning texts into vectors: `spaces` says by whom, `local` and `openai_compatible` do it."""
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .spaces import RETIRED, Embedder, default_space, embedder, forget, is_changed, retire
+from .spaces import RETIRED, Embedder, default_space, embedder, forget, is_changed, is_default, retire
 
 __all__ = [
     "RETIRED",
@@ -13,5 +13,6 @@ __all__ = [
     "embedder",
     "forget",
     "is_changed",
+    "is_default",
     "retire",
 ]

@@ -93,6 +93,17 @@ def default_space() -> EmbeddingSpace:
     return _space(OpenAICompatible.provider, model, dimensions, asks_dimensions=asked is not None)
 
 
+def is_default(space: EmbeddingSpace) -> bool:
+    """Whether new collections would get this one, as far as that is known without asking the provider."""
+    configured: dict[str, Any] = settings.EMBEDDING
+    is_local = configured["provider"] == Local.provider
+    model = local.row(configured["model"]).name if is_local else configured["model"]
+    # A provider that is not told gives the dimensions of its model.
+    dimensions = None if is_local else configured["dimensions"]
+    provider = Local.provider if is_local else OpenAICompatible.provider
+    return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
+
+
 def embedder(space: EmbeddingSpace) -> Embedder:
     """Who embeds for this space; EmbeddingUnavailable when that is not configured any more."""
     return Embedder(space, _provider(space))

@@ -65,6 +65,10 @@ class Document(models.Model):
     def __str__(self) -> str:
         return self.doc_id
 
+    def page_title(self) -> str:
+        """What people call it: one that the service numbered is known by its file."""
+        return (self.newest.filename if self.newest else "") or self.doc_id
+
 
 class Version(models.Model):
     """One content of a document: what was sent, where its loading stands, and whether searches see it."""

@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
+from system import actor
 from system.models import DeletionLogEntry
 from system.naming import MOST_NAMED
 from tests.collections_app import library
@@ -107,6 +108,25 @@ class TestCollections:
             False,
         )
 
+    def test_a_guess_of_the_language_is_the_system_s_and_a_save_after_it_is_none(self, as_carl: Client, carl: User):
+        as_carl.post(LIST + "add/", FORM)
+        made = Collection.objects.get(name=FORM["name"])
+        with actor.acting_as(carl.pk):
+            library.add(made, "The printer on the third floor is out of paper, and nobody knows where it is. " * 5)
+        assert made.refreshed().text_configuration == "english"
+
+        assert as_carl.post(page_of(made), {**FORM, "text_configuration": "english"}).status_code == 302
+
+        seen = re.sub(
+            r"<[^>]+>|\s+", " ", text_of(as_carl.get(page_of(made, "history"))).partition("change-history")[2]
+        )
+        assert made.history.count() == 2 and re.search(r"Changed +by the system +It was guessed", seen)
+        assert (
+            re.search(r"Language +: empty → english", seen)
+            and "guessed:" not in seen
+            and "is language" not in seen.lower()
+        )
+
     def test_the_language_stays_once_words_are_stored_in_it(self, as_carl: Client):
         collection = library.make("Manuals")
         library.add(collection, "A long enough text about the toner of the printers in this house.")
@@ -114,6 +134,14 @@ class TestCollections:
         assert found
         as_carl.post(page_of(collection), {**FORM, "text_configuration": "russian"})
         assert collection.refreshed().text_configuration == found and collection.refreshed().chunk_size == 500
+
+    def test_its_page_says_what_empty_and_what_fixed_means(self, as_carl: Client):
+        collection = library.make("Manuals")
+        empty = text_of(as_carl.get(page_of(collection)))
+        assert "Writers may too. None chosen: only they." in empty and "Empty: guessed from the first" in empty
+        library.add(collection)
+        loaded = text_of(as_carl.get(page_of(collection)))
+        assert "It stays while there are documents" in loaded and "Empty: guessed" not in loaded
 
     def test_deleting_one_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make()
@@ -148,7 +176,7 @@ class TestOfOthers:
             assert "ecret" not in text_of(as_carl.get(path)), path
         for path in (page_of(secret), page_of(secret, "delete"), page_of(secret, "history"), page_of(document)):
             assert as_carl.get(path).status_code != 200, path
-        old = secret.history.get()
+        old = secret.history.first()
         assert as_carl.get(f"{page_of(secret, 'history')}{old.pk}/").status_code == 404
         assert as_carl.post(page_of(secret, "reembed")).status_code == 404
         sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
@@ -203,6 +231,15 @@ class TestDocuments:
         assert "toner" not in seen
         assert as_carl.post(page_of(document), {"doc_id": "mine"}).status_code == 403
         assert as_carl.get(DOCUMENTS + "add/").status_code == 403
+
+    def test_it_is_called_by_its_file_which_can_be_downloaded(self, as_carl: Client):
+        numbered, named = library.add(library.make()), library.add(library.make("Texts"), filename="", doc_id="faq")
+        seen = as_carl.get(page_of(numbered))
+        assert seen.context["title"] == "handbook.md"
+        found = re.search(r'href="([^"]+/content)" download>Download<', text_of(seen))
+        assert found is not None and as_carl.get(found[1]).content.decode() == library.HANDBOOK
+        assert as_carl.get(page_of(numbered, "delete")).context["title"] == "Delete: handbook.md"
+        assert as_carl.get(page_of(named)).context["title"] == "faq"
 
     def test_what_failed_is_tried_again(self, as_carl: Client):
         collection = library.make()
@@ -295,6 +332,23 @@ class TestThousands:
 
 
 class TestEmbeddingAgain:
+    def test_it_is_offered_where_there_is_something_to_do(self, as_carl: Client):
+        collection = library.make()
+        same = text_of(as_carl.get(page_of(collection)))
+        assert "Embed again" not in same and "Search in it, add documents" in same
+        before = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
+        for columns in ({"next_space": before}, {"space": before, "next_space": None}):
+            Collection.objects.filter(pk=collection.pk).update(**columns)
+            assert "Embed again" in text_of(as_carl.get(page_of(collection))), columns
+
+    @pytest.mark.parametrize(("dimensions", "is_it"), [(None, True), (8, True), (9, False)])
+    def test_a_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
+        asked = {"provider": "openai", "model": "m", "dimensions": dimensions}
+        settings.EMBEDDING = {**settings.EMBEDDING, **asked}
+        space = EmbeddingSpace(provider="openai", model="m", dimensions=8)
+        assert embed.is_default(space) is is_it
+        assert not embed.is_default(EmbeddingSpace(provider="retired", model="m", dimensions=8))
+
     def test_it_is_asked_first_and_then_done(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
@@ -330,20 +384,27 @@ class TestTheTile:
         library.add(collection, "Other", is_loaded=False)
         library.add(library.make("Secret", writers=("itil",)))
         carl, alice = self.tile(as_carl), self.tile(as_alice)
-        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.is_worrying
-        assert alice.figure == "2" and "in 2 collections" in alice.about
+        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.worries
+        assert (
+            alice.figure == "2"
+            and alice.about.startswith("documents ready, 0 empty,")
+            and "in 2 collections" in alice.about
+        )
 
     def test_it_worries_about_failures(self, as_carl: Client):
         library.add_failing(library.make())
+        library.add(library.make("Blank"), " \n")
         found = self.tile(as_carl)
-        assert found.is_worrying and "1 failed" in found.about and found.address.endswith("?state=failed")
+        assert "1 empty" in found.about and not found.is_worrying  # red would be the figure, of what is ready
+        assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
+        assert found.worries == "1 failed." and "failed" not in found.about and found.address.endswith("?state=failed")
 
     def test_it_worries_about_an_old_queue(self, as_carl: Client):
         document = library.add(library.make(), is_loaded=False)
-        assert not self.tile(as_carl).is_worrying
+        assert not self.tile(as_carl).worries
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
         found = self.tile(as_carl)
-        assert found.is_worrying and "The oldest has waited for 20\xa0minutes." in found.about
+        assert found.worries == "The oldest has waited for 20\xa0minutes." and not found.is_worrying
 
     def test_others_do_not_see_it(self, sonja: User):
         client = Client()

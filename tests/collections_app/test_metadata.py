@@ -32,6 +32,20 @@ def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     assert metadata.checked({}) == {}
 
 
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ('{"type": ', 'The metadata are not a JSON object, such as {"type": "manual", "priority": 2}.'),
+        ('{"a": 1, "a": 2}', "A name stands twice in one object."),
+        ("[" * 70 + "]" * 70, "The metadata are nested deeper than 32 levels."),
+    ],
+)
+def test_a_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
+    with pytest.raises(metadata.InvalidMetadata) as caught:
+        metadata.read(sent)
+    assert caught.value.message == said
+
+
 @pytest.mark.parametrize("field", sorted(GIVEN))
 def test_each_of_the_six_may_be_left_out_or_null(field: str) -> None:
     metadata.checked({name: value for name, value in GIVEN.items() if name != field})

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
-from collections_app.models import Collection, Document
+from collections_app.models import Collection, Document, Version
 from tests.collections_app import library
 from tests.collections_app.conftest import browser_of
 from tests.conftest import make_user
@@ -324,7 +324,9 @@ class TestDeleting:
         assert as_carl.get(page_of(collection)).status_code == 404
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
 
-    @pytest.mark.parametrize("name", ["document-delete", "document-retry", "collection-delete", "collections"])
+    @pytest.mark.parametrize(
+        "name", ["document-delete", "document-retry", "document-metadata", "collection-delete", "collections"]
+    )
     def test_another_site_does_nothing_here(self, carl: User, name: str):
         document = library.add(library.make())
         words = [document.collection_id, document.pk] if name.startswith("document") else [document.collection_id]
@@ -340,13 +342,79 @@ class TestDeleting:
         assert as_carl.get(place_of(document, "delete") + "?confirmed=yes").status_code == 405
 
 
+class TestMetadata:
+    """Wrong once, they would be wrong in every filter."""
+
+    def open(self, browser: Client, document: Document) -> str:
+        """What a change of these metadata, as they are shown, is sent with."""
+        seen = text_of(browser.get(place_of(document, "metadata")))
+        found = re.search(r'name="tag" value="([^"]+)"', seen)
+        assert found is not None
+        return found[1].replace("&quot;", '"')
+
+    def test_a_writer_changes_them(self, as_carl: Client):
+        document = library.add(library.make(), metadata={"type": "old", "title": "Drücken </textarea>"})
+        place = place_of(document, "metadata") + "?name=hand&page=1"
+        seen = text_of(as_carl.get(place))
+        assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in seen
+        sent = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.open(as_carl, document)}
+        answer = as_carl.post(place, sent, follow=True)
+        assert answer.redirect_chain == [(page_of(document.collection, "?name=hand&page=1"), 302)]
+        assert "The metadata of “handbook.md” are saved." in text_of(answer) and "type: new" in text_of(answer)
+        assert Document.objects.get().newest.metadata == {"type": "new", "number": 9007199254740993}  # type: ignore[union-attr]
+
+        emptied = {"metadata": " ", "tag": self.open(as_carl, document)}
+        assert as_carl.post(place, emptied).status_code == 302
+        assert Document.objects.get().newest.metadata == {}  # type: ignore[union-attr]
+
+    def test_what_is_wrong_is_said_beside_the_field_with_what_was_typed(self, as_carl: Client):
+        document = library.add(library.make(), metadata={"type": "old"})
+        sent = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.open(as_carl, document)}
+        answer = as_carl.post(place_of(document, "metadata"), sent)
+        seen = text_of(answer)
+        assert answer.status_code == 400 and "priority is a whole number" in seen and "flag is true or false" in seen
+        assert 'aria-invalid="true"' in seen and "&quot;priority&quot;: &quot;high&quot;" in seen
+        assert as_carl.post(place_of(document, "metadata"), {**sent, "metadata": "{"}).status_code == 400
+        assert Document.objects.get().newest.metadata == {"type": "old"}  # type: ignore[union-attr]
+
+    def test_nobody_overwrites_what_they_have_not_seen(self, as_carl: Client):
+        document = library.add(library.make(), metadata={"type": "old"})
+        tag = self.open(as_carl, document)
+        place = place_of(document, "metadata")
+        assert as_carl.post(place, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
+        answer = as_carl.post(place, {"metadata": '{"type": "mine"}', "tag": tag})
+        seen = text_of(answer)
+        assert answer.status_code == 412 and "Somebody else changed them" in seen
+        assert "&quot;theirs&quot;" in seen and "&quot;mine&quot;" in seen
+        assert as_carl.post(place, {"metadata": '{"type": "mine"}'}).status_code == 400
+        assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
+
+    def test_readers_are_not_led_there_and_not_let_in(self, as_rita: Client, as_bob: Client):
+        document = library.add(library.make(readers=("itil",)))
+        place = place_of(document, "metadata")
+        assert place not in text_of(as_rita.get(page_of(document.collection)))
+        for browser, status in ((as_rita, 403), (as_bob, 404)):
+            assert browser.get(place).status_code == status
+            assert browser.post(place, {"metadata": "{}", "tag": "*"}).status_code == status
+
+
 class TestTryingAgain:
     def test_what_failed_is_queued(self, as_carl: Client):
         document = library.add_failing(library.make())
-        assert "Try again" in text_of(as_carl.get(page_of(document.collection)))
+        Version.objects.update(error_code="limit_time")
+        assert f'id="retry-{document.pk}"' in text_of(as_carl.get(page_of(document.collection)))
         assert "is being loaded again." in text_of(as_carl.post(place_of(document, "retry"), follow=True))
         document.refresh_from_db()
         assert document.newest is not None and document.newest.state == "queued"
+
+    def test_it_is_not_offered_where_the_file_is_at_fault(self, as_carl: Client):
+        document = library.add_failing(library.make())
+        seen = text_of(as_carl.get(page_of(document.collection)))
+        assert "Another try would read the same file" in seen and "retry-" not in seen
+
+
+def test_the_limit_of_a_file_is_a_round_number(as_carl: Client):
+    assert "up to 32\xa0MB each" in text_of(as_carl.get(page_of(library.make())))
 
 
 def test_the_page_holds_no_script_or_style_of_its_own(as_carl: Client):

@@ -4,7 +4,10 @@
   const AT_ONCE = 2; // the server reads few bodies at a time
   const FINISHED = { ready: "ready", empty: "no text was found", failed: "could not be read" };
   const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
+  const EMPTY = "empty_file"; // and so is this
   const NOT_SENT = "Could not be sent. Try again; a file that was changed meanwhile is chosen anew.";
+  const SEVERAL = "Several documents have this name, so it is not said whose place it takes. Delete all but one and try again.";
+  const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service keeps names without them
 
   let uploaded = 0; // since the page was opened
 
@@ -19,6 +22,19 @@
     }
   }
 
+  // The doc_ids of the documents that have exactly this name; null when the service does not say.
+  async function namesakes(address, name) {
+    const found = [];
+    // The list is narrowed by a part of the name, so it may be long.
+    for (let offset = "0"; name && offset; ) {
+      const answer = await fetch(`${address}?${new URLSearchParams({ filename: name, limit: 500, offset })}`).catch(() => null);
+      if (!answer?.ok) return null;
+      for (const each of await answer.json()) if (each.filename === name) found.push(each.doc_id);
+      offset = answer.headers.get("X-Next-Offset");
+    }
+    return found;
+  }
+
   class Uploads {
     constructor(form) {
       this.form = form;
@@ -26,7 +42,7 @@
       this.row = document.getElementById("upload-row");
       this.ofAll = document.getElementById("uploads-failed");
       this.waiting = [];
-      this.running = 0;
+      this.running = new Set();
       for (const what of ["again", "away"]) this.ofAll.querySelector(`.${what}`).onclick = () => this.press(what);
     }
 
@@ -42,7 +58,7 @@
         away.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(shown);
-        const upload = { file, shown };
+        const upload = { file, shown, name: file.name.replace(UNSEEN, "").trim() };
         again.onclick = () => this.again(upload);
         away.onclick = () => this.remove(upload);
         this.queue(upload);
@@ -53,18 +69,44 @@
     queue(upload) {
       upload.shown.querySelector("progress").value = 0;
       upload.metadata = this.form.elements.metadata.value.trim();
+      upload.replaces = this.form.elements.replaces.checked;
       this.waiting.push(upload);
     }
 
+    // Those of one name go one after the other: the later ones take the place of the first.
     next() {
-      while (this.running < AT_ONCE && this.waiting.length > 0) this.send(this.waiting.shift());
+      while (this.running.size < AT_ONCE) {
+        const names = [...this.running].map((each) => each.name);
+        const free = this.waiting.findIndex((each) => !names.includes(each.name));
+        if (free < 0) return;
+        const [upload] = this.waiting.splice(free, 1);
+        this.running.add(upload);
+        this.deliver(upload).finally(() => {
+          this.running.delete(upload);
+          this.next();
+        });
+      }
     }
 
-    send(upload) {
-      if (upload.file.size > Number(this.form.dataset.limit)) {
-        this.fail(upload, `larger than ${size(Number(this.form.dataset.limit))}`, false);
+    namesakes(upload) {
+      return namesakes(this.form.action.split("?")[0], upload.name);
+    }
+
+    async deliver(upload) {
+      const limit = Number(this.form.dataset.limit);
+      if (upload.file.size > limit) {
+        this.fail(upload, `larger than ${size(limit)}`, false);
         return;
       }
+      this.say(upload, "sending");
+      const there = upload.replaces ? await this.namesakes(upload) : [];
+      if (there === null) this.fail(upload, NOT_SENT, true);
+      else if (there.length > 1) this.fail(upload, SEVERAL, true);
+      else this.tell(upload, await this.send(upload, there[0]));
+    }
+
+    // What is sent, as the document of this id if there is one.
+    send(upload, docId) {
       const bar = upload.shown.querySelector("progress");
       const request = new XMLHttpRequest();
       request.open("POST", this.form.action);
@@ -74,35 +116,43 @@
         bar.value = event.loaded;
         this.say(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))} % sent`);
       });
-      request.addEventListener("loadend", () => {
-        this.running -= 1;
-        this.tell(upload, request);
-        this.next();
-      });
       const body = new FormData();
       if (upload.metadata) body.append("metadata", upload.metadata);
+      if (docId) {
+        body.append("doc_id", docId);
+        body.append("on_duplicate", "replace");
+      }
       body.append("file", upload.file);
-      this.running += 1;
-      this.say(upload, "sending");
-      request.send(body);
+      return new Promise((resolve) => {
+        request.addEventListener("loadend", () => resolve(request));
+        request.send(body);
+      });
     }
 
     tell(upload, request) {
       const answer = read(request);
       if (request.status >= 200 && request.status < 300) {
-        const state = answer.document_status;
-        this.say(upload, answer.duplicate ? "is there already" : FINISHED[state] || "received; the list below says how far it is");
+        const said = FINISHED[answer.document_status] || "received; the list below says how far it is";
+        this.say(upload, answer.duplicate ? "is there already" : said);
+        if (!answer.duplicate) this.tellOfNamesakes(upload, said, answer.doc_id);
         const bar = upload.shown.querySelector("progress");
         bar.value = bar.max;
         bar.hidden = answer.duplicate;
         upload.shown.classList.add("done");
       } else {
         const said = (answer.errors ?? []).map((each) => each.message);
-        if (answer.errors?.[0]?.code === "invalid_metadata") said.push("Change the metadata above and try again.");
-        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status));
+        const code = answer.errors?.[0]?.code;
+        if (code === "invalid_metadata") said.push("Change the metadata above and try again.");
+        this.fail(upload, said.join(" ") || NOT_SENT, !HOPELESS.includes(request.status) && code !== EMPTY);
       }
       uploaded += 1;
       htmx.trigger(document.body, "uploaded");
+    }
+
+    // Searches find both, and the older one may well be the better match.
+    async tellOfNamesakes(upload, said, docId) {
+      const found = (await this.namesakes(upload)) ?? [];
+      if (found.some((each) => each !== docId)) this.say(upload, `${said}; there is another document of this name`);
     }
 
     fail(upload, text, mayHelp) {
@@ -161,7 +211,7 @@
     zone.addEventListener("dragover", () => zone.classList.add("over"));
     for (const name of ["dragleave", "drop"]) zone.addEventListener(name, () => zone.classList.remove("over"));
     zone.addEventListener("drop", (event) => uploads.add(event.dataTransfer.files));
-    window.addEventListener("beforeunload", (event) => uploads.running > 0 && event.preventDefault());
+    window.addEventListener("beforeunload", (event) => uploads.running.size > 0 && event.preventDefault());
   }
 
   // In place of the browser's own box: it is read out, has two named buttons, and Escape means no.
