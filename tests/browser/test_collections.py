@@ -237,13 +237,18 @@ def send(page: Page, *sent: Any) -> Any:
 
 def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: Visitor):
     page = at_manuals.page
+    given = page.locator("#upload").get_by_text("Metadata for what you add next")
+    given.click()
+    page.get_by_label("JSON object, kept with each file").fill('{"type": "manual"}')
     send(page, file("b.md", b"The old lamp"), file("ab.md", b"Another lamp"))
     wait_until_ready(page, 2)
+    page.get_by_label("JSON object, kept with each file").fill("")
     page.get_by_label(IN_PLACE).press("Space")
     send(page, file("b.md", b"The new lantern"), file("c.md", b"First of its name"))
     wait_until_ready(page, 3)
     expect(documents(page)).to_contain_text("3 documents,")
     expect(page.locator("#uploads")).not_to_contain_text("another document")
+    expect(documents(page).locator(".metadata", has_text="type: manual")).to_have_count(2)  # no others were given
     page.get_by_label("What are you looking for?").fill("old new lantern")
     page.keyboard.press("Enter")
     expect(page.locator(".hits > li").filter(has_text="The new lantern")).to_have_count(1)
@@ -467,7 +472,7 @@ def test_a_session_that_has_ended_leads_to_the_sign_in(at_desk: Visitor):
     address = make_collection(at_desk)
     page = at_desk.page
     at_desk.context.clear_cookies()
-    page.get_by_label("Name").fill("x")  # the list of documents asks for itself
+    page.get_by_label("Name", exact=True).fill("x")  # the list of documents asks for itself
     page.wait_for_url("**/login/?next=/collections/**")
     page.get_by_label("Login").fill("carl")
     page.get_by_label("Password").fill(PASSWORD)

@@ -22,14 +22,14 @@
     }
   }
 
-  // The doc_ids of the documents that have exactly this name; null when the service does not say.
+  // The documents that have exactly this name; null when the service does not say.
   async function namesakes(address, name) {
     const found = [];
     // The list is narrowed by a part of the name, so it may be long.
     for (let offset = "0"; name && offset; ) {
       const answer = await fetch(`${address}?${new URLSearchParams({ filename: name, limit: 500, offset })}`).catch(() => null);
       if (!answer?.ok) return null;
-      for (const each of await answer.json()) if (each.filename === name) found.push(each.doc_id);
+      for (const each of await answer.json()) if (each.filename === name) found.push(each);
       offset = answer.headers.get("X-Next-Offset");
     }
     return found;
@@ -105,8 +105,8 @@
       else this.tell(upload, await this.send(upload, there[0]));
     }
 
-    // What is sent, as the document of this id if there is one.
-    send(upload, docId) {
+    // What is sent, in place of this document if there is one; it keeps its metadata where none are given.
+    send(upload, replaced) {
       const bar = upload.shown.querySelector("progress");
       const request = new XMLHttpRequest();
       request.open("POST", this.form.action);
@@ -117,9 +117,10 @@
         this.say(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))} % sent`);
       });
       const body = new FormData();
-      if (upload.metadata) body.append("metadata", upload.metadata);
-      if (docId) {
-        body.append("doc_id", docId);
+      const metadata = upload.metadata || (replaced && JSON.stringify(replaced.metadata));
+      if (metadata) body.append("metadata", metadata);
+      if (replaced) {
+        body.append("doc_id", replaced.doc_id);
         body.append("on_duplicate", "replace");
       }
       body.append("file", upload.file);
@@ -152,7 +153,7 @@
     // Searches find both, and the older one may well be the better match.
     async tellOfNamesakes(upload, said, docId) {
       const found = (await this.namesakes(upload)) ?? [];
-      if (found.some((each) => each !== docId)) this.say(upload, `${said}; there is another document of this name`);
+      if (found.some((each) => each.doc_id !== docId)) this.say(upload, `${said}; there is another document of this name`);
     }
 
     fail(upload, text, mayHelp) {
