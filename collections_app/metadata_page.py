@@ -33,6 +33,8 @@ class DocumentMetadata(CollectionPage):
         typed = {"text": request.POST.get("metadata", ""), "tag": request.POST.get("tag", "")}
 
         def check(sent: Version) -> None:
+            if not typed["tag"]:
+                raise BadRequest("The page did not say which metadata it showed. Open it anew.")
             if etag_of(sent) != typed["tag"]:
                 raise Stale
 

@@ -117,8 +117,16 @@ class TestParameters:
             assert on != off
             assert all(api(bob).get(path, **{name: given}).content == on for given in ("true", "True"))
             assert all(api(bob).get(path, **{name: given}).content == off for given in ("false", "False", ""))
-            for given in ("2", "yes", "on", "ALL", "1 ", "null"):
+            for given in ("2", "yes", "on", "all of it", "1 ", "null"):
                 assert failed(api(bob).get(path, **{name: given})) == (400, "invalid_parameter", f"sysparm_{name}")
+
+    def test_both_values_are_asked_for_whatever_the_case_and_of_no_other_switch(self, notes: list[str], bob: User):
+        both = api(bob).get("note", display_value="all").content
+        assert all(api(bob).get("note", display_value=given).content == both for given in ("ALL", "All"))
+        assert both != api(bob).get("note", display_value="1").content
+        for given in ("ALL", "all"):
+            refused = failed(api(bob).get("note", exclude_reference_link=given))
+            assert refused == (400, "invalid_parameter", "sysparm_exclude_reference_link")
 
     def test_what_no_text_may_hold_is_refused(self, notes: list[str], bob: User):  # B35
         for name in ("query", "fields", "view", "cursor"):
