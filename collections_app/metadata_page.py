@@ -46,7 +46,7 @@ class DocumentMetadata(CollectionPage):
         except BadRequest as error:
             said = [each.message for each in (error, *error.others)]
             return self._show(collection, found, {**typed, "errors": said}, error.status)
-        messages.success(request, f"The metadata of “{called(found)}” are saved.")
+        messages.success(request, f"The metadata of “{found.page_title()}” are saved.")
         return redirect(self._list_of(collection))
 
     def _open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
@@ -59,13 +59,9 @@ class DocumentMetadata(CollectionPage):
         return f"{address}?{asked}" if asked else address
 
     def _show(self, collection: Collection, found: Document, seen: dict[str, Any], status: int = 200) -> HttpResponse:
-        seen |= {"collection": collection, "called": called(found), "back": self._list_of(collection)}
+        seen |= {"collection": collection, "called": found.page_title(), "back": self._list_of(collection)}
         return render(self.request, "collections/metadata.html", seen, status=status)
 
 
 def pretty(document: Document) -> str:
     return json.dumps(newest(document).metadata, indent=2, ensure_ascii=False)
-
-
-def called(document: Document) -> str:
-    return newest(document).filename or document.doc_id

@@ -144,7 +144,7 @@ def document(found: Document) -> ShownDocument:
     version = found.newest
     is_at_fault = version is not None and version.error_code in OF_THE_FILE
     state = version.state if version else State.QUEUED.value
-    title = (version.filename if version else "") or found.doc_id
+    title = found.page_title()
     return ShownDocument(
         id=found.pk,
         title=title,

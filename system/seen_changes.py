@@ -61,6 +61,7 @@ class SeenChanges:
 
     def _refuse_later_change(self, request: HttpRequest, record: Record, seen: str) -> None:
         """Under the lock of the save that follows."""
+        type(record).take_turn()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._last_change(record.pk) != seen:
             who, when = self._last_of(record.pk)
