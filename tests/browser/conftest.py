@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.collection_pages import make_collection
 from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
 from tests.config.stack import Stack, eventually, manage
 from tests.providers.real import RealProvider
@@ -119,6 +120,14 @@ def at_desk(browser: Browser, product: Stack) -> Iterator[Visitor]:
     yield made
     made.context.close()
     assert made.complaints == []
+
+
+@pytest.fixture
+def at_manuals(visitor: Visitor) -> Visitor:
+    """Carl, on the page of an empty collection of his."""
+    visitor.sign_in("carl")
+    make_collection(visitor.page)
+    return visitor
 
 
 @pytest.fixture(scope="package")

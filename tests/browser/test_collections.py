@@ -1,48 +1,15 @@
 """The pages of collections, as people use them: with a mouse, by keyboard alone, on a phone."""
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.collection_pages import LOADED_WITHIN_MS, documents, file, make_collection, wait_until_ready
 from tests.browser.conftest import PASSWORD, Visitor
 from tests.collections_app.library import pdf
 
 pytestmark = pytest.mark.browser
 
-LOADED_WITHIN_MS = 60_000
 MANUAL = pdf("Before the first use charge the battery", "A blinking lamp means that the toner is empty")
-NAMES = iter(f"Manuals {number}" for number in range(1, 1000))
-
-
-def file(name: str, data: bytes, kind: str = "application/octet-stream") -> Any:
-    return {"name": name, "mimeType": kind, "buffer": data}
-
-
-def make_collection(visitor: Visitor) -> str:
-    """As somebody who may: by its form; the path of its page."""
-    page = visitor.page
-    page.goto("/collections/")
-    page.get_by_label("Name").fill(next(NAMES))
-    page.get_by_role("button", name="Make collection").click()
-    page.get_by_role("heading", name="Add documents").wait_for()
-    return page.url
-
-
-def documents(page: Page) -> Any:
-    return page.locator("#documents")
-
-
-def wait_until_ready(page: Page, count: int = 1) -> None:
-    expect(documents(page)).to_contain_text(f"{count} ready", timeout=LOADED_WITHIN_MS)
-
-
-@pytest.fixture
-def at_manuals(visitor: Visitor) -> Visitor:
-    """Carl, on the page of an empty collection of his."""
-    visitor.sign_in("carl")
-    make_collection(visitor)
-    return visitor
 
 
 def test_somebody_loads_a_file_sees_it_become_ready_and_finds_its_passage(at_manuals: Visitor):
@@ -69,7 +36,7 @@ def test_somebody_loads_a_file_sees_it_become_ready_and_finds_its_passage(at_man
 
 def test_all_of_it_works_by_keyboard(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     page.get_by_label("What are you looking for?").focus()
     # Expected before the walk, whose questions the page answers after it has learnt of this:
@@ -116,7 +83,7 @@ def walk(page: Page, until: str) -> list[str]:
 
 def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     kinds = '{"type": "note"}'
     page.get_by_text("Metadata for what you add next").click()
@@ -141,165 +108,6 @@ def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
     expect(page.locator("#uploads li")).to_have_count(1)  # those that arrived stand among the documents
 
 
-def test_files_are_dropped(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk)
-    page = at_desk.page
-    dropped = page.evaluate_handle(
-        """() => {
-            const carried = new DataTransfer();
-            carried.items.add(new File(["Dropped text about printers"], "dropped.txt", { type: "text/plain" }));
-            return carried;
-        }"""
-    )
-    page.dispatch_event(".drop", "drop", {"dataTransfer": dropped})
-    wait_until_ready(page)
-    expect(documents(page)).to_contain_text("dropped.txt")
-
-
-def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
-    page = at_manuals.page
-    page.get_by_text("Metadata for what you add next").click()
-    page.get_by_label("JSON object, kept with each file").fill('{"priority": "high"}')
-    page.set_input_files("#files", file("a.txt", b"Text"))
-    expect(page.locator("#uploads li").last).to_contain_text("priority")
-    page.get_by_label("JSON object, kept with each file").fill("")
-    page.set_input_files("#files", file("program.exe", b"MZ\x00\x00\x00"))
-    expect(page.locator("#uploads li .bad")).to_have_count(2)
-    page.evaluate("document.getElementById('upload').dataset.limit = 3")
-    page.set_input_files("#files", file("large.txt", b"Text"))
-    expect(page.locator("#uploads li").last).to_contain_text("larger than")
-    expect(documents(page)).to_contain_text("0 documents")
-
-
-def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_manuals: Visitor):
-    page = at_manuals.page
-    sent = page.locator("#uploads li")
-    metadata = page.get_by_label("JSON object, kept with each file")
-    page.get_by_text("Metadata for what you add next").click()
-    metadata.fill('{"type": ')
-    page.set_input_files("#files", [file(f"{name}.txt", name.encode()) for name in ("a", "b", "c")])
-    expect(sent.locator(".bad")).to_have_count(3)
-    expect(sent.first).to_contain_text("Change the metadata above and try again.")
-    assert at_manuals.overflow() <= 0
-
-    page.get_by_role("button", name="Try again: a.txt").press("Enter")
-    expect(sent.first).to_be_focused()  # the button is gone
-    expect(sent.locator(".bad")).to_have_count(3)  # nothing was mended yet
-    metadata.fill('{"type": "note"}')
-    page.get_by_role("button", name="Try again: a.txt").press("Enter")
-    wait_until_ready(page)
-    expect(documents(page)).to_contain_text("type: note")
-    page.get_by_role("button", name="Try all again").click()
-    wait_until_ready(page, 3)
-    expect(page.get_by_role("button", name="Try all again")).to_be_hidden()
-
-
-def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk)
-    page = at_desk.page
-    hopeless = [file("one.exe", b"MZ\x00\x00"), file("two.exe", b"MZ\x00\x00"), file("empty.txt", b"")]
-    page.set_input_files("#files", hopeless)
-    expect(page.locator("#uploads .bad")).to_have_count(3)
-    # They are of a kind that is not loaded or empty, whenever they are sent.
-    assert page.get_by_role("button", name="Try").count() == 0
-
-    page.get_by_role("button", name="Remove one.exe").press("Enter")
-    expect(page.locator("#uploads li")).to_have_count(2)
-    expect(page.get_by_role("button", name="Remove two.exe")).to_be_focused()
-    page.get_by_role("button", name="Remove all that failed").click()
-    expect(page.locator("#uploads")).to_be_hidden()
-    expect(page.locator("#files")).to_be_focused()
-
-
-def test_the_same_file_is_there_once(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk)
-    page = at_desk.page
-    for _ in range(2):
-        page.set_input_files("#files", file("a.txt", b"The same text"))
-        wait_until_ready(page)
-    expect(page.locator("#uploads li").last).to_contain_text("is there already")
-    expect(documents(page)).to_contain_text("1 document,")
-
-
-IN_PLACE = "A file takes the place of the document of its name"
-
-
-def send(page: Page, *sent: Any) -> Any:
-    """What the page says of each, once it has arrived or failed."""
-    page.set_input_files("#files", list(sent))
-    rows = page.locator("#uploads li")
-    expect(page.locator("#uploads .done, #uploads .failed")).to_have_count(rows.count(), timeout=LOADED_WITHIN_MS)
-    return rows
-
-
-def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: Visitor):
-    page = at_manuals.page
-    given = page.locator("#upload").get_by_text("Metadata for what you add next")
-    given.click()
-    page.get_by_label("JSON object, kept with each file").fill('{"type": "manual"}')
-    send(page, file("b.md", b"The old lamp"), file("ab.md", b"Another lamp"))
-    wait_until_ready(page, 2)
-    page.get_by_label("JSON object, kept with each file").fill("")
-    page.get_by_label(IN_PLACE).press("Space")
-    send(page, file("b.md", b"The new lantern"), file("c.md", b"First of its name"))
-    wait_until_ready(page, 3)
-    expect(documents(page)).to_contain_text("3 documents,")
-    expect(page.locator("#uploads")).not_to_contain_text("another document")
-    expect(documents(page).locator(".metadata", has_text="type: manual")).to_have_count(2)  # no others were given
-    page.get_by_label("What are you looking for?").fill("old new lantern")
-    page.keyboard.press("Enter")
-    expect(page.locator(".hits > li").filter(has_text="The new lantern")).to_have_count(1)
-    expect(page.locator(".hits")).not_to_contain_text("The old lamp")
-    assert at_manuals.overflow() <= 0
-
-    # Sent together, one after the other.
-    send(page, file("d.md", b"Older"), file("d.md", b"Newer"))
-    wait_until_ready(page, 4)
-
-
-def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals: Visitor):
-    page = at_manuals.page
-    assert not page.get_by_label(IN_PLACE).is_checked()
-    sent = send(page, file("b.md", b"The old lamp"))
-    wait_until_ready(page)
-    expect(sent).not_to_contain_text("another document")
-    expect(send(page, file("b.md", b"The new lamp"))).to_contain_text("there is another document of this name")
-    wait_until_ready(page, 2)
-
-    page.get_by_label(IN_PLACE).check()
-    sent = send(page, file("b.md", b"The newest lamp"))
-    expect(sent).to_contain_text("Several documents have this name")
-    expect(sent.get_by_role("button", name="Try again: b.md")).to_be_visible()
-    assert at_manuals.overflow() <= 0
-    page.get_by_role("button", name="Delete b.md").first.click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    wait_until_ready(page, 1)
-    page.get_by_role("button", name="Try again: b.md").click()
-    expect(page.locator("#uploads .done")).to_have_count(1)
-    wait_until_ready(page, 1)
-
-
-def test_metadata_are_corrected(at_manuals: Visitor):
-    page = at_manuals.page
-    send(page, file("b.md", b"The lamp"))
-    wait_until_ready(page)
-    page.get_by_role("link", name="Metadata of b.md").press("Enter")
-    typed = page.get_by_label("JSON object")
-    typed.fill('{"type": ')
-    page.get_by_role("button", name="Save").press("Enter")
-    expect(page.get_by_role("alert").filter(has_text="JSON")).to_be_visible()
-    expect(typed).to_be_focused()
-    expect(typed).to_have_value('{"type": ')
-    assert at_manuals.overflow() <= 0
-    typed.fill('{"type": "hint"}')
-    page.get_by_role("button", name="Save").press("Enter")
-    expect(documents(page)).to_contain_text("type: hint")
-    at_manuals.complaints = [each for each in at_manuals.complaints if "status of 400" not in each]  # meant
-
-
 def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C26
     page = at_manuals.page
     evil = b"toner <img src=x onerror=alert(1)> <script>alert(2)</script> ![x](/evil.png)"
@@ -315,7 +123,7 @@ def test_text_of_documents_is_shown_and_never_run(at_manuals: Visitor):  # C25 C
 
 def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_text("Filter and way of searching").click()
@@ -326,7 +134,7 @@ def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
 
 def test_a_search_that_fails_says_why_in_its_place(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     said = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
     page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=said))
@@ -338,7 +146,7 @@ def test_a_search_that_fails_says_why_in_its_place(at_desk: Visitor):
 
 def test_what_cannot_be_done_is_told_in_the_words_of_the_service(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     page.set_input_files("#files", file("a.txt", b"Soon gone"))
     wait_until_ready(page)
@@ -380,7 +188,7 @@ def test_somebody_reads_on_around_a_passage(at_manuals: Visitor):
 
 def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk: Visitor):
     at_desk.sign_in("carl")
-    make_collection(at_desk)
+    make_collection(at_desk.page)
     page = at_desk.page
     page.set_input_files("#files", [file(f"{name}.txt", f"Note {name}\n".encode() * 90) for name in "abcde"])
     wait_until_ready(page, 5)
@@ -396,37 +204,6 @@ def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk
     expect(page.locator("#trouble")).to_be_in_viewport()
     assert page.evaluate("scrollY") > 200  # far below the place of the sentence
     at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
-
-
-def test_what_is_uploaded_while_the_list_is_asked_for_is_in_it(at_desk: Visitor):
-    at_desk.sign_in("carl")
-    make_collection(at_desk)
-    page = at_desk.page
-    held: list[Any] = []
-
-    def hold(route: Any) -> None:
-        """The first answer in which all is ready: the list does not ask again by itself after it."""
-        if held or route.request.method != "GET" or "hx-request" not in route.request.headers:
-            route.continue_()
-            return
-        answer = route.fetch()
-        while "every 2s" in answer.text():
-            answer = route.fetch()
-        held.append((route, answer))
-
-    def send(name: str) -> None:
-        page.set_input_files("#files", file(name, b"Note\n" + name.encode()))
-        expect(page.locator("#uploads .done", has_text=name)).to_be_visible(timeout=LOADED_WITHIN_MS)
-
-    page.route("**/collections/**", hold)
-    send("a.txt")
-    while not held:
-        page.wait_for_timeout(50)
-    send("b.txt")
-    route, answer = held[0]
-    route.fulfill(response=answer)
-
-    wait_until_ready(page, 2)
 
 
 def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
@@ -469,7 +246,7 @@ def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
 
 def test_a_session_that_has_ended_leads_to_the_sign_in(at_desk: Visitor):
     at_desk.sign_in("carl")
-    address = make_collection(at_desk)
+    address = make_collection(at_desk.page)
     page = at_desk.page
     at_desk.context.clear_cookies()
     page.get_by_label("Name", exact=True).fill("x")  # the list of documents asks for itself
@@ -482,7 +259,7 @@ def test_a_session_that_has_ended_leads_to_the_sign_in(at_desk: Visitor):
 
 def test_the_administration_opens_for_who_runs_collections(visitor: Visitor):
     visitor.sign_in("carl")
-    make_collection(visitor)
+    make_collection(visitor.page)
     visitor.page.get_by_role("link", name="Settings").click()
     visitor.page.wait_for_url("**/admin/collections_app/collection/**")
     assert visitor.overflow() <= 0
