@@ -1,7 +1,8 @@
 """The pages of the accounts area: start, sign-in, sign-out, and everybody's own account."""
 
+import posixpath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
@@ -31,8 +32,8 @@ class Start(View):
         if request.user.is_authenticated:
             return render(request, "pages/start.html", {"entries": start_page.entries(request)})
         welcome = str(properties.get(properties.WELCOME_PAGE))
-        # This page itself, however spelled, would send the visitor in circles.
-        leads_elsewhere = urlsplit(welcome).path not in ("", "/")
+        # This page itself, however spelled, would send the visitor in circles: browsers take dots out of a path.
+        leads_elsewhere = posixpath.normpath(unquote(urlsplit(welcome).path)).strip("./") != ""
         return HttpResponseRedirect(welcome if leads_elsewhere else reverse("login"))
 
 
@@ -47,7 +48,7 @@ class SignIn(View):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         wanted = request.GET.get("next", "")
-        if request.user.is_authenticated and "signed_out" not in request.GET:
+        if request.user.is_authenticated:
             return redirect(local_path(request, wanted))
         return self._show(request, SignInForm(), wanted, is_open="local" in request.GET)
 

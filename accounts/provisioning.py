@@ -88,8 +88,14 @@ def update(user: User, profile: Mapping[str, str]) -> list[str]:
         except NotMade as error:
             notes.append(f"{error.detail} It stays {user.login}.")
             del changed["login"]
-    for name, value in changed.items():
-        setattr(user, name, value)
+    for name, value in [*changed.items()]:
+        try:
+            User._meta.get_field(name).run_validators(value)  # type: ignore[union-attr]  # a column
+        except ValidationError as error:
+            notes.append(f"{name} stays as it is. {' '.join(error.messages)}")
+            del changed[name]
+        else:
+            setattr(user, name, value)
     if changed:
         user.save(update_fields=list(changed))
     return notes
@@ -117,7 +123,9 @@ def follow_roles(user: User, names: Collection[str]) -> RoleChange:
     if change.removed:
         try:
             with keeping_an_admin():
-                for grant in provider_grants(user).filter(role__name__in=change.removed):
+                # Locked: of two sign-ins of one person the second finds what is left.
+                gone = provider_grants(user).filter(role__name__in=change.removed)
+                for grant in gone.select_for_update(of=("self",)).order_by("pk"):
                     grant.delete()
         except NoAdminLeft:
             change = replace(change, removed=())

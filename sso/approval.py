@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sso import trust
+from accounts import trust
 
 if TYPE_CHECKING:
     from sso.models import OidcSetting

@@ -107,7 +107,13 @@ def find(setting: OidcSetting, deadline: Deadline) -> Endpoints:
         raise Refused("provider_unresolved", error.sentence) from None
 
 
-def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims], deadline: Deadline) -> Claims:
+def checked(
+    setting: OidcSetting,
+    check: Callable[[list[dict[str, Any]]], Claims],
+    deadline: Deadline,
+    *,
+    is_from_stranger: bool = False,
+) -> Claims:
     """The claims that `check` finds with the stored keys, or with those fetched because none of them fits.
 
     "Certificates are updated automatically when a user is authorized or created and the matching certificate is not
@@ -116,7 +122,7 @@ def checked(setting: OidcSetting, check: Callable[[list[dict[str, Any]]], Claims
     try:
         return check(certificates.signing_keys(setting))
     except UnknownKey:
-        certificates.refresh_for_unknown_kid(setting, deadline)
+        certificates.refresh_for_unknown_kid(setting, deadline, is_from_stranger=is_from_stranger)
     try:
         return check(certificates.signing_keys(setting))
     except UnknownKey:

@@ -93,18 +93,21 @@ def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: D
     return outcome
 
 
-def refresh_for_unknown_kid(setting: OidcSetting, deadline: Deadline | None = None) -> bool:
+def refresh_for_unknown_kid(
+    setting: OidcSetting, deadline: Deadline | None = None, *, is_from_stranger: bool = False
+) -> bool:
     """Whether keys were fetched for somebody whose token names a key that is not stored; then look once more.
 
-    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s."
+    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." A token that
+    answers no attempt of ours can be anybody's: for it that holds always, and it waits for nobody.
     """
     known = setting.endpoints
     if known is None:
         return False
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
-    has_keys = IdpCertificate.of_pair(*setting.pair).exists()
-    if has_keys and not _claim(pair):
-        return _wait_for_the_other(pair, deadline or Deadline.after(PATIENCE_S))
+    is_bounded = is_from_stranger or IdpCertificate.of_pair(*setting.pair).exists()
+    if is_bounded and not _claim(pair):
+        return not is_from_stranger and _wait_for_the_other(pair, deadline or Deadline.after(PATIENCE_S))
     try:
         refresh(*setting.pair, known.jwks, reason=SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:

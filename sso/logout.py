@@ -141,7 +141,7 @@ def verified(token: str) -> Claims:
                 return check(certificates.signing_keys(setting))
             except UnknownKey:
                 with places.place():  # only this may call the provider
-                    return checked(setting, check, deadline)
+                    return checked(setting, check, deadline, is_from_stranger=True)
         except Refused as found:
             refusal = found
     raise refusal

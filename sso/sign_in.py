@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Q, Value
+from django.db.models import Value
 from django.db.models.functions import Lower
 
-from accounts import provisioning, roles
-from accounts.models import Role, User
+from accounts import provisioning, trust
+from accounts.models import User
 from accounts.provisioning import NotMade, RoleChange
 from sso import mapping_script, profile, user_matching
 from sso.approval import DECISIVE
@@ -69,6 +69,8 @@ class Preview:
 
 def enter(setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline | None = None) -> Entered:
     """The account of whom these verified claims name, or `Refused`."""
+    # First: who looks for why the script fails wants the claims that it failed with.
+    setting.remember_claims(outer(claims))
     how = comparison(setting)
     mapped = profile.read(run(setting.script, claims, deadline))
     with actor.acting_as(None):
@@ -84,7 +86,6 @@ def enter(setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline | 
                     entered = admit(current, claims, mapped, how)
             except IntegrityError:
                 continue
-            setting.remember_claims(outer(claims))
             return entered
     raise Refused("too_busy", "Others made the same account or role at the same time, again and again.")
 
@@ -143,13 +144,16 @@ def admit(setting: OidcSetting, claims: Mapping[str, Any], mapped: Profile, how:
     known, is_new = linked(issuer, sub), False
     if known is None:
         user, is_new = match_or_create(setting, claims, mapped, how)
-        known = link(user, issuer, sub, is_unapproved=setting.needs_approval)
+        is_vouched = not is_new or user_matching.has_verified_email(claims)
+        known = link(user, issuer, sub, is_unapproved=setting.needs_approval, is_email_unverified=not is_vouched)
     user = known.user
     if not user.active:
         raise Refused("user_inactive", f"The account {user.login} is not active.")
     change, notes = RoleChange(), mapped.notes
     if setting.update_data_when_login and not is_new:
         notes += tuple(provisioning.update(user, vouched(mapped.values, claims)))
+    if known.is_email_unverified and user_matching.has_verified_email(claims):
+        known.vouch_for(mapped.values.get("email", ""))
     if setting.enable_role_mapping and (is_new or setting.update_data_when_login):
         named = profile.role_names(claims, setting.role_claim, setting.client_id)
         change = provisioning.follow_roles(user, named.names)
@@ -161,8 +165,7 @@ def admit(setting: OidcSetting, claims: Mapping[str, Any], mapped: Profile, how:
 def check_approval(setting: OidcSetting, known: IdentityLink) -> None:
     """Whoever only runs single sign-on must not come into an account with more rights, neither at once nor by a link
     that they made before somebody else looked at the connection."""
-    held = Role.objects.filter(name__in=known.user.role_names)
-    guarded = held.filter(Q(grantable_by_sign_in=False) | Q(name=roles.ADMIN)).order_by("name").first()
+    guarded = trust.guarded_role_of(known.user)
     if guarded is None:
         return
     if setting.needs_approval:
@@ -195,6 +198,7 @@ def match_or_create(
         raise Refused("user_unknown", f"No account has the {setting.user_field} {value}.")
     for column in ("login", "email"):  # "the two mandatory fields"
         mapped.need(column)
+    check_address(mapped.values["email"], claims)
     # One after the other from here on: without this, two spellings of one login could become two accounts.
     OidcSetting.objects.select_for_update(no_key=True).filter(pk=setting.pk).first()
     user = matching(setting.user_field, value, how)
@@ -206,8 +210,19 @@ def match_or_create(
         raise Refused(error.code, error.detail) from None
 
 
+def check_address(email: str, claims: Mapping[str, Any]) -> None:
+    """Who does not prove that an address is theirs gets no account with that of somebody else."""
+    if user_matching.has_verified_email(claims):
+        return
+    if User.objects.annotate(folded=Lower("email")).filter(folded=Lower(Value(email))).exists():
+        raise Refused("email_unverified", f"An account has the email {email} already, and it is not verified.")
+
+
 def matching(column: str, value: str, how: Comparison) -> User | None:
     users = User.objects.all()
+    if column == OidcSetting.UserField.EMAIL:
+        # Whoever made an account with an address that was not theirs must not be met by its owner there.
+        users = users.exclude(identity_links__is_email_unverified=True)
     if how is Comparison.EXACT:
         found = users.filter(**{column: value})
     else:
@@ -218,13 +233,13 @@ def matching(column: str, value: str, how: Comparison) -> User | None:
     return by_id[who] if who else None
 
 
-def link(user: User, issuer: str, sub: str, *, is_unapproved: bool) -> IdentityLink:
+def link(user: User, issuer: str, sub: str, **marks: bool) -> IdentityLink:
     """ "An account holds at most one sub per issuer: another sub of the same issuer is refused." """
     standing = IdentityLink.objects.filter(user=user, issuer=issuer).first()
     if standing is not None and standing.sub == sub:
         return standing  # made meanwhile, by another window of the same person
     if standing is not None:
         raise Refused("subject_conflict", f"{user.login} is linked to another subject of this provider.")
-    made = IdentityLink(user=user, issuer=issuer, sub=sub, is_unapproved=is_unapproved)
+    made = IdentityLink(user=user, issuer=issuer, sub=sub, **marks)
     made.save()
     return made

@@ -74,8 +74,7 @@ class Start(OIDCAuthenticationRequestView):  # type: ignore[misc]  # it has no t
         except NoPlace:
             return pages.wait(request)
         except Refused as refusal:
-            came.note(refusal.code, refusal.detail)
-            return pages.refused(request, refusal)
+            return told(request, came, refusal)
 
 
 class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has no types
@@ -109,14 +108,23 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
             fields = {name: str(given[name]) for name in FROM_FRAGMENT if name in given}
             return pages.wait(request, fields if kind == FRAGMENT else None)
         except Refused as refusal:
-            came.note(refusal.code, refusal.detail)
-            return pages.refused(request, refusal)
+            if refusal.code == "code_rejected":
+                places.DOUBTFUL.note(came.address)
+            return told(request, came, refusal)
+
+    @staticmethod
+    def forged(request: HttpRequest) -> HttpResponse:
+        """A POST that no page of ours made: of a provider that answers in that way, or of another site."""
+        said = "The answer was posted from elsewhere: the provider must not use response_mode form_post."
+        response = told(request, Came(request.META.get("REMOTE_ADDR", "")), Refused("response_malformed", said))
+        response.status_code = 403
+        return response
 
     def come_in(self, request: HttpRequest, given: Mapping[str, str], kind: str, came: Came) -> HttpResponse:
         attempt = attempts.look(request, given["state"])
         came.is_stray = False
         came.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
-        with places.place():  # before the attempt is used up
+        with places.place(came.address):  # before the attempt is used up
             deadline = Deadline.after(places.ALTOGETHER_S)
             attempt = attempts.take(request, given["state"])
             setting = check_attempt(attempt, kind, given, came.setting)
@@ -156,6 +164,12 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has 
         request.session[PROVIDER_SESSION] = began.pk
         request.session.save()  # in this transaction, so that a sign-out finds it
         return HttpResponseRedirect(local_path(request, response.attempt.next))
+
+
+def told(request: HttpRequest, came: Came, refusal: Refused) -> HttpResponse:
+    """To the person, and in the log."""
+    came.note(refusal.code, refusal.detail)
+    return pages.refused(request, refusal)
 
 
 @elsewhere.offer

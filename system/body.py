@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from io import BytesIO
 from typing import Any, Protocol
 
@@ -157,7 +157,12 @@ def finite(text: str) -> float | Decimal:
     number = float(text)
     if number in (float("inf"), float("-inf")):
         raise InvalidJson("A number is too large.")
-    exact = Decimal(text)
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        raise InvalidJson("The exponent of a number is too large.") from None
+    if exact and exact.adjusted() < -LONGEST_NUMBER:
+        raise InvalidJson("A number is too close to zero.")
     return number if Decimal(repr(number)) == exact else exact
 
 

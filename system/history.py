@@ -1,7 +1,5 @@
 """In charge of the change history of configuration: who changed what, when; never a secret."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -62,13 +60,3 @@ def tracked(without: tuple[str, ...] = ()) -> History:
         history_user_setter=take_user,
         get_user=acting_user,
     )
-
-
-@contextmanager
-def no_entry(record: Any) -> Iterator[None]:
-    """What is saved meanwhile leaves none."""
-    record.skip_history_when_saving = True
-    try:
-        yield
-    finally:
-        del record.skip_history_when_saving

@@ -1,5 +1,6 @@
 """The pages for errors that Django itself finds."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import DisallowedHost
@@ -17,6 +18,11 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A view to which others post by nature says in its own way, by `forged`, what is wrong with that."""
+    view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
+    answer: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
+    if answer is not None:
+        return answer(request)
     return http.answer(
         request, errors.AccessDenied("This page was open too long or in another window. Go back, reload it, try again.")
     )

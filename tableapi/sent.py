@@ -122,6 +122,8 @@ def _called(given: Any) -> Any:
 
 def _ids_called(change: Change, column: Column, names: list[str]) -> dict[str, str]:
     """For each name the one readable record that is called so."""
+    if not names:
+        return {}
     sight = change.request.sight
     target = sight.catalogue.tables.get(column.reference or "")
     shown = plan.display_leaf(sight, column)

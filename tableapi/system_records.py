@@ -16,8 +16,10 @@ from django.db import IntegrityError, connection
 from django.db.models import Field, ProtectedError, RestrictedError, UniqueConstraint
 from psycopg import errors
 
+from accounts import trust
 from accounts.last_admin import keeping_an_admin
-from system.errors import Conflict, Invalid, together
+from accounts.models import User
+from system.errors import AccessDenied, Conflict, Invalid, together
 from system.record import Record
 
 from .access import record_not_found
@@ -68,6 +70,7 @@ def delete(table: Table, sys_id: str) -> None:
     record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
     if record is None:
         raise record_not_found()
+    _check_account(record)
     with _keeping_an_admin(table), _as_service_errors(record, {}):
         try:
             record.delete()
@@ -89,6 +92,7 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
     names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
     with _keeping_an_admin(table), _as_service_errors(record, names):
         password = None if record.is_new else KEPT
+        identity = _identity(record)
         for field in record._meta.concrete_fields:
             column = columns.get(str(field.column))
             if column is None:
@@ -98,6 +102,8 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
                 password = value
             else:
                 setattr(record, field.attname, _empty(field) if value is None else value)
+        if password is not KEPT or _identity(record) != identity:
+            _check_account(record)
         record.full_clean(exclude={"sys_id", "password"})
         if password is not KEPT and isinstance(record, AbstractBaseUser):
             _set_password(record, password)
@@ -105,6 +111,20 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
         if password is not KEPT:
             getattr(record, "end_sessions", lambda: None)()
         _check_references()
+
+
+def _identity(record: Record) -> dict[str, Any]:
+    """Of a user: by what they are let in, kept out or found, but for the password."""
+    return {name: getattr(record, name) for name in ("login", "email", "active")} if isinstance(record, User) else {}
+
+
+def _check_account(record: Record) -> None:
+    """Whatever rules say: who may change users must not come into the account of somebody with more rights."""
+    if isinstance(record, User) and not record.is_new and not trust.may_open(record):
+        raise AccessDenied(
+            "This account holds a role that no sign-in may grant: only an administrator deletes it or changes its "
+            "login, email, password or whether it is active."
+        )
 
 
 def _empty(field: Field[Any, Any]) -> Any:

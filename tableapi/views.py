@@ -82,7 +82,9 @@ class TableViewSet(ViewSet):
             seen = opened.sight.open_table(table)
             writing.delete(Change(opened, seen, {}, Shown(), is_current=current_tag(request)), sys_id)
             description = f"The record {sys_id} of {table} was deleted."
-            return JsonResponse({"status": "OK", "data": {"description": description}})
+            response = JsonResponse({"status": "OK", "data": {"description": description}})
+            note_ignored_parameters(response, request, frozenset())
+            return response
 
         return self._once(request, work)
 

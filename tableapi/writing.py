@@ -147,7 +147,7 @@ def change_record(change: Change, sys_id: str, *, replaces: bool) -> Written:
     if replaces:
         given |= differences.left_out(table, named, stand)
     with _noted(wrong):
-        sent.check_references(change, given)
+        sent.check_references(change, _not_yet_there(given, stand))
     _check_mandatory(change, given, stand, wrong, replaces=replaces)
     if wrong:
         raise together(wrong)
@@ -168,6 +168,17 @@ def _changes(
         if new is not differences.UNCHANGED:
             found[column] = new
     return found
+
+
+def _not_yet_there(given: Mapping[Column, Any], stand: Standing) -> dict[Column, Any]:
+    """Of the lists that the caller sees only what is added: what stands there may be of records that they may not read,
+    and who adds another must not have to throw it out."""
+    return {
+        column: [each for each in value if each not in (stand.columns[column].value or ())]
+        if column.type == "list" and value and stand.columns[column].is_seen
+        else value
+        for column, value in given.items()
+    }
 
 
 def _check_mandatory(

@@ -49,7 +49,7 @@ class LinkAdmin(ReadOnlyAdmin):
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
     search_fields = ("user__login", "issuer", "sub")
-    fields = ("user", "issuer", "sub", "is_unapproved")
+    fields = ("user", "issuer", "sub", "is_unapproved", "is_email_unverified")
     readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -58,7 +58,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        kept = [f"{link} (an administrator's: only administrators reset it)" for link in self._kept(objs)]
+        kept = [f"{link} (its account holds a guarded role: only administrators reset it)" for link in self._kept(objs)]
         return deleted, count, set() if kept else needed, [*protected, *kept]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from django.db.models import Q
 
-from accounts import roles
-from accounts.models import Role, User
+from accounts import roles, trust
+from accounts.models import User
 from sso.endpoints import SIGNING_ALGORITHMS
 from sso.models import CertificatePair, OidcSetting
 from system import encryption, properties
@@ -106,8 +106,7 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     """A login is no secret, and at many providers people choose or change it themselves."""
     if setting.user_field != setting.UserField.LOGIN:
         return
-    guarded = Role.objects.filter(Q(grantable_by_sign_in=False) | Q(name=roles.ADMIN))
-    giving = {sys_id for role in guarded for sys_id in roles.ids_that_give(role.pk)}
+    giving = {sys_id for role in trust.guarded_roles() for sys_id in roles.ids_that_give(role.pk)}
     holders = User.objects.filter(active=True, grants__role__in=giving)
     untied = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in untied[: MOST_NAMED + 1]]:

@@ -52,7 +52,7 @@ def client_secret(stored: str) -> str:
         secret = encryption.decrypt(stored) if stored else ""
     except encryption.Undecipherable:
         # Otherwise it would stand in the database as it was given.
-        raise ValueError("The client secret is set in clear; it must be encrypted first.") from None
+        raise ValueError("The client secret is not encrypted with a key of SVC_SECRET_KEYS. Enter it again.") from None
     if len(secret) > LONGEST_SECRET or not secret.isprintable():
         raise ValueError(f"A client secret has up to {LONGEST_SECRET} visible characters.")
     return stored

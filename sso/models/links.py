@@ -8,8 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from accounts import roles
-from sso import trust
+from accounts import trust
 from system.record import Record
 
 
@@ -27,6 +26,12 @@ class IdentityLink(Record):
         editable=False,
         help_text="Made while the connection waited for an approval: opens no account that holds a guarded role.",
     )
+    is_email_unverified = models.BooleanField(
+        "email not verified",
+        default=False,
+        editable=False,
+        help_text="The account was made with an address that the provider does not vouch for: nobody is found by it.",
+    )
 
     class Meta(Record.Meta):
         db_table = "sso_identity_link"
@@ -39,13 +44,19 @@ class IdentityLink(Record):
     def __str__(self) -> str:
         return f"{self.user} at {self.issuer}"
 
+    def vouch_for(self, email: str) -> None:
+        """The provider calls this address verified by now: if it is that of the account, it is found by it."""
+        if self.user.email.lower() == email.lower():
+            self.is_email_unverified = False
+            self.save(update_fields=["is_email_unverified"])
+
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Reset the link: the next sign-in matches by User field again."""
         if not may_reset(self):
-            raise ValidationError("Only an administrator resets the link of an administrator.")
+            raise ValidationError("Only an administrator resets the link of an account that holds a guarded role.")
         return super().delete(*positional, **options)
 
 
 def may_reset(link: IdentityLink) -> bool:
-    """Whoever only runs single sign-on must not open an administrator's account to another identity."""
-    return trust.is_trusted() or not link.user.has_role(roles.ADMIN)
+    """Whoever only runs single sign-on must not open an account with more rights to another identity."""
+    return trust.may_open(link.user)

@@ -10,10 +10,10 @@ from django.core.validators import RegexValidator
 from django.db import models, transaction
 from django.utils import timezone
 
-from sso import endpoints, trust
+from accounts import trust
+from sso import endpoints
 from sso.endpoints import Endpoints
 from system import encryption
-from system.history import no_entry
 from system.record import Record
 
 # Column of the record, name in `Endpoints`.
@@ -98,9 +98,8 @@ class ProviderRecord(Record):
         super().save(update_fields=list(columns))
 
     def store_in_last_entry(self, **columns: Any) -> None:
-        """The same, told by the entry that the history ends with."""
-        with no_entry(self):
-            self.store(**columns)
+        """Keep these values as a part of what was saved last: told by its entry, in its version."""
+        self.note(**columns)
         history: Any = type(self).history  # type: ignore[attr-defined]  # each real model has one
         history.filter(pk=history.filter(sys_id=self.pk).latest().pk).update(**columns)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -80,8 +80,11 @@ class ProviderSession(models.Model):
 
     @classmethod
     def end(cls, **of: str) -> int:
-        """End the sessions of these; how many there were."""
-        found = list(cls.objects.filter(**of).values_list("pk", flat=True))
+        """End the sessions of these; how many there were. Of a subject also those that the provider gave no name."""
+        named = Q(**of)
+        if "sub" in of and "sid" in of:
+            named |= Q(**{**of, "sid": ""})
+        found = list(cls.objects.filter(named).values_list("pk", flat=True))
         ended, _ = Session.objects.filter(provider_session__in=found).delete()
         cls.objects.filter(pk__in=found).delete()
         return int(ended)

@@ -9,7 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models, transaction
 
-from sso import activation, approval, endpoints, mapping_script, trust
+from accounts import trust
+from sso import activation, approval, endpoints, mapping_script
 from sso.models import checks
 from sso.models.certificates import drop_keys
 from sso.models.provider_record import OWN_COLUMNS, ProviderRecord

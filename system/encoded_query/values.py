@@ -72,13 +72,13 @@ def read_named(text: str, position: int = 0) -> str:
 
 
 def read_words(text: str, position: int = 0) -> tuple[str, ...]:
-    """The words of ARE, each once.
+    """The words of ARE, each once. A sign that stands alone is none: no text is indexed by it.
 
-    >>> read_words(" printer  on fire ")
+    >>> read_words(" printer  on - fire ")
     ('printer', 'on', 'fire')
     """
     read_operand(text, position)
-    words = tuple(dict.fromkeys(text.split()))
+    words = tuple(word for word in dict.fromkeys(text.split()) if any(map(str.isalnum, word)))
     if not words:
         raise QueryError("at least one word is expected", position, text)
     return words

@@ -57,9 +57,12 @@ def test_who_is_not_signed_in_ends_there_too(client: Client, db: None):
     assert client.post("/logout/")["Location"] == "/login/?signed_out=1"
 
 
-def test_the_sign_in_page_that_says_so_is_no_way_back_in(as_bob: Client):
-    """Somebody signed in meanwhile in another window sees the page, not a redirect in circles."""
-    assert as_bob.get("/login/?signed_out=1").status_code == 200
+def test_who_is_signed_in_is_never_told_that_they_are_signed_out(as_bob: Client):
+    """They signed in meanwhile in another window, or somebody made them open the address."""
+    for address in ("/login/?signed_out=1", "/sso/logout/"):
+        answer = as_bob.get(address, follow=True)
+        assert answer.request["PATH_INFO"] == "/" and answer.status_code == 200
+        assert b"You are signed out" not in answer.content
 
 
 def test_other_sessions_go_on(bob: User):

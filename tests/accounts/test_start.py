@@ -21,7 +21,9 @@ def test_a_visitor_is_sent_to_the_welcome_page(client: Client, db: None, address
     assert client.get("/")["Location"] == address
 
 
-@pytest.mark.parametrize("address", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a"])
+@pytest.mark.parametrize(
+    "address", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a", "/.", "/a/..", "/%2e"]
+)
 def test_a_welcome_page_that_is_this_page_is_no_circle(client: Client, db: None, address: str):
     Property.objects.filter(name="svc.welcome_page.url").update(value=address)
 

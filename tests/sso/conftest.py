@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso import sign_in_log
+from sso import places, sign_in_log
 from tests.providers.hostile import HostileProvider
 
 
@@ -15,6 +15,7 @@ from tests.providers.hostile import HostileProvider
 def nothing_stray() -> None:
     """Each test starts like a fresh process."""
     sign_in_log.STRAY.times.clear()
+    places.DOUBTFUL.forget()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl, urlsplit
 from django.test import Client
 
 from accounts.models import User
-from sso import sign_in_log
 from sso.models import OidcSetting, SignIn
 from system import encryption
 from tests.providers.hostile import HostileProvider
@@ -76,7 +75,3 @@ def refused(answer: Any, code: str, status: int) -> SignIn:
 def ann(**columns: Any) -> User:
     """The account of the provider's person."""
     return User.objects.create_user("ann", **{"email": "ann@example.com", **columns})
-
-
-def forget() -> None:
-    sign_in_log.STRAY.times.clear()

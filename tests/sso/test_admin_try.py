@@ -11,6 +11,7 @@ from sso.admin.notes import ONCE_SAVED
 from sso.models import IdentityLink, OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, make, make_at, press
+from tests.sso.sign_ins import Browser, active
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,13 @@ def test_without_claims_those_of_the_last_sign_in_are_taken(as_sonja: Client, bo
     setting.remember_claims(ANN)
 
     assert dict(tried(as_sonja, setting, "  ").found)["account"] == "bob"
+
+
+@pytest.mark.parametrize("made", ["throw new Error('x')", "return {login: 'ann', email: 'no address'}"])
+def test_claims_that_a_script_failed_with_are_kept_too(as_sonja: Client, provider: HostileProvider, made: str):
+    setting = active(provider, user_field="email", script=f"function map(claims) {{ {made} }}")
+    assert Browser(provider).sign_in().status_code == 401
+    assert (OidcSetting.objects.get(pk=setting.pk).known_claims or {})["preferred_username"] == "ann"
 
 
 def test_it_works_before_the_first_save(as_sonja: Client, bob: User):

@@ -194,6 +194,15 @@ class TestUnknownKids:  # A32
         for setting in (known, other):
             assert certificates.refresh_for_unknown_kid(setting)
 
+    def test_whoever_answers_no_attempt_of_ours_has_the_provider_asked_once(
+        self, provider: HostileProvider, setting: OidcSetting
+    ):
+        """Also where no key is stored; such a caller never waits for another's answer."""
+        provider.serve("certs", fails(500))
+        for _ in range(5):
+            certificates.refresh_for_unknown_kid(setting, is_from_stranger=True)
+        assert len(provider.asked("certs")) == 1
+
     def test_without_endpoints_nobody_is_asked(self, provider: HostileProvider):
         assert not certificates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
             "name": "x", "url_idp": provider.url_idp, "realm": "main", "client_id": "x", "redirect_uri": "http://testserver/",

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from sso import places, tasks
-from sso.models import OidcSetting, ProviderSession
+from sso.models import OidcSetting, ProviderSession, ProviderSignOut
 from tests.conftest import PASSWORD
 from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -60,6 +60,17 @@ def test_a_session_is_signed_out_alone(ours: HostileProvider):
     assert not is_in(first) and is_in(second)
     assert tell(ours.logout_token(sid="sid-2")).status_code == 200
     assert not is_in(second)
+
+
+def test_a_session_that_the_provider_gave_no_name_may_be_the_one(ours: HostileProvider):
+    unnamed, named = browser_of(ours), browser_of(ours, "sid-2")
+    assert tell(ours.logout_token(sid="sid-1")).status_code == 200
+
+    assert not is_in(unnamed) and is_in(named)
+    claims = {"iss": ours.issuer, "sub": "sub-ann", "iat": 0}
+    assert ProviderSignOut.has_ended(claims, since=0), "one that was under way too"
+    assert not ProviderSignOut.has_ended({**claims, "sid": "sid-2"}, since=0)
+    assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since=0)
 
 
 def test_subject_and_session_must_belong_together(ours: HostileProvider):

@@ -63,6 +63,17 @@ def test_each_algorithm_that_we_take_signs_in(browser: Browser, algorithm: str):
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
 
+def test_of_several_stored_keys_the_one_still_published_is_meant(browser: Browser):
+    """Of a provider whose tokens name no key, after a change of keys with an overlap."""
+    browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
+    active(browser.provider)
+    assert browser.sign_in().status_code == 302
+    browser.provider.jwks = {"keys": [jwk("rsa-1")]}
+    serve(browser.provider, signed(kid=ABSENT))
+    assert browser.sign_in().status_code == 302
+    assert IdpCertificate.objects.get().kid == "rsa-1"
+
+
 @pytest.mark.parametrize("others", [[], ["p256-1"]])
 def test_oidcc_client_test_kid_absent_single_jwks(browser: Browser, others: list[str]):  # A05
     browser.provider.jwks = {"keys": [jwk("rsa-1", kid=ABSENT), *map(jwk, others)]}

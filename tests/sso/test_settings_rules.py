@@ -132,7 +132,7 @@ class TestTheRest:
         assert make().script == mapping_script.DEFAULT
 
     def test_a_secret_in_clear_never_reaches_the_database(self):  # A56
-        assert "must be encrypted" in refused(client_secret="canary")
+        assert "is not encrypted" in refused(client_secret="canary")
         assert "visible characters" in refused(client_secret=encryption.encrypt("a\nb"))
         setting = OidcSetting(**{"name": "x"})
         setting.set_secret("canary")

@@ -9,6 +9,7 @@ from accounts.models import User
 from sso.models import IdpCertificate, OidcSetting
 from system.models import DeletionLogEntry
 from tableapi.models import Choice, Column
+from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK, RIGHT, make, welcome_page
 from tests.tableapi.world import api, data, failed
 
@@ -37,6 +38,17 @@ def test_the_columns_are_those_of_the_contract():
     assert {(column.name, column.type, column.read_only) for column in columns} == {
         ("kid", "string", True), ("url_idp", "string", True), ("realm", "string", True), ("json", "json", True),
     }  # fmt: skip
+
+
+def test_the_etag_of_a_new_one_is_good_although_its_provider_is_found_after_it(
+    provider: HostileProvider, as_alice: Client, alice: User, django_capture_on_commit_callbacks: Any
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = api(alice).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"})
+    (made,) = data(answer)
+    assert OidcSetting.objects.get().issuer == provider.issuer
+    changed = api(alice).patch(f"oidc_setting/{made['sys_id']}", {"name": "New"}, headers={"If-Match": answer["ETag"]})
+    assert data(changed)[0]["name"] == "New"
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])

@@ -231,6 +231,18 @@ def test_userinfo_may_say_that_the_address_is_not_verified(browser: Browser):
     assert browser.sign_in().status_code == 302, "it speaks of another address"
 
 
+def test_what_no_form_would_take_is_not_taken_over(browser: Browser):
+    script = "function map(c) { return {login: 'ann', email: c.email, last_name: c.family_name} }"
+    active(browser.provider, update_data_when_login=True, script=script)
+    user = ann()
+    browser.sign_in()
+    browser.provider.person |= {"email": "ann@corp", "family_name": "Lee"}
+
+    assert browser.sign_in().status_code == 302
+    assert (user.refreshed().email, user.refreshed().last_name) == ("ann@example.com", "Lee")
+    assert "email stays as it is." in SignIn.objects.latest("sys_created_at").detail
+
+
 @pytest.mark.parametrize("is_linked", [True, False])
 def test_an_inactive_account_is_refused(browser: Browser, is_linked: bool):  # A54
     active(browser.provider, enable_user_creation=True, update_data_when_login=True)

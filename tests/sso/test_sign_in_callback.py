@@ -96,6 +96,15 @@ def test_an_attempt_is_good_for_ten_minutes(browser: Browser, monkeypatch: Any):
     refused(browser.come(back), "state_expired", 400)
 
 
+@pytest.mark.parametrize(("behind", "is_good"), [(59, True), (61, False)])
+def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: Any, behind: int, is_good: bool):
+    back = browser.back(browser.start())
+    monkeypatch.setattr(attempts, "time", later(-behind))
+
+    answer = browser.come(back)
+    assert (answer.status_code == 302) is is_good
+
+
 def test_of_two_returns_with_one_state_at_once_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
     active(provider)
     ann()

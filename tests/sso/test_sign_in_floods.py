@@ -1,7 +1,9 @@
 """What anybody can do as often as they like leaves few rows, and those not for long."""
 
 import re
+import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import FailedAttempts, Session, User
-from sso import attempts
+from sso import attempts, places
 from sso.models import SignIn
 from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
@@ -155,3 +157,37 @@ class TestSessionsOfNobody:
         assert Client(REMOTE_ADDR="192.0.2.1").get("/login/?local=1").status_code == 200
         FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))
         assert Client(REMOTE_ADDR="192.0.2.1").get(START).status_code == 302
+
+
+class TestInventedCodes:
+    """Whoever brings codes that the provider rejects costs it a call each; all such share one place."""
+
+    def invent(self, provider: HostileProvider, address: str, *, times: int = 1) -> Any:
+        browser = Browser(provider, Client(REMOTE_ADDR=address))
+        for _ in range(times):
+            state = re.findall(r"[?&]state=([^&]+)", browser.start())[0]
+            answer = browser.client.get(CALLBACK, {"state": state, "code": "invented"}, headers=PAGE)
+        return answer
+
+    def test_leave_a_place_to_the_others(self, ours: HostileProvider):
+        with places.place():
+            refused(self.invent(ours, "192.0.2.1", times=places.MOST_REJECTED), "code_rejected", 401)
+        for address in ("192.0.2.1", "192.0.2.2"):
+            self.invent(ours, address, times=places.MOST_REJECTED)
+        with places.place("192.0.2.2"):
+            assert self.invent(ours, "192.0.2.1").status_code == 503
+            assert Browser(ours, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
+        refused(self.invent(ours, "192.0.2.1"), "code_rejected", 401)
+
+    def test_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
+        self.invent(ours, "192.0.2.1", times=places.MOST_REJECTED)
+        assert "192.0.2.1" in places.DOUBTFUL
+        now = time.monotonic()
+        monkeypatch.setattr(places, "time", SimpleNamespace(monotonic=lambda: now + places.REJECTED_WITHIN_S))
+        assert "192.0.2.1" not in places.DOUBTFUL
+
+    def test_of_many_addresses_the_last_are_remembered(self):
+        for number in range(places.MOST_REMEMBERED + 1):
+            for _ in range(places.MOST_REJECTED):
+                places.DOUBTFUL.note(f"10.0.{number // 256}.{number % 256}")
+        assert "10.0.0.0" not in places.DOUBTFUL and "10.0.0.1" in places.DOUBTFUL

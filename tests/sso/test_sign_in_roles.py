@@ -1,11 +1,17 @@
 """Provider roles become roles here: which, when, and never those that no sign-in may grant."""
 
+from threading import Thread
 from typing import Any
 
 import pytest
+from django.db import connection, connections, transaction
 
+from accounts import provisioning
 from accounts.models import Role, User, UserRole
 from sso.models import OidcSetting, SignIn
+from system.models import DeletionLogEntry
+from tests.config.stack import eventually
+from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, active, ann, refused
 
@@ -230,3 +236,32 @@ def test_the_rights_are_there_at_once(browser: Browser):
     browser.sign_in()
 
     assert browser.client.get("/admin/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_sign_ins_at_once_one_takes_a_role_away():
+    """The second waits for the first and finds nothing left: one grant leaves one entry."""
+    user, night = make_user("ann"), Role.objects.create(name="night shift")
+    UserRole.objects.create(user=user, role=night, source=UserRole.PROVIDER)
+    second = Thread(target=lambda: loses_its_roles(user.pk))
+    with transaction.atomic():
+        provisioning.follow_roles(user, [])
+        second.start()
+        eventually(lambda: waiting() == 1)
+    second.join()
+
+    assert UserRole.history.filter(history_type="-").count() == 1
+    assert DeletionLogEntry.objects.filter(table="sys_user_role").count() == 1
+
+
+def loses_its_roles(sys_id: str) -> None:
+    with transaction.atomic():
+        provisioning.follow_roles(User.objects.get(pk=sys_id), [])
+    connections.close_all()
+
+
+def waiting() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction sees one picture of it
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        return int(cursor.fetchone()[0])

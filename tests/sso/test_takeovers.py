@@ -6,6 +6,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db import connections
 from django.test import Client
 
@@ -17,7 +18,7 @@ from system.errors import Conflict
 from tests.config.stack import eventually
 from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
-from tests.sso.sign_ins import Browser, active, ann, code_of
+from tests.sso.sign_ins import Browser, active, ann, code_of, refused
 
 SCRIPT = "function map(claims) {{ return {{login: '{login}', email: 'x@example.com'}} }}"
 
@@ -183,3 +184,55 @@ def provider_is_busy() -> Any:
     for _ in range(2):
         taken.enter_context(places.place())
     return taken
+
+
+class TestAnAddressThatNobodyVouchesFor:  # A44
+    @pytest.fixture
+    def ours(self, provider: HostileProvider) -> HostileProvider:
+        active(provider, user_field="email", enable_user_creation=True)
+        provider.person |= {"sub": "sub-mallory", "preferred_username": "mallory", "email": "boss@example.com"}
+        return provider
+
+    @pytest.mark.django_db
+    def test_leads_its_owner_into_no_account_that_somebody_else_made_with_it(self, ours: HostileProvider):
+        ours.person["email_verified"] = False
+        mallory = Browser(ours)
+        assert mallory.sign_in().status_code == 302 and mallory.login == "mallory"
+
+        ours.person |= {"sub": "sub-boss", "preferred_username": "boss", "email_verified": True}
+        boss = Browser(ours)
+        assert boss.sign_in().status_code == 302 and boss.login == "boss"
+
+    @pytest.mark.django_db
+    def test_makes_no_second_account_of_that_address(self, ours: HostileProvider):
+        OidcSetting.objects.update(user_field="login")
+        make_user("boss", "admin", email="Boss@example.com")
+        ours.person["email_verified"] = False
+        refused(Browser(ours).sign_in(), "email_unverified", 403)
+        ours.person["email"] = "mallory@example.com"
+        assert Browser(ours).sign_in().status_code == 302
+
+    @pytest.mark.django_db
+    def test_counts_from_when_the_provider_vouches_for_it(self, ours: HostileProvider):
+        ours.person["email_verified"] = False
+        Browser(ours).sign_in()
+        link = IdentityLink.objects.get()
+        assert link.is_email_unverified
+        ours.person |= {"email": "another@example.com", "email_verified": True}
+        Browser(ours).sign_in()
+        assert link.refreshed().is_email_unverified, "of another address"
+        ours.person["email"] = "boss@example.com"
+        Browser(ours).sign_in()
+        assert not link.refreshed().is_email_unverified
+
+
+@pytest.mark.django_db
+def test_who_runs_sign_on_opens_no_account_with_a_guarded_role_by_resetting_its_link(provider: HostileProvider):  # A57
+    active(provider)
+    carl = make_user("ann", "collection_admin")
+    Browser(provider).sign_in()
+    sonja = make_user("sonja", "sso_admin")
+    with actor.acting_as(sonja.pk), pytest.raises(ValidationError):
+        IdentityLink.objects.get().delete()
+    with actor.acting_as(make_user("alice", "admin").pk):
+        IdentityLink.objects.get(user=carl).delete()

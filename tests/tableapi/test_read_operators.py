@@ -439,7 +439,8 @@ class TestWords:
     def test_each_word_is_in_one_of_the_indexed_texts(self, notes: None, bob: User):  # B16
         for query, names in (
             ("sys_idAREprinter", "a"), ("sys_idAREfire  FLOOR", "a"), ("sys_idAREfloor", "ab"), ("sys_idAREburns", "b"),
-            ("sys_idAREprinter burns", ""), ("sys_idAREsecretly", ""), ("sys_idAREb", ""), ("sys_idARE...", ""),
+            ("sys_idAREprinter burns", ""), ("sys_idAREsecretly", ""), ("sys_idAREb", ""),
+            ("sys_idAREprinter - & fire,", "a"),
             ("sys_idAREfloor^name=b", "b"), ("sys_idAREit's | ! & (fire", ""),
         ):  # fmt: skip
             assert matching(api(bob), "note", query) == names, query
@@ -460,6 +461,7 @@ class TestWords:
         open_table("plain")
         assert failed(api(bob).get("plain", query="sys_idAREx")) == (400, "invalid_query", "sysparm_query")
         assert failed(api(bob).get("note", query="bodyAREx")) == (400, "invalid_query", "sysparm_query")
+        assert failed(api(bob).get("note", query="sys_idARE... &")) == (400, "invalid_query", "sysparm_query")
 
 
 def test_instances_of_a_table(bob: User):

@@ -419,6 +419,36 @@ class TestWhoMayWrite:
                     assert failed(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
                 assert failed(api(who).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
 
+    @pytest.mark.parametrize("guarded", ["admin", "collection_admin", "auditor", "holder of auditor"])
+    def test_rules_open_no_account_of_somebody_with_more_rights(self, guarded: str, bob: User):  # B27
+        Role.objects.create(name="auditor", grantable_by_sign_in=False)
+        role("holder of auditor", contains=["auditor"])
+        boss, plain = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
+        grant(boss, guarded)
+        for operation in ("create", "read", "write", "delete"):
+            rule(operation, "user")
+        for name in ("read", "write"):
+            rule(name, "user", "*")
+        for sent in ({"login": "mine"}, {"email": "m@example.com"}, {"password": "a long one 42"}, {"active": False}):
+            assert failed(api(bob).patch(path_of(boss), sent))[:2] == (403, "access_denied"), sent
+            data(api(bob).patch(path_of(plain), sent | {"active": True}))
+        assert failed(api(bob).put(path_of(boss), {"login": "mine"}))[:2] == (403, "access_denied")
+        assert failed(api(bob).delete(path_of(boss)))[:2] == (403, "access_denied")
+        assert boss.refreshed().check_password(PASSWORD)
+        # What opens nothing is his to change, and what stays as it is is no change.
+        (after,) = data(api(bob).patch(path_of(boss), {"phone": "5", "login": "boss", "active": True}))
+        assert after["phone"] == "5"
+
+    def test_a_key_with_less_than_its_user_opens_no_account_with_more(self, alice: User, bob: User):
+        role("helpdesk")
+        for operation in ("read", "write"):
+            rule(operation, "user", roles=["helpdesk"])
+            rule(operation, "user", "*", roles=["helpdesk"])
+        narrow = api(alice, scope=["helpdesk"])
+        assert failed(narrow.patch(path_of(alice), {"password": "a long one 42"}))[:2] == (403, "access_denied")
+        assert alice.refreshed().check_password(PASSWORD)
+        data(narrow.patch(path_of(bob), {"login": "robert"}))
+
     def test_nobody_writes_the_deletion_log(self, alice: User, bob: User):  # B73
         open_table("sys_deletion_log")
         entry = DeletionLogEntry.objects.create(table="device", record_id="1", payload={"a": 1})

@@ -97,6 +97,15 @@ class TestReferences:
         for name, given in (("maker", value), ("makers", [value])):
             assert failed(api(bob).post("device", {name: given})) == (422, "invalid_value", name)
 
+    def test_who_adds_to_a_list_need_not_throw_out_what_they_may_not_read(self, maker: Table, bob: User):
+        hidden, seen, dangling = record("maker", name="hidden 1"), record("maker", name="open 1"), "5" * 18
+        path = f"device/{record('device', makers=[hidden])}"
+        assert failed(api(bob).patch(path, {"makers": [hidden, dangling]})) == (422, "invalid_value", "makers")
+        (after,) = data(api(bob).patch(path, {"makers": [hidden, seen]}, exclude_reference_link=1))
+        assert after["makers"] == [hidden, seen]
+        data(api(bob).patch(path, {"makers": [seen]}))
+        assert failed(api(bob).patch(path, {"makers": [seen, hidden]})) == (422, "invalid_value", "makers")
+
     def test_lists_keep_their_order_and_each_once(self, maker: Table, bob: User):
         one, two = record("maker", name="open 1"), record("maker", name="open 2")
         for given in ([two, one, two], f"{two}, {one}", [{"value": two}, {"value": one, "link": "x"}]):
@@ -150,6 +159,20 @@ class TestDisplayValues:
         (error,) = api(bob).post("device", {"maker": "acme3"}).json()["errors"]
         assert "sysparm_input_display_value=1" in error["message"]
         assert self.send(bob, {"maker": "acme3"}).status_code == 201
+
+    def test_where_no_name_is_sent_none_is_missed(self, device: Table, bob: User):
+        table("slot")  # none of its columns is shown
+        open_table("slot")
+        field("device", "slots", "list", to="slot")
+        slot = record("slot")
+        assert data(self.send(bob, {"slots": []}))[0]["slots"] is None
+        (made,) = data(self.send(bob, {"slots": [{"value": slot}]}))
+        path = f"device/{made['sys_id']}"
+        for shown in ("all", "1"):
+            (seen,) = data(api(bob).get(path, display_value=shown, fields="slots"))
+            (after,) = data(api(bob).patch(path, seen, input_display_value=1, exclude_reference_link=1))
+            assert (after["slots"], after["sys_version"]) == ([slot], 0)
+        assert failed(self.send(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
 
     def test_too_many_names_are_told_so(self, maker: Table, bob: User):
         answer = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
