@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.collections_app.http.calls import LOAD_TEXT, Caller, failed
+from collections_app.models import Collection, Document
+from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, Caller, failed
 
 pytestmark = pytest.mark.django_db
 
@@ -23,3 +24,20 @@ def test_a_file_without_a_name_is_told_from_no_file(manager: Caller):
         assert refused.json()["errors"][0]["message"].startswith(said)
     other = manager.raw(b"hello", "text/plain", collection_name="manuals")
     assert failed(other) == (415, "unsupported_media_type", "file")
+
+
+def test_a_text_of_control_characters_is_refused_and_nothing_is_kept(manager: Caller):
+    refused = manager.post(LOAD_TEXT, {"text": "a\1\2\3b"}, collection_name="manuals")
+
+    assert failed(refused) == (400, "invalid_parameter", "text")
+    assert "too many control characters" in refused.json()["errors"][0]["message"]
+    assert (Document.objects.count(), Collection.objects.count()) == (0, 0)
+    assert manager.load("A single one\1 is let through.")["document_status"] == "ready"
+
+
+def test_a_text_may_hold_characters_that_nobody_knows(manager: Caller):
+    for text in ("Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"):
+        manager.load(text)
+    kept = {each["page_content"] for each in manager.get(BY_TAG, collection_name="manuals").json()}
+
+    assert kept == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
