@@ -24,7 +24,7 @@ ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
-# What is valid in it is hardly anything else: characters newer than our tables, and icons of private fonts, are no doubt.
+# What is valid in it is hardly anything else, also with characters newer than our tables or icons of private fonts.
 UTF_8 = ("utf-8", "utf-8-sig")
 UNICODE = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 # Enough to tell; the rest only has to decode.
