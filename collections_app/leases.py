@@ -162,6 +162,12 @@ def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> 
         cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:LONGEST_ERROR], space_id, WAITING_AT_ONCE])
 
 
+def end_pauses(collection_id: str) -> bool:
+    """Due at once are those that wait for vectors: what they waited for is none of theirs any more."""
+    waiting = Version.objects.filter(collection=collection_id, state=State.EMBEDDING, next_at__gt=STATEMENT_CLOCK)
+    return bool(waiting.update(next_at=CLOCK))
+
+
 def fail_attempt(version: Version, code: str, message: str) -> None:
     """Free later; after the last attempt it has failed."""
     if version.attempt >= MOST_ATTEMPTS:

@@ -80,8 +80,19 @@ def _asked(given: Given) -> dict[str, Any]:
     }
 
 
+def load_by_name(user: User, name: str, asked: Load) -> Loaded:
+    """As `load`; a collection that is missing is made, though not for what is refused."""
+    _refuse_a_flood(user)
+    return _load_in_turn(user, access.open_or_make(user, name), asked)
+
+
 def load(user: User, collection: Collection, asked: Load) -> Loaded:
     """Keep it, durably; and make it searchable, unless it is long, others are at it, or the caller does not wait."""
+    _refuse_a_flood(user)
+    return _load_in_turn(user, collection, asked)
+
+
+def _load_in_turn(user: User, collection: Collection, asked: Load) -> Loaded:
     wants_it_now = asked.wants_to_wait and asked.size <= settings.COLLECTIONS["wait_limit"]
     is_held = wants_it_now and LOADS_AT_ONCE.acquire(blocking=False)
     try:
@@ -112,7 +123,6 @@ def _refuse_a_flood(user: User) -> None:
 
 
 def _load(user: User, collection: Collection, asked: Load, *, is_held: bool) -> Loaded:
-    _refuse_a_flood(user)
     accepted = store.accept(
         collection=collection,
         data=asked.data,

@@ -3,6 +3,7 @@ deleting and trying again."""
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 from django.conf import settings
@@ -52,7 +53,8 @@ class Listing:
     """What of a list is to be shown: by a part of its name."""
 
     def __init__(self, asked: QueryDict) -> None:
-        self.name = asked.get("name", "").replace("\x00", "").strip()
+        # Names are stored composed.
+        self.name = unicodedata.normalize("NFC", asked.get("name", "").replace("\x00", "").strip())
         self.asked = {"name": self.name}
 
     @property
@@ -164,7 +166,9 @@ class DocumentListing(Listing):
     def of(self, collection: Collection) -> QuerySet[Document]:
         found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
         if self.name:
-            found = found.filter(Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name))
+            # Files that were loaded before November 2026 may be called as they were sent, decomposed.
+            older = Q(newest__filename__icontains=unicodedata.normalize("NFD", self.name))
+            found = found.filter(Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | older)
         if self.state:
             found = found.filter(newest__state=self.state)
         return shown.documents(found)

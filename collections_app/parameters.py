@@ -15,6 +15,7 @@ from rest_framework.request import Request
 
 from collections_app import metadata as document_metadata
 from collections_app import metadata_filter
+from collections_app.extract.parsers.decoding import is_text
 from collections_app.metadata_filter import Filter
 from collections_app.models.collections import well_named
 from system.body import InvalidJson, is_half_a_pair_in, parse_json
@@ -251,6 +252,9 @@ def long_text(limit: int) -> Callable[[str, Any], str]:
         found = named(name, value)
         if len(found.encode()) > limit:
             raise TooLarge(f"{name} has at most {limit:,} bytes.", field=name)
+        # Refused here, or a document would be kept that nobody can read.
+        if not is_text(found, may_be_unknown=True):
+            raise refused(name, f"{name} is not a text: it holds too many control characters.")
         return found
 
     return reading

@@ -23,7 +23,7 @@ from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from collections_app import vector_indexes, vectors
+from collections_app import leases, vector_indexes, vectors, wakeups
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
@@ -158,6 +158,9 @@ def _flip(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None
         found.reembed_at = _in(OLD_VECTORS_STAY_S)
         found.save()
     logger.info("collection_reembedded", collection=collection_id, space=space.pk)
+    # After the commit, for who holds a version may wait for the collection. Another provider is asked from now on.
+    if leases.end_pauses(collection_id):
+        wakeups.work()
 
 
 def _is_index_there(collection_id: str, space: EmbeddingSpace) -> bool:

@@ -116,8 +116,8 @@ def of_same_content(
 def label(filename: str) -> str:
     r"""The name of a file as people see it; never a path.
 
-    >>> label("C:\\docs\\..\\a\r\nb.pdf"), label("/etc/passwd"), label("..")
-    ('ab.pdf', 'passwd', '')
+    >>> label("C:\\docs\\..\\a\r\nb.pdf"), label("/etc/passwd"), label(".."), label("cafe\u0301")
+    ('ab.pdf', 'passwd', '', 'café')
     """
     base = re.split(r"[/\\]", filename)[-1]
     shown = "".join(
@@ -125,7 +125,8 @@ def label(filename: str) -> str:
         for each in base
         if unicodedata.category(each) not in ("Cc", "Cs", "Zl", "Zp") and unicodedata.bidirectional(each) not in TURNING
     ).strip()
-    return "" if shown in (".", "..") else shown[:LONGEST_LABEL]
+    # Some systems compose é, others do not; it is looked for as it is typed.
+    return "" if shown in (".", "..") else unicodedata.normalize("NFC", shown)[:LONGEST_LABEL]
 
 
 @contextmanager

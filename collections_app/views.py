@@ -55,8 +55,8 @@ class LoadText(Endpoint):
 
 def load(request: Request, asked: loading.Load, given: Given) -> Response:
     caller = access.caller(request)
-    collection = access.open_or_make(caller, given.needed("collection_name", parameters.named))
-    return answers.loaded(request, loading.load(caller, collection, asked))
+    name = given.needed("collection_name", parameters.named)
+    return answers.loaded(request, loading.load_by_name(caller, name, asked))
 
 
 class RelevantDocuments(Endpoint):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import django_filters
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -38,7 +40,7 @@ LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
 
 class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
     document_status = django_filters.ChoiceFilter(field_name="newest__state", choices=State.choices)
-    filename = django_filters.CharFilter(field_name="newest__filename", lookup_expr="icontains")
+    filename = django_filters.CharFilter(method="of_filename")
     doc_id = django_filters.CharFilter(method="of_doc_id")
     ordering = django_filters.OrderingFilter(
         fields={
@@ -49,6 +51,11 @@ class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
             "newest__size": "size",
         }
     )
+
+    def of_filename(self, found: Any, name: str, value: str) -> Any:
+        # Names are stored composed; those from before November 2026 may not be.
+        composed, decomposed = (unicodedata.normalize(form, value) for form in ("NFC", "NFD"))
+        return found.filter(Q(newest__filename__icontains=composed) | Q(newest__filename__icontains=decomposed))
 
     def of_doc_id(self, found: Any, name: str, value: str) -> Any:
         return found.filter(doc_id=known_form(value))

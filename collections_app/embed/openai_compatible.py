@@ -22,6 +22,8 @@ from .question import LONGEST_DIMENSIONS, Endpoint, Question
 if TYPE_CHECKING:
     from .connection import Connection
 
+TOO_MANY_DIMENSIONS = "too_many_dimensions"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -156,7 +158,7 @@ def native_dimensions(model: str, line: Line, probe: str) -> int:
     found = len(_awaited(line, future, until)[0])
     if found > LONGEST_DIMENSIONS:
         raise EmbeddingRefused(
-            "too_many_dimensions",
+            TOO_MANY_DIMENSIONS,
             f"The model gives {found} dimensions, more than the {LONGEST_DIMENSIONS} that can be stored. "
             "Ask for fewer with SVC_EMBEDDING_DIMENSIONS, or choose another model.",
         )

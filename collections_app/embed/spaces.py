@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import structlog
 from django.conf import settings
 from django.utils import timezone
 
@@ -17,8 +18,10 @@ from . import local
 from .checks import Vectors, cosine
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local import Local
-from .openai_compatible import Limits, Line, OpenAICompatible, native_dimensions
+from .openai_compatible import TOO_MANY_DIMENSIONS, Limits, Line, OpenAICompatible, native_dimensions
 from .question import Endpoint
+
+logger = structlog.get_logger(__name__)
 
 # Its vector is kept with the space. Several languages, since a model may change in one and not in another.
 PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
@@ -211,19 +214,31 @@ def _space(provider: str, model: str, dimensions: int, *, asks_dimensions: bool 
 
 
 def _asked_dimensions(model: str) -> int:
-    """Of the provider; while it is away, those of the last space of this model."""
+    """Of the provider; while it is away or at fault, those of the last space of this model."""
     if not _is_reachable():
         raise EmbeddingMisconfigured("SVC_EMBEDDING_PROVIDER=openai needs OPENAI_BASE_URL or OPENAI_API_KEY.")
     known, until = _remembered.dimensions.get(model, (0, 0.0))
     if time.monotonic() < until:
         return known
+    spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
+    last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
         known = native_dimensions(model, _line(), PROBE)
-    except EmbeddingUnavailable:
-        spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
-        last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
+        # A single wrong answer would make a space that no later vector fits.
+        if last not in (None, known) and native_dimensions(model, _line(), PROBE) != known:
+            logger.warning("embedding_dimensions_differ", model=model, kept=last)
+            return last
+    except (EmbeddingUnavailable, EmbeddingRefused) as error:
+        logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message, kept=last)
         if last is None:
-            raise
+            raise _not_the_callers(error) from None
         return last
     _remembered.dimensions[model] = (known, time.monotonic() + BELIEVED_S)
     return known
+
+
+def _not_the_callers(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable | EmbeddingRefused:
+    """No text of a caller was sent yet, so a refusal is none of it. That of too many dimensions says what to mend."""
+    if isinstance(error, EmbeddingUnavailable) or error.code == TOO_MANY_DIMENSIONS:
+        return error
+    return EmbeddingMisconfigured(PROBE_REFUSED) if error.is_of_the_texts else EmbeddingUnavailable(error.message)

@@ -63,7 +63,7 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
         content = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    if not is_text(content):
+    if not is_text(content, may_be_unknown=True):
         return None
     text = Text(limits.max_characters)
     try:

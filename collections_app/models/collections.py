@@ -28,6 +28,13 @@ def well_named(name: str) -> str:
     >>> well_named("Cafe\\u0301")
     'Café'
     """
+    found = _stored_form(name)
+    if "\ufffd" in found:
+        raise ValueError("A name is sent in UTF-8, and has no U+FFFD in place of what was not.")
+    return found
+
+
+def _stored_form(name: str) -> str:
     found = unicodedata.normalize("NFC", name)
     if not 1 <= len(found) <= LONGEST_NAME:
         raise ValueError(f"A name has 1 to {LONGEST_NAME} characters.")
@@ -37,13 +44,13 @@ def well_named(name: str) -> str:
 
 
 def known_form(name: str) -> str:
-    """As it would be stored; what nothing can be called is found nowhere.
+    """As it would be stored; what nothing can be called is found nowhere. Names with U+FFFD there were before.
 
     >>> known_form("Cafe\\u0301"), known_form("a\\n")
     ('Café', '')
     """
     try:
-        return well_named(name)
+        return _stored_form(name)
     except ValueError:
         return ""
 

@@ -128,6 +128,16 @@ def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: 
     wait_until_ready(page, 4)
 
 
+def test_a_name_is_the_same_however_it_is_composed(at_manuals: Visitor):
+    page = at_manuals.page
+    page.get_by_label(IN_PLACE).check()
+    sent = (file("cafe\u0301.md", b"Once"), file("caf\u00e9.md", b"Twice"), file("cafe\u0301.md", b"Thrice"))
+    for each in sent:
+        expect(send(page, each)).not_to_contain_text("another document")
+        wait_until_ready(page)
+    expect(documents(page)).to_contain_text("1 document,")
+
+
 def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals: Visitor):
     page = at_manuals.page
     assert not page.get_by_label(IN_PLACE).is_checked()

@@ -226,6 +226,14 @@ class TestSearching:
         seen = text_of(self.ask(as_carl, collection, query="toner"))
         assert "Found by their words alone" in seen and "<mark>toner</mark>" in seen
 
+    @pytest.mark.parametrize("stored", ["caf\u00e9.txt", "cafe\u0301.txt"])
+    def test_a_document_is_found_by_its_name_however_it_is_composed(self, as_carl: Client, stored: str):
+        collection = library.make()
+        library.add(collection, "Toner", filename="a.txt", format="text")
+        Version.objects.update(filename=stored)
+        for asked in ("caf\u00e9", "cafe\u0301"):
+            assert stored in text_of(as_carl.get(f"/collections/{collection.pk}/", {"name": asked}))
+
     def test_nothing_found_says_what_is_still_being_loaded(self, as_carl: Client):
         collection = library.make()
         library.add(collection, is_loaded=False)

@@ -503,3 +503,19 @@ def test_a_version_that_failed_is_not_waited_for(collection: Collection, new: An
     reembed.start(collection, new)
 
     assert work(collection).space == new
+
+
+def test_what_waited_for_the_old_provider_is_loaded_at_once(
+    collection: Collection, old: Any, new: Any, monkeypatch: pytest.MonkeyPatch
+):
+    version = rows.make_version(collection, "doc-3", 2)
+    later = timezone.now() + timedelta(seconds=100)
+    Version.objects.filter(pk=version.pk).update(state=State.EMBEDDING, is_searched=False, next_at=later)
+    woken: list[str] = []
+    monkeypatch.setattr("collections_app.wakeups.wake", woken.append)
+    reembed.start(collection, new)
+    work(collection)
+
+    version.refresh_from_db()
+    assert collection.space == new
+    assert version.next_at <= timezone.now() and woken == ["collections_app.tasks.work"]

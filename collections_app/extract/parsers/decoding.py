@@ -24,6 +24,8 @@ ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
+# What is valid in it is hardly anything else, also with characters newer than our tables or icons of private fonts.
+UTF_8 = ("utf-8", "utf-8-sig")
 UNICODE = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 # Enough to tell; the rest only has to decode.
 SAMPLE = 256 * 1024
@@ -48,7 +50,7 @@ def decode(data: bytes, *, declared: str = "", is_cut: bool = False) -> str:
     """
     for encoding in (marked(data), "utf-8", *unmarked(data), declared):
         text = decoded(data, encoding, is_cut) if encoding else None
-        if text is not None and is_text(text):
+        if text is not None and is_text(text, may_be_unknown=encoding in UTF_8):
             return text
         if encoding and encoding == marked(data):
             raise NotText
@@ -95,12 +97,19 @@ def decoded(data: bytes, encoding: str, is_cut: bool) -> str | None:
         return None
 
 
-def is_text(text: str) -> bool:
+def is_text(text: str, *, may_be_unknown: bool = False) -> bool:
+    """Whether it reads like one; `may_be_unknown`: its encoding is certain, so it may be of characters nobody knows.
+
+    >>> is_text("\ue000"), is_text("\ue000", may_be_unknown=True), is_text("\1\2", may_be_unknown=True)
+    (False, True, False)
+    """
     sample = text[:SAMPLE]
     counted = Counter(sample).items()
     controls = sum(count for each, count in counted if CONTROLS.match(each))
+    if controls > max(1, MOST_CONTROLS * len(sample)):
+        return False
     unassigned = sum(count for each, count in counted if unicodedata.category(each) in ("Cn", "Co", "Cs"))
-    return controls <= max(1, MOST_CONTROLS * len(sample)) and unassigned <= MOST_UNASSIGNED * len(sample)
+    return may_be_unknown or unassigned <= MOST_UNASSIGNED * len(sample)
 
 
 def guessed(data: bytes, is_cut: bool) -> str:

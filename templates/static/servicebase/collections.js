@@ -29,7 +29,7 @@
     for (let offset = "0"; name && offset; ) {
       const answer = await fetch(`${address}?${new URLSearchParams({ filename: name, limit: 500, offset })}`).catch(() => null);
       if (!answer?.ok) return null;
-      for (const each of await answer.json()) if (each.filename === name) found.push(each);
+      for (const each of await answer.json()) if (each.filename.normalize("NFC") === name) found.push(each);
       offset = answer.headers.get("X-Next-Offset");
     }
     return found;
@@ -58,7 +58,7 @@
         away.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(shown);
-        const upload = { file, shown, name: file.name.replace(UNSEEN, "").trim() };
+        const upload = { file, shown, name: file.name.replace(UNSEEN, "").trim().normalize("NFC") };
         again.onclick = () => this.again(upload);
         away.onclick = () => this.remove(upload);
         this.queue(upload);

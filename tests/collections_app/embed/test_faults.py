@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from accounts.models import User
 from collections_app import embed, ingest, provider_pauses
 from collections_app.models import Collection, Version
 from tests.collections_app.conftest import make_collection
+from tests.collections_app.http.calls import LOAD_TEXT, by_key, failed
 from tests.collections_app.ingest.world import accept, let_pauses_pass, work
 from tests.providers import behaviours as does
 from tests.providers.embedding import EmbeddingServer
@@ -104,3 +106,20 @@ def test_a_provider_that_refuses_whatever_it_is_sent_is_the_operators(remote: Co
 
     assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
     assert "SVC_EMBEDDING_DIMENSIONS" in version.error
+
+
+def test_a_load_into_a_new_collection_is_kept_or_is_a_503(
+    configured: Callable[..., None], server: EmbeddingServer, carl: User
+):
+    caller = by_key(carl)
+    server.serve(does.answers({}, 400))
+    refused = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first")
+    assert failed(refused) == (503, "embedding_misconfigured", None)
+    assert (Collection.objects.count(), Version.objects.count()) == (0, 0)
+
+    server.behave()
+    assert caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first").status_code == 201
+    embed.forget()
+    server.serve(does.answers({}, 400))
+    kept = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="second")
+    assert (kept.status_code, kept.json()["document_status"]) == (202, "embedding")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from structlog.testing import capture_logs
 
 from collections_app import embed
 from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, spaces
@@ -20,6 +21,20 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What the process believes of the model is too old."""
     monkeypatch.setattr(spaces, "BELIEVED_S", -1.0)
     return embed.forget
+
+
+def of_seven_numbers(answer: Any) -> Any:
+    return {**answer, "data": [{**item, "embedding": [1.0] * 7} for item in answer["data"]]}
+
+
+def of_zeros(answer: Any) -> Any:
+    return {**answer, "data": [{**item, "embedding": [0.0] * 8} for item in answer["data"]]}
+
+
+FAULTS = {
+    "refuses": (lambda server: does.answers({}, 400), "embedding_misconfigured"),
+    "zeros": (lambda server: server.but(of_zeros), "embedding_unavailable"),
+}
 
 
 class TestDefault:
@@ -54,6 +69,36 @@ class TestDefault:
         server.serve(does.fails(500))
 
         assert embed.default_space() == space
+
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_a_provider_at_fault_is_as_one_that_is_away(self, fault: str, configured: Any, server: EmbeddingServer):
+        behaviour, code = FAULTS[fault]
+        server.serve(behaviour(server))
+        with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as logged:
+            embed.default_space()
+        assert (error.value.status, error.value.code) == (503, code)
+        assert [each["event"] for each in logged] == ["embedding_dimensions_unknown"]
+        server.behave()
+        space = embed.default_space()
+        embed.forget()
+        server.serve(behaviour(server))
+
+        assert embed.default_space() == space
+
+    def test_a_single_wrong_number_makes_no_space(self, configured: Any, server: EmbeddingServer):
+        space = embed.default_space()
+        embed.forget()
+        server.serve(server.but(of_seven_numbers), times=1)
+
+        assert embed.default_space() == space
+        assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
+
+    def test_a_number_that_is_said_twice_is_believed(self, configured: Any, server: EmbeddingServer):
+        embed.default_space()
+        embed.forget()
+        server.serve(server.but(of_seven_numbers))
+
+        assert embed.default_space().dimensions == 7
 
     def test_more_dimensions_than_can_be_stored_are_refused(self, configured: Any, server: EmbeddingServer):
         server.dimensions = 3901

@@ -259,3 +259,23 @@ def test_long_headings_are_cut_where_they_are_headings_only():
 
     assert len(found.headings[0].path[0]) == 200
     assert LOREM * 5 in found.text
+
+
+# Newer than the tables of Python, and an icon of a private font.
+UNKNOWN = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_character_that_nobody_knows_is_no_doubt_in_utf_8(name: str):
+    sign = UNKNOWN[name]
+    mail = f"Subject: one\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nвход {sign}\n"
+    for mark in ("", "\ufeff"):
+        assert found_in(mark + f"日本 {sign}", "text").text == f"日本 {sign}"
+        assert found_in(mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(f"имя: вход; sign: {sign}")
+        assert f"вход {sign}" in found_in(mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
+    assert f"вход {sign}" in found_in(mail, "eml").text
+
+
+def test_control_characters_are_no_text_in_utf_8_either():
+    with pytest.raises(Unreadable):
+        found_in("a\1\2\3b", "text")

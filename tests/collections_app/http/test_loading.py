@@ -106,6 +106,8 @@ def test_whoever_has_many_waiting_waits_too_and_nobody_else_does(  # C46
     refused = manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood")
 
     assert (failed(refused), int(refused["Retry-After"])) == ((429, "too_many_waiting", None), 10)
+    assert failed(manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="another")) == failed(refused)
+    assert manager.get(NAMES, collection_name="another").status_code == 404, "nothing is made for it"
     assert Document.objects.count() == 3
     Version.objects.update(created_by="somebody else")
     assert manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood").status_code == 201

@@ -262,3 +262,14 @@ def test_nothing_is_found_in_a_deleted_one(manager: Caller, place: Collection):
     manager.delete(f"{MANAGED}/{place.pk}")
 
     assert {call(manager, one(document)).status_code for call in CALLS} == {404}
+
+
+@pytest.mark.parametrize("sent", ["cafe\u0301.txt", "caf\u00e9.txt"])
+def test_a_file_is_found_by_its_name_however_it_is_composed(manager: Caller, sent: str):
+    loaded = manager.upload(b"One text.", sent, collection_name="manuals").json()
+    documents = loaded["status_url"].removeprefix("http://testserver").rpartition("/")[0]
+
+    for name in ("cafe\u0301", "caf\u00e9"):
+        assert [each["filename"] for each in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
+    Version.objects.update(filename="cafe\u0301.txt")
+    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "stored before names were composed"
