@@ -20,3 +20,5 @@ from config.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # speed; one test uses the real one
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1", "[::1]"]
+# Every client of a test loads the middleware anew; looking through all static files each time took half of a request.
+WHITENOISE_AUTOREFRESH = True
