@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 ADVICE: Mapping[str, str] = {
     "response_malformed": (
-        "Start again. If it stays, look at the provider's response mode: query for code, fragment for id_token."
+        "Start again. If it stays, look at the provider's response mode: query for code, fragment for id_token (with "
+        "form_post the status is 403)."
     ),
     "token_in_query": "Set the provider to the response type of the connection and to response mode fragment.",
     "state_unknown": (

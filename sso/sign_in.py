@@ -195,15 +195,15 @@ def match_or_create(
             raise Refused("email_unverified", f"{user.login} is an account already, and the email is not verified.")
         return user, False
     if not setting.enable_user_creation:
-        raise Refused("user_unknown", f"No account has the {setting.user_field} {value}.")
+        raise Refused("user_unknown", f"No account is found by the {setting.user_field} {value}.")
     for column in ("login", "email"):  # "the two mandatory fields"
         mapped.need(column)
-    check_address(mapped.values["email"], claims)
     # One after the other from here on: without this, two spellings of one login could become two accounts.
     OidcSetting.objects.select_for_update(no_key=True).filter(pk=setting.pk).first()
     user = matching(setting.user_field, value, how)
     if user is not None:
         raise IntegrityError("made by somebody else meanwhile")
+    check_address(mapped.values["email"], claims)
     try:
         return provisioning.create(mapped.values), True
     except NotMade as error:

@@ -8,6 +8,9 @@ from django.http import HttpRequest, HttpResponse
 
 from system import errors, http
 
+# As Django says it: with the page of another site, not with one of ours that is out of date.
+FROM_ELSEWHERE = ("Origin checking failed", "Referer checking failed")
+
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
@@ -19,9 +22,10 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A view to which others post by nature says in its own way, by `forged`, what is wrong with that."""
+    is_from_elsewhere = reason.startswith(FROM_ELSEWHERE)
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
     answer: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
-    if answer is not None:
+    if answer is not None and is_from_elsewhere:
         return answer(request)
     return http.answer(
         request, errors.AccessDenied("This page was open too long or in another window. Go back, reload it, try again.")

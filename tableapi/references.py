@@ -41,8 +41,9 @@ def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
         needing = [each for each in columns if each.mandatory and _is_needed(run, catalogue, table, each, sys_id)]
         if needing:
             raise Referenced((each.owner, each.name) for each in needing)
-        for column in columns:
-            _empty(run, catalogue.tables[column.owner], column, sys_id)
+        emptied = [each for each in columns if _empty(run, catalogue.tables[each.owner], each, sys_id)]
+        if emptied:  # by somebody who took the other ones out of a list just now
+            raise Referenced((each.owner, each.name) for each in emptied)
 
 
 def _is_needed(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
@@ -56,16 +57,20 @@ def _is_needed(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, col
     return row is not None and bool(row[0])
 
 
-def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> None:
-    """Plain references become NULL by their foreign keys. Chosen: a record that loses one keeps its version. To count
+def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> bool:
+    """Whether that left nothing in a list where something must be.
+
+    Plain references become NULL by their foreign keys. Chosen: a record that loses one keeps its version. To count
     would tell those who read the record, but not this column, that it referred to the one that is gone."""
-    if column.type == "list":
-        name = quoted(column.physical)
-        run.execute(
-            f"UPDATE {physical(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
-            f"WHERE {name} && ARRAY[%(id)s]::varchar[]",
-            {"id": sys_id},
-        )
+    if column.type != "list":
+        return False
+    name = quoted(column.physical)
+    run.execute(
+        f"UPDATE {physical(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
+        f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
+        {"id": sys_id},
+    )
+    return column.mandatory and any(is_empty for (is_empty,) in run.fetchall())
 
 
 def told(request: Request, refused: Referenced, sys_id: str) -> Referenced:

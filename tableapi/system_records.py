@@ -29,6 +29,8 @@ from .references import Referenced
 
 # After a change of one of these there might be nobody left who can administer.
 PEOPLE = frozenset({"user", "sys_role", "sys_user_role"})
+# By these a user is let in, kept out, or found by a provider.
+IDENTITY = frozenset({"login", "email", "password", "active"})
 UNIQUE_CODES = frozenset({"unique", "unique_together"})
 # Of a password that nobody sent.
 KEPT = object()
@@ -92,7 +94,6 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
     names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
     with _keeping_an_admin(table), _as_service_errors(record, names):
         password = None if record.is_new else KEPT
-        identity = _identity(record)
         for field in record._meta.concrete_fields:
             column = columns.get(str(field.column))
             if column is None:
@@ -102,7 +103,8 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
                 password = value
             else:
                 setattr(record, field.attname, _empty(field) if value is None else value)
-        if password is not KEPT or _identity(record) != identity:
+        # Whether a value is another one must not show: of what the caller sees only changes come here.
+        if not IDENTITY.isdisjoint(column.name for column in given):
             _check_account(record)
         record.full_clean(exclude={"sys_id", "password"})
         if password is not KEPT and isinstance(record, AbstractBaseUser):
@@ -111,11 +113,6 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
         if password is not KEPT:
             getattr(record, "end_sessions", lambda: None)()
         _check_references()
-
-
-def _identity(record: Record) -> dict[str, Any]:
-    """Of a user: by what they are let in, kept out or found, but for the password."""
-    return {name: getattr(record, name) for name in ("login", "email", "active")} if isinstance(record, User) else {}
 
 
 def _check_account(record: Record) -> None:

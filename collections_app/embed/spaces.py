@@ -237,8 +237,10 @@ def _asked_dimensions(model: str) -> int:
     return known
 
 
-def _not_the_callers(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable | EmbeddingRefused:
+def _not_the_callers(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
     """No text of a caller was sent yet, so a refusal is none of it. That of too many dimensions says what to mend."""
-    if isinstance(error, EmbeddingUnavailable) or error.code == TOO_MANY_DIMENSIONS:
+    if isinstance(error, EmbeddingUnavailable):
         return error
+    if error.code == TOO_MANY_DIMENSIONS:
+        return EmbeddingMisconfigured(error.message)
     return EmbeddingMisconfigured(PROBE_REFUSED) if error.is_of_the_texts else EmbeddingUnavailable(error.message)

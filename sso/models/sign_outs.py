@@ -59,7 +59,7 @@ class ProviderSignOut(models.Model):
         """Whether what this ID token stands for was signed out after it was made, or since this number."""
         sub, sid = claims["sub"], session_id(claims)
         # A session without a name may be the one that was signed out by its name.
-        of_them = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub) | Q(sub="", sid="")
+        of_them = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)
         is_later = Q(pk__gt=since) | Q(issued_at__gt=claims["iat"])
         return cls.objects.filter(of_them, is_later, issuer=claims["iss"]).exists()
 

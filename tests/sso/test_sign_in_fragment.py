@@ -96,8 +96,11 @@ def test_another_sites_form_is_refused(browser: Browser):
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = browser.client.cookies
 
-    entry = refused(strict.post(CALLBACK, fields(back), headers=PAGE), "response_malformed", 403)
+    theirs = {**PAGE, "Origin": "https://idp.example.com"}
+    entry = refused(strict.post(CALLBACK, fields(back), headers=theirs), "response_malformed", 403)
     assert "form_post" in entry.detail
+    ours = strict.post(CALLBACK, fields(back), headers=PAGE)  # a page of ours that is out of date
+    assert ours.status_code == 403 and b"open too long" in ours.content
     assert browser.come(back).status_code == 302, "the attempt is still good"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from accounts.models import User
 from system.models import DeletionLogEntry
+from tableapi import references
 from tableapi.models import Table
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
@@ -180,6 +181,17 @@ class TestWhatRefersToIt:
         ask("UPDATE records.device SET part_of = sys_id, parts = ARRAY[sys_id] WHERE sys_id = %s", lamp)
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         assert rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
+
+    def test_what_needs_it_only_since_it_was_looked_at_keeps_it(self, device: Table, bob: User, monkeypatch: Any):
+        """Somebody takes the other one out of a mandatory list between the look and the deletion."""
+        table("desk")
+        field("desk", "lamps", "list", to="device", mandatory=True)
+        open_table("desk")
+        lamp = record("device", name="Lamp")
+        desk = record("desk", lamps=[lamp])
+        monkeypatch.setattr(references, "_is_needed", lambda *_: False)
+        assert failed(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
+        assert [each["value"] for each in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
     def test_to_itself_where_it_is_mandatory(self, device: Table, bob: User):
         """A record that needs only itself can go."""

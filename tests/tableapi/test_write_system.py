@@ -439,6 +439,15 @@ class TestWhoMayWrite:
         (after,) = data(api(bob).patch(path_of(boss), {"phone": "5", "login": "boss", "active": True}))
         assert after["phone"] == "5"
 
+    def test_what_such_an_account_holds_cannot_be_guessed(self, alice: User, bob: User):
+        """By who may write the column and not read it: a right guess is refused like a wrong one."""
+        for operation in ("read", "write"):
+            rule(operation, "user")
+        rule("read", "user", "email", condition="login=bob")
+        rule("write", "user", "email")
+        for guess in (alice.email, "x@example.com"):
+            assert failed(api(bob).patch(path_of(alice), {"email": guess}))[:2] == (403, "access_denied")
+
     def test_a_key_with_less_than_its_user_opens_no_account_with_more(self, alice: User, bob: User):
         role("helpdesk")
         for operation in ("read", "write"):

@@ -108,8 +108,10 @@ def is_text(text: str, *, may_be_unknown: bool = False) -> bool:
     controls = sum(count for each, count in counted if CONTROLS.match(each))
     if controls > max(1, MOST_CONTROLS * len(sample)):
         return False
+    if may_be_unknown:
+        return True
     unassigned = sum(count for each, count in counted if unicodedata.category(each) in ("Cn", "Co", "Cs"))
-    return may_be_unknown or unassigned <= MOST_UNASSIGNED * len(sample)
+    return unassigned <= MOST_UNASSIGNED * len(sample)
 
 
 def guessed(data: bytes, is_cut: bool) -> str:
