@@ -173,12 +173,12 @@ def _changes(
 def _not_yet_there(given: Mapping[Column, Any], stand: Standing) -> dict[Column, Any]:
     """Of the lists that the caller sees only what is added: what stands there may be of records that they may not read,
     and who adds another must not have to throw it out."""
-    return {
-        column: [each for each in value if each not in (stand.columns[column].value or ())]
-        if column.type == "list" and value and stand.columns[column].is_seen
-        else value
-        for column, value in given.items()
-    }
+    added = dict(given)
+    for column, ids in given.items():
+        if column.type == "list" and ids and stand.columns[column].is_seen:
+            there = set(stand.columns[column].value or ())
+            added[column] = [each for each in ids if each not in there]
+    return added
 
 
 def _check_mandatory(
