@@ -116,7 +116,7 @@ class ProviderRecord(Record):
         type(self)._base_manager.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
 
     def remember_claims(self, claims: dict[str, Any]) -> None:
-        self.note(last_claims=encryption.encrypt(json.dumps(claims)))
+        self.note_of_pair(last_claims=encryption.encrypt(json.dumps(claims)))
 
     def claim_look(self) -> bool:
         """Whether it is this caller's turn to look for the provider; one caller's in 30 s, across all processes."""

@@ -190,6 +190,14 @@ class TestWhatWasFoundOut:
         stored = setting.refreshed()
         assert stored.endpoints is None and stored.known_claims is None and stored.jwks_uri == ""
 
+    def test_claims_of_a_sign_in_through_an_earlier_pair_are_not_kept(self):
+        setting = make()
+        during_sign_in = OidcSetting.objects.get(pk=setting.pk)
+        setting.realm = "other"
+        setting.save()
+        during_sign_in.remember_claims({"sub": "1"})
+        assert setting.refreshed().known_claims is None
+
     def test_claims_are_kept_encrypted(self):
         setting = make()
         setting.remember_claims({"email": "canary@example.com"})
