@@ -29,9 +29,9 @@ class Faults:
         self.servers, self.stack, self.tally = servers, stack, tally
         self.done: list[str] = []
         self.kinds: dict[str, Callable[[], None]] = {
-            "a worker process is killed": lambda: self._working(" worker ")[0].kill(),
+            "a worker process is killed": lambda: self.kill_one(" worker "),
             "PostgreSQL crashes": self.postgres,
-            "a web process is killed": lambda: self._working("web_server")[0].kill(),
+            "a web process is killed": lambda: self.kill_one("web_server"),
             "Valkey is killed": self.valkey,
             "the whole worker is killed": lambda: self.stack.kill(" worker "),
             "rolling restart of web": self.rolling_restart,
@@ -83,8 +83,19 @@ class Faults:
 
     def _working(self, words: str) -> list[psutil.Process]:
         """A part's own processes, without the one that only counts its parent's resources."""
-        children = psutil.Process(self.stack.child(words).pid).children()
-        return [each for each in children if "resource_tracker" not in " ".join(each.cmdline())]
+        found = []
+        for each in psutil.Process(self.stack.child(words).pid).children():
+            # One that has just ended, after so many tasks, has no command line any more.
+            with suppress(psutil.NoSuchProcess):
+                if "resource_tracker" not in " ".join(each.cmdline()):
+                    found.append(each)
+        return found
+
+    def kill_one(self, words: str) -> None:
+        until = time.monotonic() + WHOLE_WITHIN_S
+        while not (working := self._working(words)) and time.monotonic() < until:
+            time.sleep(LOOKS_EVERY_S)
+        working[0].kill()
 
     def rolling_restart(self) -> None:
         self.stack.process.send_signal(signal.SIGHUP)
