@@ -17,7 +17,7 @@ class AccountsConfig(AppConfig):
     verbose_name = "People and access"
 
     def ready(self) -> None:
-        from accounts import receivers
+        from accounts import signals
 
-        receivers.connect()
+        signals.connect()
         post_migrate.connect(after_migrate, sender=self)

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 from django.db.models.functions import Lower
 
 from accounts import roles
-from accounts.last_admin import NoAdminLeft, keeping_an_admin
 from accounts.models import Role, User, UserRole
-from accounts.spelling import composed
+from accounts.normalisation import composed
+from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
 from system import properties
 
 # Nobody from outside gets an account that looks like one of ours.
@@ -31,7 +31,7 @@ RESERVED = frozenset(
 )
 
 
-class NotMade(Exception):
+class AccountNotCreated(Exception):
     """There can be no account of this login; `code` is `login_reserved`, `login_taken` or `profile_invalid`."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -60,9 +60,9 @@ def is_taken(login: str, but: str = "") -> bool:
 
 def check_login(login: str, but: str = "") -> None:
     if folded(login) in RESERVED:
-        raise NotMade("login_reserved", f"The login {login} is reserved.")
+        raise AccountNotCreated("login_reserved", f"The login {login} is reserved.")
     if is_taken(login, but):
-        raise NotMade("login_taken", f"The login {login} belongs to another account.")
+        raise AccountNotCreated("login_taken", f"The login {login} belongs to another account.")
 
 
 def create(profile: Mapping[str, str]) -> User:
@@ -73,7 +73,7 @@ def create(profile: Mapping[str, str]) -> User:
     try:
         user.full_clean(exclude=["password", "sys_id"])
     except ValidationError as error:
-        raise NotMade("profile_invalid", " ".join(error.messages)) from None
+        raise AccountNotCreated("profile_invalid", " ".join(error.messages)) from None
     user.save()
     return user
 
@@ -85,7 +85,7 @@ def update(user: User, profile: Mapping[str, str]) -> list[str]:
     if "login" in changed:
         try:
             check_login(changed["login"], but=user.pk)
-        except NotMade as error:
+        except AccountNotCreated as error:
             notes.append(f"{error.detail} It stays {user.login}.")
             del changed["login"]
     for name, value in [*changed.items()]:
@@ -110,7 +110,7 @@ class RoleChange:
     refused: tuple[str, ...] = ()
 
 
-def follow_roles(user: User, names: Collection[str]) -> RoleChange:
+def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
     """Make the provider's grants of a user these; grants given here stay. Part of the caller's transaction.
 
     "A provider role with no matching Role (`sys_role`) record causes a new Role record to be created and assigned."

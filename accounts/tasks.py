@@ -4,9 +4,8 @@ from celery import shared_task
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.attempts import WINDOW, FailedAttempts
-from accounts.keys import AccessKey
-from accounts.models import Session
+from accounts.authentication.login_attempts import WINDOW
+from accounts.models import AccessKey, FailedAttempts, Session
 
 
 @shared_task

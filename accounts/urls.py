@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts import api, pages
+from accounts.http import api, pages
 
 urlpatterns = [
     path("rest/v1/auth/login", api.Login.as_view(), name="api-login"),

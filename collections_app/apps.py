@@ -11,6 +11,6 @@ class CollectionsConfig(AppConfig):
     def ready(self) -> None:
         if settings.PROCESS not in ("worker", "beat"):  # nobody asks them, and it would cost each of them memory
             from collections_app import metrics
-            from system.metrics import READ_WHEN_ASKED
+            from system.monitoring.metrics import READ_WHEN_ASKED
 
             READ_WHEN_ASKED.register(metrics.QueueCollector())

@@ -7,7 +7,7 @@ from django.db.models import Count
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from collections_app.deletion import SUPERSEDED
+from collections_app.documents.deletion import SUPERSEDED
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED, State
 

@@ -13,7 +13,7 @@ from django_celery_beat.models import (
 )
 from unfold.admin import ModelAdmin
 
-from system import dashboard
+from system.admin_site import dashboard
 
 for unwanted in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     admin.site.unregister(unwanted)

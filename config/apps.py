@@ -16,7 +16,7 @@ class ConfigConfig(AppConfig):
 
 
 class AdminConfig(DjangoAdminConfig):
-    default_site = "system.admin_site.Site"
+    default_site = "system.admin_site.site.Site"
 
     def ready(self) -> None:
         # Background processes show no pages; loading the admin would cost each of them memory.

@@ -14,7 +14,7 @@ app = Celery("servicebase")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
     {
-        "beat_scheduler": "config.beat.LeaderScheduler",
+        "beat_scheduler": "config.scheduling.leader_scheduler.LeaderScheduler",
         "task_serializer": "json",
         "accept_content": ["json"],
         "task_ignore_result": True,

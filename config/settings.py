@@ -12,10 +12,11 @@ from django.core.management.utils import get_random_secret_key
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from config import databases, env
+from config import env
+from config.database import connections
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import Postgres, Valkey
-from system import logs
+from config.runtime.embedded_servers import Postgres, Valkey
+from system.monitoring import logs
 
 ENVIRONMENT = env.current()
 env.refuse_unsafe_production(ENVIRONMENT)
@@ -102,18 +103,18 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "system.middleware.SecurityHeaders",
-    "system.middleware.TrustedProxies",
-    "system.middleware.RequestLog",
-    "system.middleware.RequestLimits",
-    "system.metrics.RequestMetrics",
+    "system.http.middleware.SecurityHeaders",
+    "system.http.middleware.TrustedProxies",
+    "system.http.middleware.RequestLog",
+    "system.http.middleware.RequestLimits",
+    "system.monitoring.metrics.RequestMetrics",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "system.pages_only.Sessions",
-    "system.middleware.HostNames",
-    "system.pages_only.Csrf",
-    "system.pages_only.Authentication",
-    "system.middleware.CurrentActor",
-    "system.pages_only.Messages",
+    "system.http.page_middleware.Sessions",
+    "system.http.middleware.HostNames",
+    "system.http.page_middleware.Csrf",
+    "system.http.page_middleware.Authentication",
+    "system.http.middleware.CurrentActor",
+    "system.http.page_middleware.Messages",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -135,9 +136,9 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": databases.database(ENVIRONMENT.database_url or Postgres(DATA_FOLDER).url, PROCESS)}
+DATABASES = {"default": connections.database(ENVIRONMENT.database_url or Postgres(DATA_FOLDER).url, PROCESS)}
 if ENVIRONMENT.database_replica_url:
-    DATABASES["replica"] = databases.database(ENVIRONMENT.database_replica_url, PROCESS, "DATABASE_REPLICA_URL")
+    DATABASES["replica"] = connections.database(ENVIRONMENT.database_replica_url, PROCESS, "DATABASE_REPLICA_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = ENVIRONMENT.redis_url or Valkey(DATA_FOLDER).url
@@ -147,22 +148,22 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["accounts.authentication.PasswordBackend", "sso.backends.OidcBackend"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "accounts.passwords.NotLikeItsUser"},
+    {"NAME": "accounts.authentication.passwords.NotLikeItsUser"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "accounts.passwords.NotTooLong"},
+    {"NAME": "accounts.authentication.passwords.NotTooLong"},
 ]
 LOGIN_URL = reverse_lazy("login")
 LOGIN_REDIRECT_URL = "/"
 
-SESSION_ENGINE = "accounts.sessions"
+SESSION_ENGINE = "accounts.models.sessions"
 SESSION_COOKIE_NAME = "servicebase_session"
 SESSION_COOKIE_AGE = 60 * 60 * 12
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.is_https
 CSRF_COOKIE_NAME = "servicebase_csrf"
-CSRF_FAILURE_VIEW = "system.pages.csrf_failure"
+CSRF_FAILURE_VIEW = "system.http.error_pages.csrf_failure"
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if ENVIRONMENT.is_https else 0
 
 LANGUAGE_CODE = "en"
@@ -209,14 +210,17 @@ COLLECTIONS = {
 }
 
 REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.Bearer", "accounts.authentication.Basic"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.authentication.schemes.Bearer",
+        "accounts.authentication.schemes.Basic",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["system.body.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["system.http.request_body.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "system.http.exception_handler",
+    "EXCEPTION_HANDLER": "system.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.AlwaysJSON",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.error_responses.AlwaysJSON",
     "NON_FIELD_ERRORS_KEY": "",
 }
 SPECTACULAR_SETTINGS = {
@@ -240,15 +244,18 @@ SPECTACULAR_SETTINGS = {
     ],
     # Whoever is signed in finds the tables that they may see in the document, everybody else the general part.
     "SERVE_AUTHENTICATION": [
-        "accounts.authentication.Bearer",
-        "accounts.authentication.Basic",
-        "accounts.authentication.Session",
+        "accounts.authentication.schemes.Bearer",
+        "accounts.authentication.schemes.Basic",
+        "accounts.authentication.schemes.Session",
     ],
-    "PREPROCESSING_HOOKS": ["tableapi.openapi.without_table_view", "collections_app.openapi.without_endpoints"],
+    "PREPROCESSING_HOOKS": [
+        "tableapi.openapi.hooks.without_table_view",
+        "collections_app.http.openapi.without_endpoints",
+    ],
     "POSTPROCESSING_HOOKS": [
-        "tableapi.openapi.with_tables",
-        "collections_app.openapi.with_endpoints",
-        "config.docs.with_errors",
+        "tableapi.openapi.hooks.with_tables",
+        "collections_app.http.openapi.with_endpoints",
+        "config.api_docs.with_errors",
     ],
 }
 
@@ -282,7 +289,7 @@ UNFOLD = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
-    "DASHBOARD_CALLBACK": "system.dashboard.fill",
+    "DASHBOARD_CALLBACK": "system.admin_site.dashboard.fill",
     "STYLES": [lambda request: static("servicebase/admin.css")],
     "COLORS": {
         "primary": {
@@ -290,5 +297,8 @@ UNFOLD = {
             "500": "#31978d", "600": "#247972", "700": "#20625d", "800": "#1d4f4b", "900": "#1b423f", "950": "#0a2725",
         }
     },
-    "SIDEBAR": {"show_search": False, "show_all_applications": False, "navigation": "system.dashboard.sidebar"},
+    "SIDEBAR": {
+        "show_search": False, "show_all_applications": False,
+        "navigation": "system.admin_site.dashboard.sidebar",
+    },
 }  # fmt: skip

@@ -4,9 +4,9 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from accounts.pages import SignOut
-from config.docs import Redoc, RedocBundle, Schema, Swagger
-from system import health, metrics
+from accounts.http.pages import SignOut
+from config.api_docs import Redoc, RedocBundle, Schema, Swagger
+from system.monitoring import health, metrics
 
 urlpatterns = [
     path("", include("tableapi.urls")),  # first: addresses are tried one after the other
@@ -23,11 +23,11 @@ urlpatterns = [
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
-    path("", include("collections_app.page_urls")),
+    path("", include("collections_app.pages.urls")),
     path("", include("accounts.urls")),
 ]
 
-handler400 = "system.pages.bad_request"
-handler403 = "system.pages.denied"
-handler404 = "system.pages.not_found"
-handler500 = "system.pages.fault"
+handler400 = "system.http.error_pages.bad_request"
+handler403 = "system.http.error_pages.denied"
+handler404 = "system.http.error_pages.not_found"
+handler500 = "system.http.error_pages.fault"

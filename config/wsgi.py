@@ -13,14 +13,14 @@ from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
 
 from config.env import secret_names
-from system.body import GuardedInput
+from system.http.request_body import GuardedInput
 
 # No view reads a body of this type, so whoever sends what cannot be read is told 415.
 UNREADABLE = "application/octet-stream"
 
 django_application = get_wsgi_application()
 
-from accounts import passwords  # noqa: E402  (its models need the loaded apps)
+from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
 
 # The server copies the process environment into each request's; read already, it must not lie there.
 for name in [*secret_names(), *(name for name in os.environ if name.startswith("HTTP_"))]:

@@ -8,6 +8,7 @@ class SsoConfig(AppConfig):
     verbose_name = "Single sign-on"
 
     def ready(self) -> None:
-        from sso import logout, receivers, views  # noqa: F401  (two add themselves to signing in and out)
+        from sso import signals
+        from sso.http import logout, views  # noqa: F401  (two add themselves to signing in and out)
 
-        receivers.connect()
+        signals.connect()

@@ -10,19 +10,22 @@ from django.http import HttpRequest
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
 from accounts.models import User
-from sso import certificates, endpoints, provider, sign_in, token_check
-from sso.attempts import CODE, Attempt
-from sso.endpoints import Endpoints, Unresolved
+from sso.connections import certificate_updates
 from sso.models import OidcSetting
-from sso.provider import Redemption
-from sso.refusals import Refused
-from sso.sign_in import Entered
-from sso.token_check import Claims, Expected, UnknownKey
+from sso.provider import discovery, token_client
+from sso.provider.discovery import Endpoints, EndpointsNotFound
+from sso.provider.token_client import Redemption
+from sso.provisioning import sign_in
+from sso.provisioning.sign_in import SignInResult
+from sso.refusals import SignInRefused
+from sso.sign_in_attempts import CODE, Attempt
+from sso.tokens import token_check
+from sso.tokens.token_check import Claims, Expected, UnknownKey
 from system.outbound.deadline import Deadline
 
 
 @dataclass
-class Response:
+class AuthorizationResponse:
     """What a browser brought back for one attempt, by when it must be answered, and what became of it."""
 
     attempt: Attempt
@@ -32,7 +35,7 @@ class Response:
     id_token: str = field(default="", repr=False)
     access_token: str | None = field(default=None, repr=False)
     claims: Claims = field(default_factory=dict, repr=False)
-    entered: Entered | None = None
+    entered: SignInResult | None = None
 
 
 class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no types
@@ -42,7 +45,9 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
         """Django builds a backend on every signed-in request, so that nothing is read here."""
         self.UserModel = User
 
-    def authenticate(self, request: HttpRequest | None, response: Response | None = None, **_: Any) -> User | None:
+    def authenticate(
+        self, request: HttpRequest | None, response: AuthorizationResponse | None = None, **_: Any
+    ) -> User | None:
         if response is None:
             return None
         known = resolved(response)
@@ -54,13 +59,13 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
         response.claims = claims
         return self.get_or_create_user(response)
 
-    def get_token(self, response: Response, known: Endpoints) -> None:
+    def get_token(self, response: AuthorizationResponse, known: Endpoints) -> None:
         attempt = response.attempt
         redemption = Redemption(response.code, attempt.verifier, attempt.redirect_uri)
-        tokens = provider.redeem(response.setting, known, redemption, response.deadline)
+        tokens = token_client.redeem(response.setting, known, redemption, response.deadline)
         response.id_token, response.access_token = tokens.id_token, tokens.access_token
 
-    def verify_token(self, response: Response, known: Endpoints) -> Claims:
+    def verify_token(self, response: AuthorizationResponse, known: Endpoints) -> Claims:
         """The ID token's claims. An access token that the browser brought has done its part after this."""
         attempt, setting = response.attempt, response.setting
         expected = Expected(
@@ -75,36 +80,36 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no
         check = partial(token_check.check, response.id_token, expected)
         return checked(setting, check, response.deadline)
 
-    def get_userinfo(self, response: Response, known: Endpoints, claims: Claims) -> Claims:
+    def get_userinfo(self, response: AuthorizationResponse, known: Endpoints, claims: Claims) -> Claims:
         """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." """
-        said = dict(provider.userinfo(known, response.access_token, response.deadline))
+        said = dict(token_client.userinfo(known, response.access_token, response.deadline))
         if known.userinfo and said.get("sub") != claims["sub"]:
-            raise Refused("userinfo_subject", "The userinfo endpoint speaks of another subject.")
+            raise SignInRefused("userinfo_subject", "The userinfo endpoint speaks of another subject.")
         if "email" in claims and said.get("email") != claims["email"]:
             said.pop("email_verified", None)  # it is about the other address
         return {**said, **claims}
 
-    def get_or_create_user(self, response: Response) -> User:
-        response.entered = sign_in.enter(response.setting, response.claims, response.deadline)
+    def get_or_create_user(self, response: AuthorizationResponse) -> User:
+        response.entered = sign_in.provision_user(response.setting, response.claims, response.deadline)
         return response.entered.user
 
     def get_user(self, user_id: Any) -> User | None:
         return User.objects.filter(pk=user_id, active=True).first()
 
 
-def resolved(response: Response) -> Endpoints:
+def resolved(response: AuthorizationResponse) -> Endpoints:
     """The provider's endpoints, if it is still the provider that the attempt was made for."""
     known = find(response.setting, response.deadline)
     if known.issuer != response.attempt.issuer:
-        raise Refused("not_available", "The connection leads to another provider since the attempt was made.")
+        raise SignInRefused("not_available", "The connection leads to another provider since the attempt was made.")
     return known
 
 
 def find(setting: OidcSetting, deadline: Deadline) -> Endpoints:
     try:
-        return endpoints.ensure(setting, deadline)
-    except Unresolved as error:
-        raise Refused("provider_unresolved", error.sentence) from None
+        return discovery.ensure(setting, deadline)
+    except EndpointsNotFound as error:
+        raise SignInRefused("provider_unresolved", error.sentence) from None
 
 
 def checked(
@@ -120,13 +125,13 @@ def checked(
     found."
     """
     try:
-        return check(certificates.signing_keys(setting))
+        return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        certificates.refresh_for_unknown_kid(setting, deadline, is_from_stranger=is_from_stranger)
+        certificate_updates.refresh_for_unknown_kid(setting, deadline, is_from_stranger=is_from_stranger)
     try:
-        return check(certificates.signing_keys(setting))
+        return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
         # Only a provider that has said what its keys are can have none that fits.
-        if why := certificates.why_unknown(setting):
-            raise Refused("certificates_unavailable", why) from None
+        if why := certificate_updates.why_unknown(setting):
+            raise SignInRefused("certificates_unavailable", why) from None
         raise

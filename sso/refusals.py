@@ -81,7 +81,7 @@ ABOUT_WHO = frozenset(
 )  # fmt: skip
 
 
-class Refused(Exception):
+class SignInRefused(Exception):
     """A sign-in, or a sign-out from outside, that does not happen.
 
     >>> Refused("token_alg", "none").status

@@ -5,8 +5,9 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from sso import certificates, endpoints
+from sso.connections import certificate_updates
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn
+from sso.provider import discovery
 
 LOG_KEPT_FOR = timedelta(days=90)
 AT_ONCE = 1000
@@ -18,13 +19,13 @@ def refresh_daily() -> None:
     setting = OidcSetting.active_one()
     if setting is None:
         return
-    endpoints.look_again(setting)
+    discovery.look_again(setting)
     known = setting.endpoints
     if known is None:
         return
     try:
-        certificates.refresh(*setting.pair, known.jwks, reason=certificates.DAILY)
-    except certificates.CertificateUpdateFailed:
+        certificate_updates.refresh(*setting.pair, known.jwks, reason=certificate_updates.DAILY)
+    except certificate_updates.CertificateUpdateFailed:
         pass  # logged there, and shown on the form and the dashboard
 
 

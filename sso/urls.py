@@ -2,11 +2,11 @@
 
 from django.urls import path
 
-from sso import logout, views
+from sso.http import logout, views
 
 app_name = "sso"
 urlpatterns = [
-    path("start/", views.Start.as_view(), name="start"),
+    path("start/", views.StartSignIn.as_view(), name="start"),
     path("callback/", views.Callback.as_view(), name="callback"),
     path("logout/", logout.Logout.as_view(), name="logout"),
     path("backchannel-logout/", logout.BackchannelLogout.as_view(), name="backchannel_logout"),

@@ -7,10 +7,11 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from system import dashboard, health
-from system.admin_site import ReadOnlyAdmin, TrackedAdmin
-from system.history import name_of
+from system.admin_site import dashboard
+from system.admin_site.site import ReadOnlyAdmin, TrackedAdmin
 from system.models import DeletionLogEntry, Property
+from system.monitoring import health
+from system.records.history import name_of
 
 dashboard.group(
     "System",

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.db.models import Model
 
-from system import actor
 from system.models import DeletionLogEntry
-from system.record import Record
+from system.records import acting_user
+from system.records.record import Record
 
 
 def write(table: str, record_id: str, display_value: str, payload: dict[str, Any]) -> None:
@@ -15,7 +15,7 @@ def write(table: str, record_id: str, display_value: str, payload: dict[str, Any
         record_id=record_id,
         display_value=display_value[:255],
         payload=payload,
-        deleted_by=actor.current(),
+        deleted_by=acting_user.current(),
     )
 
 

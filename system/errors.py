@@ -16,8 +16,8 @@
     ├── TooMany              429  too many requests or failed attempts
     └── Unavailable          503  try again later
 
-One place turns them into an answer: `system.http.error_response`. Messages never hold SQL, names of hidden things or
-anything a person did not send.
+One place turns them into an answer: `system.http.error_responses.error_response`. Messages never hold SQL, names of
+hidden things or anything a person did not send.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class LengthRequired(ServiceError):
     message = "A body needs a Content-Length header."
 
 
-class Stale(ServiceError):
+class PreconditionFailed(ServiceError):
     status = 412
     code = "stale"
     message = "The record was changed since it was read. Read it again."

@@ -6,8 +6,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from system import properties
-from system.history import tracked
-from system.record import Record
+from system.records.history import tracked
+from system.records.record import Record
 
 
 class Property(Record):

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from system import heartbeats
+from system.monitoring import heartbeats
 
 
 @shared_task

@@ -7,10 +7,10 @@ from django.db.models.signals import post_migrate
 
 
 def after_migrate(**_: Any) -> None:
-    from tableapi import mirror, shipped
+    from tableapi.setup import shipped_tables, system_tables
 
-    mirror.make()
-    shipped.make()
+    system_tables.make()
+    shipped_tables.make()
 
 
 class TableApiConfig(AppConfig):
@@ -18,7 +18,7 @@ class TableApiConfig(AppConfig):
     verbose_name = "Table API"
 
     def ready(self) -> None:
-        from tableapi import receivers
+        from tableapi import signals
 
-        receivers.connect()
+        signals.connect()
         post_migrate.connect(after_migrate, sender=self)

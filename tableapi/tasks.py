@@ -2,7 +2,9 @@
 
 from celery import shared_task
 
-from tableapi import deferred, idempotency, indexes
+from tableapi.design import index_builder
+from tableapi.http import idempotency
+from tableapi.write import deferred_records
 
 LONGEST_BUILD_S = 3600
 
@@ -11,13 +13,13 @@ LONGEST_BUILD_S = 3600
 @shared_task(time_limit=LONGEST_BUILD_S, soft_time_limit=LONGEST_BUILD_S - 60)
 def build_indexes() -> None:
     """Build the indexes that the catalogue wants, drop those that it does not want any more."""
-    indexes.build()
+    index_builder.build()
 
 
 @shared_task
 def create_deferred() -> None:
     """Create the records that wait for it; sent with each of them, and by the schedule for what was missed."""
-    deferred.create_due()
+    deferred_records.create_due()
 
 
 @shared_task

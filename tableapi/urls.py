@@ -2,7 +2,7 @@
 
 from django.urls import re_path
 
-from tableapi.views import TableViewSet
+from tableapi.http.table_views import TableViewSet
 
 MANY = TableViewSet.as_view({"get": "list", "post": "create"})
 ONE = TableViewSet.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"})

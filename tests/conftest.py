@@ -9,9 +9,10 @@ from django.db import connection
 from django.test import Client
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from accounts import keys, passwords
+from accounts.authentication import access_keys, passwords
 from accounts.models import Role, User, UserRole
-from system import actor, properties
+from system import properties
+from system.records import acting_user
 
 PASSWORD = "correct horse 42"
 
@@ -47,8 +48,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     """Each test starts like a fresh process."""
-    actor.become(None)
-    keys.REMEMBERED.forget()
+    acting_user.become(None)
+    access_keys.REMEMBERED.forget()
     passwords.forget()
     properties.forget()
 

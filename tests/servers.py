@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import Postgres, Valkey, wait_until_ready
+from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 
 

@@ -3,10 +3,11 @@
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts import attempts
-from accounts.admin import access_keys, people, roles  # noqa: F401  (each registers its pages)
+from accounts.admin import access_keys, roles, users  # noqa: F401  (each registers its pages)
+from accounts.authentication import login_attempts
 from accounts.models import User
-from system import dashboard, start_page
+from system.admin_site import dashboard
+from system.http import start_page
 
 dashboard.group(
     "People and access",
@@ -20,30 +21,30 @@ dashboard.group(
 
 
 @dashboard.tile(order=10)
-def users(request: HttpRequest) -> dashboard.Tile | None:
+def people(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
     about = "active users" + (f", {inactive} inactive" if inactive else "")
-    if waiting := attempts.waiting_logins():
+    if waiting := login_attempts.waiting_logins():
         about += f". {waiting} login{' waits' if waiting == 1 else 's wait'} after wrong passwords"
     return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").address, "person")
 
 
-@start_page.offer
+@start_page.register_entry
 def administration(request: HttpRequest) -> start_page.Entry | None:
     if not getattr(request.user, "is_staff", False):
         return None
     return start_page.Entry("Administration", "Set up what this service does and for whom.", reverse("admin:index"))
 
 
-@start_page.offer
+@start_page.register_entry
 def own_account(request: HttpRequest) -> start_page.Entry | None:
     has_password = isinstance(request.user, User) and request.user.has_usable_password()
     about = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
     return start_page.Entry("Your account", about, reverse("account"))
 
 
-@start_page.offer
+@start_page.register_entry
 def interface(request: HttpRequest) -> start_page.Entry | None:
     return start_page.Entry("API", "What scripts can call, with examples to try.", reverse("docs"))

@@ -12,11 +12,11 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts import new_keys
 from accounts.admin.roles import RoleChoices
-from accounts.keys import VALID_FOR
+from accounts.authentication.access_keys import VALID_FOR
+from accounts.http import new_key_handover
 from accounts.models import AccessKey, Role
-from system.admin_site import RecordAdmin
+from system.admin_site.site import RecordAdmin
 
 
 class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -118,13 +118,13 @@ class AccessKeyAdmin(RecordAdmin):
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
         """To its page, which shows the secret once; a message would travel in a cookie."""
         secret = request.new_key_secret  # type: ignore[attr-defined]
-        new_keys.leave(request.session, obj.pk, obj.name, secret)
+        new_key_handover.leave(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        made = new_keys.take(request.session, object_id) if request.method == "GET" else None
+        made = new_key_handover.take(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
         if made is None or key is None:
             page: HttpResponse = super().change_view(request, object_id, form_url, extra_context)

@@ -8,10 +8,10 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
-from accounts.admin.last_admin import KeepingAnAdmin
+from accounts.admin.last_admin_guard import KeepingAnAdmin
 from accounts.models import Role
+from accounts.normalisation import bare
 from accounts.roles import ADMIN, SHIPPED
-from accounts.spelling import bare
 
 # What names a role without being linked to it; each area says what of its own does.
 FindUses = Callable[[Role], Iterable[str]]

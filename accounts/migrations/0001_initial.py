@@ -6,7 +6,7 @@ import django.db.models.deletion
 import django.db.models.functions.text
 import django.utils.timezone
 import simple_history.models
-import system.record
+import system.records.record
 from django.conf import settings
 from django.db import migrations, models
 
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('password', models.CharField(max_length=128, verbose_name='password')),
                 ('last_login', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='last login')),
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Company',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Group',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalGroup',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(db_index=True, max_length=150)),
                 ('active', models.BooleanField(default=True)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalRole',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(db_index=True, max_length=100)),
                 ('description', models.CharField(blank=True, default='', max_length=255)),
                 ('contains', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(db_collation='C', max_length=32), blank=True, default=list, size=None)),
@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Role',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='AccessKey',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalUser',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('login', models.CharField(max_length=150, validators=[accounts.models.check_login])),
                 ('email', models.EmailField(blank=True, default='', max_length=254)),
                 ('first_name', models.CharField(blank=True, default='', max_length=150)),
@@ -211,7 +211,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalUserGroup',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
                 ('history_id', models.AutoField(primary_key=True, serialize=False)),
                 ('history_date', models.DateTimeField(db_index=True)),
@@ -231,7 +231,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalUserRole',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('source', models.CharField(choices=[('manual', 'given here'), ('provider', 'from the identity provider')], default='manual', editable=False, max_length=20)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
                 ('history_id', models.AutoField(primary_key=True, serialize=False)),
@@ -267,7 +267,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='UserGroup',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -286,7 +286,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='UserRole',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from accounts.spelling import composed
+from accounts.normalisation import composed
 
 
 def compose(apps, _):

@@ -4,10 +4,13 @@ import django
 
 django.setup()
 
-from collections_app import embed, ingest, search, store  # noqa: E402
-from collections_app.hits import Hit  # noqa: E402
-from collections_app.metadata_filter import Filter  # noqa: E402
+from collections_app import embed  # noqa: E402
+from collections_app.documents import storage  # noqa: E402
+from collections_app.ingest import worker  # noqa: E402
+from collections_app.metadata.filter import Filter  # noqa: E402
 from collections_app.models import Collection  # noqa: E402
+from collections_app.search import pipeline  # noqa: E402
+from collections_app.search.passages import Hit  # noqa: E402
 from config.env import ROOT  # noqa: E402
 
 PAGES = ("operations", "single-sign-on", "collections", "table-api", "api", "access-rules")
@@ -54,11 +57,11 @@ def load() -> tuple[Collection, int]:
     collection = Collection.objects.create(name="documentation", space=embed.default_space())
     count = 0
     for name in PAGES:
-        accepted = store.accept(
+        accepted = storage.store_document(
             collection=collection, data=(ROOT / "docs" / f"{name}.md").read_bytes(), filename=f"{name}.md",
             format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", is_held=True,
         )  # fmt: skip
-        count += ingest.load_now(accepted).chunks_count
+        count += worker.load_now(accepted).chunks_count
     return Collection.objects.select_related("space").get(pk=collection.pk), count
 
 
@@ -71,7 +74,7 @@ def main() -> None:
     collection, count = load()
     ranks, named = 0.0, 0
     for question, heading in QUESTIONS.items():
-        found = search.search([collection], search.Asked(query=question, k=5, filter=Filter())).hits
+        found = pipeline.search([collection], pipeline.SearchRequest(query=question, k=5, filter=Filter())).hits
         ranks += next((1 / place for place, hit in enumerate(found, 1) if holds(hit, heading)), 0)
         named += heading in found[0].heading_path
     print(f"{len(PAGES)} pages, {count} passages, {len(QUESTIONS)} questions")

@@ -20,10 +20,13 @@ django.setup()
 from django.db import connection  # noqa: E402
 
 from bench.collections.cost import backend_cpu_s  # noqa: E402
-from collections_app import embed, ingest, leases, store, wakeups  # noqa: E402
+from collections_app import embed  # noqa: E402
+from collections_app.documents import storage  # noqa: E402
+from collections_app.ingest import worker  # noqa: E402
+from collections_app.ingest.steps import STEPS  # noqa: E402
 from collections_app.models import Collection, Version  # noqa: E402
 from collections_app.models.documents import UNFINISHED  # noqa: E402
-from collections_app.steps import STEPS  # noqa: E402
+from collections_app.queue import leases, worker_signals  # noqa: E402
 from config.runtime.up import worker_command  # noqa: E402
 from tests.collections_app.extract.samples import pdf  # noqa: E402
 
@@ -43,8 +46,8 @@ def text(first: int, chunks: int) -> str:
     return "\n\n".join(found)
 
 
-def accept(collection: Collection, data: bytes, *, format: str = "text", is_held: bool = True) -> store.Accepted:
-    return store.accept(
+def accept(collection: Collection, data: bytes, *, format: str = "text", is_held: bool = True) -> storage.StoredLoad:
+    return storage.store_document(
         collection=collection, data=data, filename="", format=format, metadata={}, doc_id=None, on_duplicate="skip",
         user_id="bench", is_held=is_held,
     )  # fmt: skip
@@ -70,7 +73,7 @@ def by_step(collection: Collection, chunks: int) -> None:
     accepted = accept(collection, text(0, chunks).encode())
     assert accepted.lease_token is not None
     spent: dict[str, list[float]] = {}
-    with suppress(leases.Lost):  # it is ready, and nobody's any more
+    with suppress(leases.LeaseLost):  # it is ready, and nobody's any more
         while True:
             version = leases.held(accepted.version.pk, accepted.lease_token)
             with counted(spent, version.state):
@@ -89,7 +92,7 @@ def one_pdf(collection: Collection) -> None:
     pages = ["\n".join(lines[page * LINES : (page + 1) * LINES]) for page in range(PAGES)]
     data = pdf(pages)
     accept_and_load = [time.perf_counter()]
-    version = ingest.load_now(accept(collection, data, format="pdf"))
+    version = worker.load_now(accept(collection, data, format="pdf"))
     took = time.perf_counter() - accept_and_load[0]
     print(f"a PDF of {version.pages} pages, {len(data) / 1024:.0f} KB: {version.state} after {took:.2f} s", flush=True)
 
@@ -100,7 +103,7 @@ def through_worker(collection: Collection, chunks: int) -> None:
         accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), is_held=False)
     worker = subprocess.Popen(worker_command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wakeups.work()
+        worker_signals.work()
         _report_worker(worker, collection)
     finally:
         worker.terminate()

@@ -13,9 +13,12 @@ from bench.collections.sets import QuestionSet, sets
 
 django.setup()
 
-from collections_app import embed, ingest, search, store  # noqa: E402
-from collections_app.metadata_filter import Filter  # noqa: E402
+from collections_app import embed  # noqa: E402
+from collections_app.documents import storage  # noqa: E402
+from collections_app.ingest import worker  # noqa: E402
+from collections_app.metadata.filter import Filter  # noqa: E402
 from collections_app.models import Collection, Version  # noqa: E402
+from collections_app.search import pipeline  # noqa: E402
 
 MODES = ("text", "vector", "hybrid")
 # Enough for ten documents, of which several passages may be found.
@@ -28,11 +31,11 @@ MOST_LOST = 0.005
 def load(each: QuestionSet) -> Collection:
     collection = Collection.objects.create(name=each.name, space=embed.default_space())
     for doc_id, text in each.documents.items():
-        accepted = store.accept(
+        accepted = storage.store_document(
             collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
             on_duplicate="error", user_id="", is_held=True,
         )  # fmt: skip
-        if ingest.load_now(accepted).state != "ready":
+        if worker.load_now(accepted).state != "ready":
             raise SystemExit(f"{doc_id} was not loaded")
     return Collection.objects.select_related("space").get(pk=collection.pk)
 
@@ -42,8 +45,9 @@ def asked(collection: Collection, each: QuestionSet, mode: str, alpha: float | N
     figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
     for question in each.questions:
         began = time.perf_counter()
-        found = search.search(
-            [collection], search.Asked(query=question.text, k=PASSAGES, filter=Filter(), mode=mode, alpha=alpha)
+        found = pipeline.search(
+            [collection],
+            pipeline.SearchRequest(query=question.text, k=PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
         )
         figures["ms"].append(1000 * (time.perf_counter() - began))
         documents = [hit.doc_id for hit in found.hits]

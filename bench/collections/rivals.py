@@ -14,8 +14,8 @@ from django.db import connection
 
 from bench.collections.cost import Cost, cost
 from bench.collections.varied import FILTERS
-from collections_app import nearest
 from collections_app.models import Collection
+from collections_app.search import vector_retrieval
 from config.env import ROOT
 
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ def _report_plain(collection: Collection, known: Vectors) -> None:
 
         def work(vector: Any, statement: str = statement, found: list[list[int]] = found) -> None:
             with connection.cursor() as cursor:
-                cursor.execute(statement, [collection.pk, nearest.written(vector.tolist())])
+                cursor.execute(statement, [collection.pk, vector_retrieval.written(vector.tolist())])
                 found.append([row[0] for row in cursor.fetchall()])
 
         spent = cost(work, list(known.asked))

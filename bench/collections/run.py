@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.tableapi.stack import Stack
 from config.env import ROOT
-from config.runtime.embedded import DATABASE
+from config.runtime.embedded_servers import DATABASE
 
 
 def options(words: list[str]) -> argparse.Namespace:

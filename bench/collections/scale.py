@@ -21,10 +21,13 @@ from django.db import connection, transaction  # noqa: E402
 
 from bench.collections import rivals  # noqa: E402
 from bench.collections.cost import cost  # noqa: E402
-from collections_app import embed, lexical, matching, nearest, search, vector_indexes  # noqa: E402
-from collections_app.metadata_filter import Filter, read  # noqa: E402
+from collections_app import embed  # noqa: E402
+from collections_app.lexical import term_statistics  # noqa: E402
+from collections_app.metadata.filter import Filter, read  # noqa: E402
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version  # noqa: E402
-from collections_app.scope import scopes, snapshot  # noqa: E402
+from collections_app.search import keyword_retrieval, pipeline, vector_retrieval  # noqa: E402
+from collections_app.search.scope import scopes, snapshot  # noqa: E402
+from collections_app.vectors import vector_indexes  # noqa: E402
 
 PER_DOCUMENT = 10
 QUESTIONS = 60
@@ -60,8 +63,8 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
         )
         for one, vector in zip(chunks, vectors, strict=True)
     )  # fmt: skip
-    lexical.store_words(version.pk, collection.pk, collection.text_configuration)
-    lexical.count_in(version.pk, collection.pk)
+    term_statistics.store_words(version.pk, collection.pk, collection.text_configuration)
+    term_statistics.count_in(version.pk, collection.pk)
 
 
 def recall(found: dict[int, float], true: dict[int, float], count: int = 10) -> float:
@@ -80,11 +83,11 @@ def missed(collection: Collection, wanted: Filter, asked: Sequence[str]) -> tupl
     with snapshot():
         scope = scopes([collection], wanted)[0]
         for each in asked:
-            known = lexical.asked_words(each, [collection])[collection.pk]
-            by_words = partial(matching.best, scope, known, 100)
-            words.append(recall(by_words(), _exactly(matching, "MOST_CANDIDATES", by_words)))
-            vector = nearest.written(embedder.embed_query(each))
-            by_vectors = partial(nearest.nearest, scope, known.chunks, vector, 100)
+            known = term_statistics.asked_words(each, [collection])[collection.pk]
+            by_words = partial(keyword_retrieval.best, scope, known, 100)
+            words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
+            vector = vector_retrieval.written(embedder.embed_query(each))
+            by_vectors = partial(vector_retrieval.nearest, scope, known.chunks, vector, 100)
             vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))
     return mean(words), mean(vectors)
 
@@ -100,7 +103,9 @@ def _exactly(room: Any, limit: str, work: Callable[[], dict[int, float]]) -> dic
 
 
 def searched(collection: Collection, wanted: Filter, mode: str) -> Callable[[str], Any]:
-    return lambda query: search.search([collection], search.Asked(query=query, k=5, filter=wanted, mode=mode))
+    return lambda query: pipeline.search(
+        [collection], pipeline.SearchRequest(query=query, k=5, filter=wanted, mode=mode)
+    )
 
 
 def report(collection: Collection, asked: Sequence[str]) -> None:
@@ -124,7 +129,7 @@ def main(words: list[str]) -> None:
         cursor.execute("VACUUM ANALYZE")
     print(f"{given.scale:,} chunks in {given.collections} collections, made in {time.perf_counter() - began:.0f} s")
     began = time.perf_counter()
-    if built := vector_indexes.tend():
+    if built := vector_indexes.maintain_indexes():
         print(f"{len(built)} vector indexes, made in {time.perf_counter() - began:.0f} s")
     vector_indexes.forget()
     asked = list(text.questions(QUESTIONS))

@@ -21,8 +21,11 @@ from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from accounts.models import User  # noqa: E402
-from sso import certificates, mapping_script, provider, token_check  # noqa: E402
+from sso.connections import certificate_updates  # noqa: E402
 from sso.models import OidcSetting  # noqa: E402
+from sso.provider import token_client  # noqa: E402
+from sso.scripts import mapping_script  # noqa: E402
+from sso.tokens import token_check  # noqa: E402
 from system import encryption  # noqa: E402
 from tests.providers.hostile import HostileProvider  # noqa: E402
 from tests.providers.signing import jwk  # noqa: E402
@@ -84,8 +87,8 @@ def by_steps(idp: HostileProvider) -> None:
     for number in range(TIMES + 5):
         clock = Clock()
         with (
-            patch.object(provider, "redeem", clock.around("provider: token", provider.redeem)),
-            patch.object(provider, "userinfo", clock.around("provider: userinfo", provider.userinfo)),
+            patch.object(token_client, "redeem", clock.around("provider: token", token_client.redeem)),
+            patch.object(token_client, "userinfo", clock.around("provider: userinfo", token_client.userinfo)),
             patch.object(token_check, "check", clock.around("token check", token_check.check)),
             patch.object(mapping_script, "run", clock.around("script", mapping_script.run)),
         ):
@@ -110,7 +113,7 @@ def of_certificates(idp: HostileProvider, setting: OidcSetting) -> None:
     ):
         idp.jwks = {"keys": [jwk(name) for name in names]}
         began = time.perf_counter()
-        outcome = certificates.refresh(*setting.pair, idp.url("certs"), reason=certificates.FORM)
+        outcome = certificate_updates.refresh(*setting.pair, idp.url("certs"), reason=certificate_updates.FORM)
         print(f"  {what:<20} {1000 * (time.perf_counter() - began):8.1f}   {outcome}")
 
 
@@ -119,7 +122,7 @@ def main() -> None:
     with HostileProvider() as idp:
         User.objects.create_user("ann", email="ann@example.com")
         setting = connected(idp)
-        certificates.refresh(*setting.pair, idp.url("certs"), reason=certificates.FORM)
+        certificate_updates.refresh(*setting.pair, idp.url("certs"), reason=certificate_updates.FORM)
         by_steps(idp)
         of_certificates(idp, setting)
         setting.delete()

@@ -19,7 +19,7 @@ from bench.tableapi.measure import Slice, figures
 from bench.tableapi.report import Place
 from bench.tableapi.stack import Stack, Web
 from bench.tableapi.turns import Size, Turn, Turns
-from config.runtime.embedded import DATABASE
+from config.runtime.embedded_servers import DATABASE
 
 PORT = 8770
 WARM_UP_S = 0.5

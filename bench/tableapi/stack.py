@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet
 
 from config.env import ROOT, Environment
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import DATABASE, Postgres, Valkey, wait_until_ready
+from config.runtime.embedded_servers import DATABASE, Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 from config.runtime.up import WEB_MEMORY, web_command
 

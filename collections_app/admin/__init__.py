@@ -3,8 +3,9 @@
 from django.http import HttpRequest
 from django.urls import reverse
 
-from collections_app.admin import collections, documents, tile  # noqa: F401  (each registers what it has)
-from system import dashboard, start_page
+from collections_app.admin import collections, dashboard_tile, documents  # noqa: F401  (each registers what it has)
+from system.admin_site import dashboard
+from system.http import start_page
 
 dashboard.group(
     "Document collections",
@@ -14,6 +15,6 @@ dashboard.group(
 )
 
 
-@start_page.offer
+@start_page.register_entry
 def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
     return start_page.Entry("Collections", "Search in documents, and add some where you may.", reverse("collections"))

@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.roles import RoleChoices
 from accounts.models import Role
-from collections_app.api.serializers import Settings
+from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
 from collections_app.models.collections import check_name, well_named
 
@@ -70,7 +70,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_text_configuration(self) -> str:
         try:
-            return Settings().validate_language(self.cleaned_data["text_configuration"])
+            return CollectionSettingsSerializer().validate_language(self.cleaned_data["text_configuration"])
         except serializers.ValidationError:
             raise forms.ValidationError("This PostgreSQL has no text search configuration of that name.") from None
 

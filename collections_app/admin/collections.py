@@ -18,12 +18,14 @@ from django.urls import path, reverse
 
 from accounts.admin.roles import used_by
 from accounts.models import Role
-from collections_app import access, counts, deletion, embed, reembed
+from collections_app import access, embed
 from collections_app.admin.collection_form import FIXED_LANGUAGE, TAKEN, CollectionForm
+from collections_app.documents import counts, deletion
 from collections_app.models import Collection, Document, Version
-from system.admin_site import TrackedAdmin
+from collections_app.vectors import reembedding as reembed
+from system.admin_site.name_lists import named
+from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
-from system.naming import named
 
 GIVEN_AWAY = "By its writers you may not change this collection any more. Who has the role admin can give that back."
 

@@ -13,13 +13,15 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html
 
-from collections_app import access, counts, deletion, ingest, loading
+from collections_app import access
+from collections_app.documents import counts, deletion
+from collections_app.ingest import loading, worker
 from collections_app.models import Collection, Document
 from collections_app.models.documents import State
-from system.admin_site import ReadOnlyAdmin
+from system.admin_site.name_lists import MOST_NAMED, named
+from system.admin_site.site import ReadOnlyAdmin
 from system.errors import Conflict, NotFound, ServiceError
-from system.history import name_of
-from system.naming import MOST_NAMED, named
+from system.records.history import name_of
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -121,7 +123,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.action(description="Load anew, by the settings of now")
     def load_anew(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         user: Any = request.user
-        self._load(request, queryset, lambda document: loading.load_anew(user, document.collection, document))
+        self._load(request, queryset, lambda document: loading.reprocess(user, document.collection, document))
 
     def _load(self, request: HttpRequest, queryset: QuerySet[Document], load: Callable[[Document], Any]) -> None:
         unwritable = self._unwritable(request, queryset)
@@ -207,7 +209,7 @@ class DocumentAdmin(ReadOnlyAdmin):
 def _retry(document: Document) -> None:
     if document.newest is None or document.newest.state != State.FAILED:
         raise Conflict("it has not failed.")
-    ingest.retry(document)
+    worker.retry(document)
 
 
 def _refusals(document: Document, unwritable: dict[str, Collection], load: Callable[[Document], Any]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from system.outbound.trust import ssl_context
 
 from .batches import retry_after_s
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .question import Endpoint, Question
+from .request import EmbeddingRequest, Endpoint
 
 # Before an answer began.
 HUNG_UP = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
@@ -84,7 +84,7 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, question: Question, until: float) -> bytes:
+    def ask(self, question: EmbeddingRequest, until: float) -> bytes:
         """The body of the answer; `until` is a moment of `time.monotonic`."""
         try:
             return self._ask_again_if_hung_up(question, until)
@@ -97,7 +97,7 @@ class Connection:
         except (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError, ValueError):
             raise EmbeddingUnavailable("No connection to the embedding provider, or it broke off.") from None
 
-    def _ask_again_if_hung_up(self, question: Question, until: float) -> bytes:
+    def _ask_again_if_hung_up(self, question: EmbeddingRequest, until: float) -> bytes:
         """Once: a provider closes the connections that were idle for long, and may do so as one is used again."""
         try:
             return self._ask(question, until)
@@ -106,7 +106,7 @@ class Connection:
                 raise
         return self._ask(question, until)
 
-    def _ask(self, question: Question, until: float) -> bytes:
+    def _ask(self, question: EmbeddingRequest, until: float) -> bytes:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError

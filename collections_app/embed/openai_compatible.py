@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from . import checks
+from . import vector_checks
 from .batches import batched, wait_s
-from .breaker import Breaker
-from .checks import Vectors
+from .circuit_breaker import Breaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .question import LONGEST_DIMENSIONS, Endpoint, Question
+from .request import LONGEST_DIMENSIONS, EmbeddingRequest, Endpoint
+from .vector_checks import Vectors
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -47,7 +47,7 @@ class Limits:
     grace_s: float = 0.25
 
 
-class Line:
+class ProviderConnection:
     """What the spaces of one process share on the way to one provider: connections, turns, and whether it is alive."""
 
     def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
@@ -65,9 +65,9 @@ class Line:
 
         return Connection(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 
-    def ask(self, question: Question, until: float) -> Vectors:
+    def ask(self, question: EmbeddingRequest, until: float) -> Vectors:
         body = self._connection.ask(question, until)
-        return checks.unit(checks.read_answer(body, len(question.texts)), question.dimensions)
+        return vector_checks.unit(vector_checks.read_answer(body, len(question.texts)), question.dimensions)
 
     def renew(self) -> None:
         """Hang up: a request outlived its deadline, a byte now and then keeping it up, or a name being looked up."""
@@ -86,7 +86,7 @@ class OpenAICompatible:
 
     provider = "openai"
 
-    def __init__(self, *, model: str, dimensions: int, is_asked: bool, line: Callable[[], Line]) -> None:
+    def __init__(self, *, model: str, dimensions: int, is_asked: bool, line: Callable[[], ProviderConnection]) -> None:
         self.model = model
         self.dimensions = dimensions
         self._is_asked = is_asked
@@ -96,7 +96,7 @@ class OpenAICompatible:
         line = self._line()
         limits = line.limits
         until = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
-        batches = batched([checks.readable(text) for text in texts], limits.batch)
+        batches = batched([vector_checks.readable(text) for text in texts], limits.batch)
         given_up = threading.Event()
         asked = [line.documents.submit(self._patiently, line, batch, until, given_up) for batch in batches]
         try:
@@ -112,7 +112,7 @@ class OpenAICompatible:
         if wait := line.breaker.closed_in_s():
             raise EmbeddingUnavailable(retry_after_s=math.ceil(wait))
         until = time.monotonic() + line.limits.query_s
-        future = line.queries.submit(self._once, line, [checks.readable(text)], until)
+        future = line.queries.submit(self._once, line, [vector_checks.readable(text)], until)
         try:
             (vector,) = _awaited(line, future, until)
         except EmbeddingUnavailable:
@@ -124,11 +124,13 @@ class OpenAICompatible:
         line.breaker.went_well()
         return vector
 
-    def _once(self, line: Line, texts: Sequence[str], until: float) -> Vectors:
-        question = Question(model=self.model, texts=texts, dimensions=self.dimensions, is_asked=self._is_asked)
+    def _once(self, line: ProviderConnection, texts: Sequence[str], until: float) -> Vectors:
+        question = EmbeddingRequest(model=self.model, texts=texts, dimensions=self.dimensions, is_asked=self._is_asked)
         return line.ask(question, until)
 
-    def _patiently(self, line: Line, texts: Sequence[str], until: float, given_up: threading.Event) -> Vectors:
+    def _patiently(
+        self, line: ProviderConnection, texts: Sequence[str], until: float, given_up: threading.Event
+    ) -> Vectors:
         last_try = min(until, time.monotonic() + line.limits.retry_s)
         for attempt in count():
             try:
@@ -142,7 +144,7 @@ class OpenAICompatible:
         raise AssertionError
 
 
-def _awaited(line: Line, future: Future[Vectors], until: float) -> Vectors:
+def _awaited(line: ProviderConnection, future: Future[Vectors], until: float) -> Vectors:
     try:
         return future.result(timeout=max(0.0, until - time.monotonic()) + line.limits.grace_s)
     except TimeoutError:
@@ -151,10 +153,10 @@ def _awaited(line: Line, future: Future[Vectors], until: float) -> Vectors:
         raise EmbeddingUnavailable("The embedding provider did not answer in time.") from None
 
 
-def native_dimensions(model: str, line: Line, probe: str) -> int:
+def native_dimensions(model: str, line: ProviderConnection, probe: str) -> int:
     """How many a model gives by itself."""
     until = time.monotonic() + line.limits.query_s
-    future = line.queries.submit(line.ask, Question(model=model, texts=[probe]), until)
+    future = line.queries.submit(line.ask, EmbeddingRequest(model=model, texts=[probe]), until)
     found = len(_awaited(line, future, until)[0])
     if found > LONGEST_DIMENSIONS:
         raise EmbeddingRefused(

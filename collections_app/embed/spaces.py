@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from collections_app.models import EmbeddingSpace
 
-from . import local
-from .checks import Vectors, cosine
+from . import local_model
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .local import Local
-from .openai_compatible import TOO_MANY_DIMENSIONS, Limits, Line, OpenAICompatible, native_dimensions
-from .question import Endpoint
+from .local_model import Local
+from .openai_compatible import TOO_MANY_DIMENSIONS, Limits, OpenAICompatible, ProviderConnection, native_dimensions
+from .request import Endpoint
+from .vector_checks import Vectors, cosine
 
 logger = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class _Remembered:
 
     def __init__(self) -> None:
         self.turn = threading.Lock()
-        self.line: Line | None = None
+        self.line: ProviderConnection | None = None
         self.same_until: dict[int, float] = {}
         self.dimensions: dict[str, tuple[int, float]] = {}
 
@@ -88,7 +88,7 @@ def default_space() -> EmbeddingSpace:
     """The space that the operator chose for new collections."""
     configured: dict[str, Any] = settings.EMBEDDING
     if configured["provider"] == Local.provider:
-        row = local.row(configured["model"])
+        row = local_model.row(configured["model"])
         return _space(Local.provider, row.name, row.dimensions)
     model = configured["model"]
     asked: int | None = configured["dimensions"]
@@ -100,7 +100,7 @@ def is_default(space: EmbeddingSpace) -> bool:
     """Whether new collections would get this one, as far as that is known without asking the provider."""
     configured: dict[str, Any] = settings.EMBEDDING
     is_local = configured["provider"] == Local.provider
-    model = local.row(configured["model"]).name if is_local else configured["model"]
+    model = local_model.row(configured["model"]).name if is_local else configured["model"]
     # A provider that is not told gives the dimensions of its model.
     dimensions = None if is_local else configured["dimensions"]
     provider = Local.provider if is_local else OpenAICompatible.provider
@@ -175,8 +175,8 @@ class Embedder:
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
-    if space.provider == Local.provider and space.model in local.LOCAL_MODELS:
-        return Local(local.LOCAL_MODELS[space.model])
+    if space.provider == Local.provider and space.model in local_model.LOCAL_MODELS:
+        return Local(local_model.LOCAL_MODELS[space.model])
     if space.provider == OpenAICompatible.provider and _is_reachable():
         return OpenAICompatible(
             model=space.model,
@@ -191,7 +191,7 @@ def _is_reachable() -> bool:
     return bool(settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"])
 
 
-def _line() -> Line:
+def _line() -> ProviderConnection:
     configured: dict[str, Any] = settings.EMBEDDING
     with _remembered.turn:
         if _remembered.line is None:
@@ -203,7 +203,7 @@ def _line() -> Line:
             times = IN_A_REQUEST if settings.PROCESS == "web" else {}
             at_once = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
             limits = Limits(**{**at_once, **times, **others})
-            _remembered.line = Line(endpoint, limits)
+            _remembered.line = ProviderConnection(endpoint, limits)
         return _remembered.line
 
 

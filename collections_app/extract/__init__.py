@@ -14,12 +14,12 @@ import time
 
 from django.conf import settings
 
-from . import answers, child_process
-from .parsers.decoding import is_text
-from .parsers.refusals import Refused
-from .parsers.writing import Text
+from . import child_output, child_process
+from .parsers.common.decoding import is_text
+from .parsers.common.failures import ParserRefused
+from .parsers.common.text_writer import TextWriter
 from .recognition import recognise
-from .values import Extracted, Heading, Limits, Unreadable
+from .results import Extracted, Heading, Limits, Unreadable
 
 __all__ = ["Extracted", "Heading", "Limits", "Unreadable", "configured_limits", "extract", "recognise"]
 
@@ -48,7 +48,7 @@ def extract(data: bytes, format: str, limits: Limits | None = None) -> Extracted
     refused = None
     for parser in PARSERS[format]:
         try:
-            return answers.read(child_process.run(parser, data, limits, deadline=deadline), limits.max_characters)
+            return child_output.read(child_process.run(parser, data, limits, deadline=deadline), limits.max_characters)
         except Unreadable as error:
             if error.code != "damaged":
                 raise
@@ -65,12 +65,12 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
         return None
     if not is_text(content, may_be_unknown=True):
         return None
-    text = Text(limits.max_characters)
+    text = TextWriter(limits.max_characters)
     try:
         text.add_as_it_is(content)
-    except Refused as error:
+    except ParserRefused as error:
         raise Unreadable(error.code, error.message) from None
-    return answers.extracted(text.answer(), limits.max_characters)
+    return child_output.extracted(text.answer(), limits.max_characters)
 
 
 def configured_limits() -> Limits:

@@ -16,8 +16,8 @@ from dataclasses import asdict
 from math import inf
 from pathlib import Path
 
-from .parsers.refusals import DAMAGED
-from .values import MEGABYTE, Limits, Unreadable
+from .parsers.common.failures import DAMAGED
+from .results import MEGABYTE, Limits, Unreadable
 
 PROGRAM = Path(__file__).parent / "parsers" / "program.py"
 # Said by the child when not even an answer fits into its memory (`parsers.confinement`).

@@ -8,9 +8,9 @@ from io import BytesIO
 
 from system.errors import UnsupportedMedia
 
-from .formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, SILENT_TYPES, TYPES
-from .parsers.decoding import NotText, decode
-from .parsers.refusals import Refused
+from .file_formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, SILENT_TYPES, TYPES
+from .parsers.common.decoding import NotText, decode
+from .parsers.common.failures import ParserRefused
 
 # How much of a text is looked at.
 SAMPLE = 64 * 1024
@@ -128,7 +128,7 @@ def sniff(head: bytes) -> str:
         return "rtf"
     try:
         return kind_of_text(decode(head[:SAMPLE], is_cut=len(head) >= SAMPLE))
-    except (NotText, Refused):
+    except (NotText, ParserRefused):
         return "binary"
 
 

@@ -9,7 +9,7 @@ import django.utils.timezone
 import pgvector.django.halfvec
 import pgvector.django.sparsevec
 import simple_history.models
-import system.record
+import system.records.record
 from django.db import migrations, models
 
 
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Collection',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Document',
             fields=[
-                ('id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('doc_id', models.CharField(db_collation='C', max_length=200)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
@@ -184,7 +184,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalCollection',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(max_length=200, validators=[collections_app.models.collections.check_name])),
                 ('chunk_size', models.PositiveIntegerField(default=1000, validators=[django.core.validators.MinValueValidator(100), django.core.validators.MaxValueValidator(8000)])),
                 ('chunk_overlap', models.PositiveIntegerField(default=200, validators=[django.core.validators.MaxValueValidator(4000)])),

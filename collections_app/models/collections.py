@@ -11,8 +11,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from system.history import tracked
-from system.record import Record
+from system.records.history import tracked
+from system.records.record import Record
 
 LONGEST_NAME = 200
 # With more, each character stands in many passages: at 99 of 100, a file of 4 MB in more than a million.
@@ -180,7 +180,7 @@ class Collection(Record):
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Gone for everybody from now on; the worker takes its documents away, and then this row."""
-        from collections_app import deletion  # noqa: PLC0415  (it imports this)
+        from collections_app.documents import deletion  # noqa: PLC0415  (it imports this)
 
         deletion.delete_collection(self)
         return 1, {self._meta.label: 1}

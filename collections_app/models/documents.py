@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from system.record import NewSysId, user_reference
+from system.records.record import NewSysId, user_reference
 
 from .collections import Collection
 

@@ -16,7 +16,7 @@ import urllib.request
 from config import env
 from config.env import ConfigurationError, Environment
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import Postgres, Valkey, wait_until_ready
+from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 
 PARTS = ("web", "worker", "beat")

@@ -1,7 +1,7 @@
 """Admin pages of single sign-on."""
 
-from sso.admin import connections, lists, tile, users, welcome_page  # noqa: F401  (each registers what it has)
-from system import dashboard
+from sso.admin import connections, cross_app_warnings, dashboard_tile, sign_in_records, welcome_page_warnings  # noqa: F401  (each registers what it has)
+from system.admin_site import dashboard
 
 dashboard.group(
     "Single sign-on",

@@ -9,7 +9,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget,
 
 from accounts import roles
 from sso.models import OidcSetting
-from sso.models.settings import default_script
+from sso.models.oidc_settings import default_script
 from system import encryption, properties
 
 GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]

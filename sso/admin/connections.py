@@ -11,14 +11,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from sso import certificates, endpoints, places
-from sso.admin import looks, notes
+from sso.admin import connection_test, connection_warnings
 from sso.admin.connection_form import ConnectionForm
+from sso.connections import certificate_updates
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
-from sso.models.provider_record import OWN_COLUMNS
-from system import http
-from system.admin_site import TrackedAdmin
+from sso.models.provider_state import OWN_COLUMNS
+from sso.provider import discovery, request_slots
+from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict
+from system.http import error_responses
 from system.outbound.deadline import Deadline
 
 NOT_ACTIVE = "Certificates are updated for the active connection only."
@@ -28,19 +29,21 @@ NOT_FOUND = "The provider has not been found yet."
 def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
     """ "Updating certificates is allowed only for an active OIDC setup." """
     if not setting.active:
-        messages.error(request, f"{certificates.FAILED} {NOT_ACTIVE}")
+        messages.error(request, f"{certificate_updates.FAILED} {NOT_ACTIVE}")
         return
-    deadline = Deadline.after(endpoints.ALTOGETHER_S)
-    with places.place():
+    deadline = Deadline.after(discovery.ALTOGETHER_S)
+    with request_slots.request_slot():
         if setting.endpoints is None:
-            endpoints.look_again(setting, deadline=deadline)
+            discovery.look_again(setting, deadline=deadline)
         known = setting.endpoints
         if known is None:
-            messages.error(request, f"{certificates.FAILED} {setting.resolve_error or NOT_FOUND}")
+            messages.error(request, f"{certificate_updates.FAILED} {setting.resolve_error or NOT_FOUND}")
             return
         try:
-            outcome = certificates.refresh(*setting.pair, known.jwks, reason=certificates.FORM, deadline=deadline)
-        except certificates.CertificateUpdateFailed as error:
+            outcome = certificate_updates.refresh(
+                *setting.pair, known.jwks, reason=certificate_updates.FORM, deadline=deadline
+            )
+        except certificate_updates.CertificateUpdateFailed as error:
             messages.error(request, str(error))
         else:
             messages.success(request, f"The certificates are up to date: {outcome}")
@@ -58,8 +61,8 @@ def approve(request: HttpRequest, setting: OidcSetting) -> None:
 def adopt(request: HttpRequest, setting: OidcSetting) -> None:
     """ "A changed issuer or host never applies by itself": here somebody says that it shall, and reads what it was."""
     before = setting.endpoints
-    with places.place():
-        problem = endpoints.look_again(setting, may_move=True)
+    with request_slots.request_slot():
+        problem = discovery.look_again(setting, may_move=True)
     if problem or setting.endpoints is None:
         messages.error(request, f"Nothing was changed. {problem}")
         return
@@ -70,7 +73,7 @@ def adopt(request: HttpRequest, setting: OidcSetting) -> None:
 
 def callback_of(request: HttpRequest) -> str:
     """Where sign-ins arrive, as this browser knows the service."""
-    return http.own_url(request, reverse("sso:callback"))
+    return error_responses.own_url(request, reverse("sso:callback"))
 
 
 # Buttons that act on the record as it is stored; what is typed in the form stays there, unsaved.
@@ -80,9 +83,9 @@ ACTS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
     "_adopt": adopt,
 }
 # Buttons that look at what is typed and change no setting.
-LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], looks.Report]] = {
-    "_test": lambda request, setting: looks.connection(setting, callback_of(request)),
-    "_try": lambda request, setting: looks.script(setting, request.POST.get("try_claims", "")),
+LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport]] = {
+    "_test": lambda request, setting: connection_test.connection(setting, callback_of(request)),
+    "_try": lambda request, setting: connection_test.script(setting, request.POST.get("try_claims", "")),
 }
 
 
@@ -164,7 +167,7 @@ class ConnectionAdmin(TrackedAdmin):
     def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
         setting = self.get_object(request, object_id) if request.method == "GET" else None
         if setting is not None and setting.active and self.has_delete_permission(request, setting):
-            messages.warning(request, notes.DELETES_ACTIVE)
+            messages.warning(request, connection_warnings.DELETES_ACTIVE)
         return super().delete_view(request, object_id, *positional, **named)
 
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
@@ -175,9 +178,9 @@ class ConnectionAdmin(TrackedAdmin):
         if obj.active and active_before is not None and active_before.pk != obj.pk:
             messages.info(request, f"“{active_before.name}” is not active any more: there is one active connection.")
         if obj.active and ASKED_WITH & set(form.changed_data):
-            messages.info(request, notes.UNTRIED)
+            messages.info(request, connection_warnings.UNTRIED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
-            messages.warning(request, notes.SECRET_REMOVED)
+            messages.warning(request, connection_warnings.SECRET_REMOVED)
 
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *positional: Any, **named: Any
@@ -201,8 +204,8 @@ class ConnectionAdmin(TrackedAdmin):
                 read = str(setting.sys_version)
                 try:
                     act(request, setting)
-                except places.NoPlace:
-                    messages.error(request, f"Nothing was changed. {places.NONE_FREE}")
+                except request_slots.NoSlotFree:
+                    messages.error(request, f"Nothing was changed. {request_slots.NONE_FREE}")
                 self._shows(request, read, str(setting.sys_version))
 
     def _shows(self, request: HttpRequest, read: str, made: str) -> None:
@@ -226,8 +229,8 @@ class ConnectionAdmin(TrackedAdmin):
                     self._shows(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            seen["notes"] = notes.about(stored, callback)
-            if notes.leads_to(stored, callback):
+            seen["notes"] = connection_warnings.about(stored, callback)
+            if connection_warnings.leads_to(stored, callback):
                 seen["to_register"] = stored.redirect_uri
             seen["stored"] = stored
             # A look may have brought them up to date since they were read.
@@ -241,11 +244,11 @@ class ConnectionAdmin(TrackedAdmin):
             seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
             seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
         if request.POST.get("client_secret") and not form.errors:  # with errors the field itself says it
-            seen["secret_is_gone"] = notes.SECRET_IS_GONE
+            seen["secret_is_gone"] = connection_warnings.SECRET_IS_GONE
 
     def _warn(self, request: HttpRequest) -> None:
         """Whoever leaves the form at the save reads on the next page what they would have read there."""
         saved = getattr(request, "saved_connection", None)
         stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        for note in notes.about(stored, callback_of(request)) if stored is not None else ():
+        for note in connection_warnings.about(stored, callback_of(request)) if stored is not None else ():
             messages.warning(request, note)

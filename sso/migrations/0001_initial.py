@@ -5,8 +5,8 @@ import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
 import simple_history.models
-import sso.models.settings
-import system.record
+import sso.models.oidc_settings
+import system.records.record
 from django.conf import settings
 from django.db import migrations, models
 
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalOidcSetting',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(max_length=200, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'This has no line breaks or control characters.')])),
                 ('url_idp', models.CharField(max_length=500, verbose_name='URL IdP')),
                 ('realm', models.CharField(max_length=64, validators=[django.core.validators.RegexValidator('\\A(?!\\.{1,2}\\Z)[A-Za-z0-9._-]{1,64}\\Z', 'A realm has 1 to 64 letters, digits, dots, dashes and underscores.')])),
@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('ignore_case', models.BooleanField(default=False, verbose_name='ignore case sensitivity')),
                 ('enable_role_mapping', models.BooleanField(default=False)),
                 ('update_data_when_login', models.BooleanField(default=False)),
-                ('script', models.TextField(default=sso.models.settings.default_script)),
+                ('script', models.TextField(default=sso.models.oidc_settings.default_script)),
                 ('response_type', models.CharField(choices=[('code', 'code'), ('id_token', 'id_token'), ('id_token token', 'id_token token')], default='code', max_length=20)),
                 ('role_claim', models.CharField(blank=True, default='', max_length=255, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'This has no line breaks or control characters.')])),
                 ('issuer', models.CharField(blank=True, default='', editable=False, max_length=700)),
@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='IdpCertificate',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -108,7 +108,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='OidcSetting',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                 ('ignore_case', models.BooleanField(default=False, verbose_name='ignore case sensitivity')),
                 ('enable_role_mapping', models.BooleanField(default=False)),
                 ('update_data_when_login', models.BooleanField(default=False)),
-                ('script', models.TextField(default=sso.models.settings.default_script)),
+                ('script', models.TextField(default=sso.models.oidc_settings.default_script)),
                 ('response_type', models.CharField(choices=[('code', 'code'), ('id_token', 'id_token'), ('id_token token', 'id_token token')], default='code', max_length=20)),
                 ('role_claim', models.CharField(blank=True, default='', max_length=255, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'This has no line breaks or control characters.')])),
                 ('issuer', models.CharField(blank=True, default='', editable=False, max_length=700)),
@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='IdentityLink',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -179,7 +179,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SignIn',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import sso.models.sessions
+import sso.models.provider_sessions
 from django.conf import settings
 from django.db import migrations, models
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ProviderSession',
             fields=[
-                ('id', models.CharField(db_collation='C', default=sso.models.sessions.handle, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(db_collation='C', default=sso.models.provider_sessions.handle, max_length=32, primary_key=True, serialize=False)),
                 ('issuer', models.CharField(db_collation='C', max_length=2000)),
                 ('sub', models.CharField(db_collation='C', max_length=255)),
                 ('sid', models.CharField(blank=True, db_collation='C', default='', max_length=255)),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from system.record import Record
+from system.records.record import Record
 
 
 class IdpCertificate(Record):

@@ -2,7 +2,7 @@
 
 import django.utils.timezone
 import simple_history.models
-import system.record
+import system.records.record
 from django.db import migrations, models
 
 
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalProperty',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(db_index=True, editable=False, max_length=255)),
                 ('value', models.TextField(blank=True, default='')),
                 ('type', models.CharField(editable=False, max_length=20)),
@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Property',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -74,7 +74,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='DeletionLogEntry',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),

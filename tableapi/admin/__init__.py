@@ -2,8 +2,8 @@
 
 from django.http import HttpRequest
 
-from system import dashboard
-from tableapi.admin import columns, deferred, rules, tables, views  # noqa: F401  (each registers its pages)
+from system.admin_site import dashboard
+from tableapi.admin import columns, deferred_records, rules, tables, views  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.group(

@@ -9,20 +9,23 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from system.history_page import Part
-from tableapi import asked, defaults, designer, load
-from tableapi.admin.design import AmongItsOwn, OfTable
-from tableapi.models import Choice, Column, Rule, Table, checks
+from system.admin_site.history_page import RelatedRecords
+from tableapi.admin.design_base import AmongItsOwn, OfTable
+from tableapi.database import catalogue_loader
+from tableapi.ddl import schema_editor
+from tableapi.design import column_usages
+from tableapi.models import Choice, Column, Rule, Table, validation
+from tableapi.values import defaults
 
 TYPES = frozenset(Column.Type.values)
 # What only columns of some types have; the form shows it for these.
 FITTING = {
-    "reference_table": checks.WITH_TARGET,
-    "is_unique": TYPES - checks.NOT_UNIQUE,
-    "is_indexed": TYPES - checks.NOT_INDEXED,
-    "is_display": TYPES - checks.NOT_SHOWN,
+    "reference_table": validation.WITH_TARGET,
+    "is_unique": TYPES - validation.NOT_UNIQUE,
+    "is_indexed": TYPES - validation.NOT_INDEXED,
+    "is_display": TYPES - validation.NOT_SHOWN,
     "default_value": TYPES - defaults.NONE,
-    "max_length": checks.WITH_LENGTH,
+    "max_length": validation.WITH_LENGTH,
     "choices": frozenset({"choice"}),
 }
 
@@ -47,21 +50,21 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
 
 
 LEFT = {
-    asked.How.ABOUT: "which is about it",
-    asked.How.ASKS: "which asks for it: where it is gone, the rule holds for no record",
-    asked.How.SEARCHES: "which searches its words",
+    column_usages.ColumnUsage.ABOUT: "which is about it",
+    column_usages.ColumnUsage.ASKS: "which asks for it: where it is gone, the rule holds for no record",
+    column_usages.ColumnUsage.SEARCHES: "which searches its words",
 }
 
 
 def _left_by(column: Column) -> Iterator[str]:
     """What stays and is no longer what it was: a rule that asks for the column fails closed."""
-    catalogue = load.newest()
+    catalogue = catalogue_loader.reload_if_changed()
     known = catalogue.tables[column.table.name].columns[column.name]
-    found = {rule.id: how for rule, how in asked.by_rules(catalogue, known)}
+    found = {rule.id: how for rule, how in column_usages.by_rules(catalogue, known)}
     gone = Rule.of_column(column).values("pk")
     for rule in Rule.objects.filter(pk__in=found).exclude(pk__in=gone).select_related("table"):
         yield f"Not deleted: the access rule “{rule}”, {LEFT[found[rule.pk]]}"
-    for table, name in asked.by_views(catalogue, known):
+    for table, name in column_usages.by_views(catalogue, known):
         yield f"Not deleted: the view “{name}” of {table}, which leaves it out from then on"
 
 
@@ -75,7 +78,7 @@ class ColumnAdmin(AmongItsOwn, OfTable):
     list_per_page = 25
     ordering = ("table__is_system", "table__name", "sys_id")
     inlines = (Choices,)
-    history_parts = (Part(Choice, "column", "Choice", "value"),)
+    history_parts = (RelatedRecords(Choice, "column", "Choice", "value"),)
     fields = (
         "table",
         "name",
@@ -131,7 +134,7 @@ class ColumnAdmin(AmongItsOwn, OfTable):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, *rest = super().get_deleted_objects(objs, request)
-        lost = [f"The values of {designer.count_values(column)} records in {column}" for column in objs]
+        lost = [f"The values of {schema_editor.count_values(column)} records in {column}" for column in objs]
         lost += [f"The access rule “{rule}”" for column in objs for rule in Rule.of_column(column)]
         left = [sentence for column in objs for sentence in _left_by(column)]
         return [*deleted, *lost, *left], *rest
@@ -150,7 +153,7 @@ class ColumnAdmin(AmongItsOwn, OfTable):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "max_length":
-            options |= {"min_value": 1, "error_messages": {"min_value": checks.ONLY_TEXT_HAS_LENGTH}}
+            options |= {"min_value": 1, "error_messages": {"min_value": validation.ONLY_TEXT_HAS_LENGTH}}
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:

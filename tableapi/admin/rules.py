@@ -14,8 +14,10 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.admin.roles import RoleChoices, used_by
 from accounts.models import Role
 from system.encoded_query import QueryError
-from tableapi import doubts, load, rules
-from tableapi.admin.design import AmongItsOwn
+from tableapi.access import permissions
+from tableapi.admin.design_base import AmongItsOwn
+from tableapi.database import catalogue_loader
+from tableapi.design import rule_hints
 from tableapi.models import Rule
 
 CONDITION = (
@@ -71,15 +73,15 @@ class RuleAdmin(AmongItsOwn):
         place = Func(OuterRef("roles"), F("sys_id"), function="array_position", output_field=IntegerField())
         named = Role.objects.annotate(place=place).filter(place__isnull=False).order_by("name").values("name")
         found: QuerySet[Rule] = super().get_queryset(request).annotate(role_names=ArraySubquery(named))
-        load.newest()  # once, for all rows of the list
+        catalogue_loader.reload_if_changed()  # once, for all rows of the list
         return found
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        for sentence in doubts.of_rule(obj):
+        for sentence in rule_hints.rule_hints(obj):
             messages.warning(request, sentence)
         if obj.table is not None and obj.condition:
-            for sentence in doubts.of_condition(load.read(), obj.table.name, obj.condition):
+            for sentence in rule_hints.of_condition(catalogue_loader.read(), obj.table.name, obj.condition):
                 messages.warning(request, sentence)
 
     @admin.display(description="What", ordering=Concat("table__name", "column_name", "operation"))
@@ -92,7 +94,9 @@ class RuleAdmin(AmongItsOwn):
         if not rule.condition:
             return ""
         try:
-            rules.check_condition(load.current(), rule.table.name if rule.table else None, rule.condition)
+            permissions.check_condition(
+                catalogue_loader.cached_catalogue(), rule.table.name if rule.table else None, rule.condition
+            )
         except QueryError as error:
             return f"{rule.condition} (nobody: {error})"
         return rule.condition

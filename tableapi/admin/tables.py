@@ -14,11 +14,11 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from system.errors import NotFound
-from tableapi import designer
-from tableapi.admin import records
-from tableapi.admin.design import BY_TABLE, OfTable
+from tableapi.admin import record_list
+from tableapi.admin.design_base import BY_TABLE, OfTable
+from tableapi.ddl import schema_editor
 from tableapi.models import Rule, Table
-from tableapi.models.checks import check_table_can_go
+from tableapi.models.validation import check_table_can_go
 
 ONLY_ADMIN = "No rule lets anybody but admin read its records."
 WHERE_RECORDS_ARE = "See its records; they are deleted through the Table API."
@@ -117,11 +117,11 @@ class TableAdmin(OfTable):
         user: Any = request.user
         query, sys_id = request.GET.get("query", ""), request.GET.get("record", "")
         seen = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
-        seen["unshown"] = records.never_shown(table)
+        seen["unshown"] = record_list.never_shown(table)
         if sys_id:
-            seen["record"] = records.one(user, table.name, sys_id)
+            seen["record"] = record_list.one(user, table.name, sys_id)
         else:
-            seen |= {"listed": records.listed(user, table.name, query, request.GET.get("page", "")), "query": query}
+            seen |= {"listed": record_list.listed(user, table.name, query, request.GET.get("page", "")), "query": query}
         return TemplateResponse(request, "admin/tableapi/table/records.html", seen)
 
     def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
@@ -131,7 +131,7 @@ class TableAdmin(OfTable):
             if table is not None and self.has_delete_permission(request, table):
                 check_table_can_go(table)
         except ValidationError as error:
-            where = f" {WHERE_RECORDS_ARE}" if table is not None and designer.has_records(table) else ""
+            where = f" {WHERE_RECORDS_ARE}" if table is not None and schema_editor.has_records(table) else ""
             messages.error(request, " ".join(error.messages) + where)
             return redirect("admin:tableapi_table_change", object_id)
         return super().delete_view(request, object_id, *positional, **named)

@@ -10,9 +10,9 @@ from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
-from system.history_page import Part
-from tableapi.admin.design import AmongItsOwn
-from tableapi.models import View, ViewColumn, checks
+from system.admin_site.history_page import RelatedRecords
+from tableapi.admin.design_base import AmongItsOwn
+from tableapi.models import View, ViewColumn, validation
 
 
 class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
@@ -26,9 +26,9 @@ class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
         kept = [form for form in self.forms if form.is_valid() and form not in self.deleted_forms]
         named = [(form, form.cleaned_data["path"]) for form in kept if form.cleaned_data.get("path")]
         for form, path in named:
-            self._say(form, partial(checks.check_path, table, path))
+            self._say(form, partial(validation.check_path, table, path))
         if named and all(form.is_valid() for form, _ in named):
-            self._say(named[-1][0], partial(checks.check_joins, table, tuple(path for _, path in named)))
+            self._say(named[-1][0], partial(validation.check_joins, table, tuple(path for _, path in named)))
 
     def _say(self, form: Any, check: Callable[[], None]) -> None:
         try:
@@ -55,7 +55,7 @@ class ViewAdmin(AmongItsOwn):
     search_fields = ("name", "table__name")
     fields = ("table", "name")
     inlines = (ViewColumns,)
-    history_parts = (Part(ViewColumn, "view", "Column", "path"),)
+    history_parts = (RelatedRecords(ViewColumn, "view", "Column", "path"),)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_readonly_fields(request, obj)

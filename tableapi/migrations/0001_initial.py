@@ -5,7 +5,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
 import simple_history.models
-import system.record
+import system.records.record
 from django.db import migrations, models
 
 
@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Column',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalChoice',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('value', models.CharField(max_length=100)),
                 ('label', models.CharField(max_length=255)),
                 ('position', models.IntegerField(default=0)),
@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Table',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Rule',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalView',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(max_length=100)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
                 ('history_id', models.AutoField(primary_key=True, serialize=False)),
@@ -189,7 +189,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalTable',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(db_index=True, max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
                 ('label', models.CharField(max_length=255)),
                 ('number_prefix', models.CharField(blank=True, default='', max_length=10, validators=[django.core.validators.RegexValidator('\\A[A-Z]{1,10}\\Z', 'A prefix has 1 to 10 capital letters A to Z.')])),
@@ -213,7 +213,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalRule',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('operation', models.CharField(choices=[('create', 'Create'), ('read', 'Read'), ('write', 'Write'), ('delete', 'Delete')], max_length=10)),
                 ('column_name', models.CharField(blank=True, default='', help_text='Empty: the record itself; *: any column.', max_length=63, verbose_name='column')),
                 ('roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(db_collation='C', max_length=32), blank=True, default=list, size=None)),
@@ -239,7 +239,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalColumn',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('name', models.CharField(max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
                 ('label', models.CharField(max_length=255)),
                 ('type', models.CharField(choices=[('string', 'String'), ('text', 'Text'), ('wysiwyg', 'Formatted text'), ('integer', 'Integer'), ('decimal', 'Decimal'), ('boolean', 'Yes or no'), ('datetime', 'Date and time'), ('date', 'Date'), ('choice', 'Choice'), ('reference', 'Reference'), ('list', 'List of references'), ('json', 'JSON'), ('password', 'Password (hashed)'), ('secret', 'Secret (encrypted)')], default='string', max_length=20)),
@@ -281,7 +281,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='View',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -299,7 +299,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HistoricalViewColumn',
             fields=[
-                ('sys_id', models.CharField(db_default=system.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
+                ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('path', models.CharField(max_length=400)),
                 ('position', models.IntegerField(default=0)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
@@ -320,7 +320,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ViewColumn',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
@@ -339,7 +339,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Choice',
             fields=[
-                ('sys_id', models.CharField(db_collation='C', db_default=system.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
+                ('sys_id', models.CharField(db_collation='C', db_default=system.records.record.NewSysId(), editable=False, max_length=32, primary_key=True, serialize=False, verbose_name='id')),
                 ('sys_created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('sys_created_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),

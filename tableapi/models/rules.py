@@ -8,13 +8,13 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Role
-from system.history import tracked
-from tableapi.models import checks
-from tableapi.models.state import Catalogued
+from system.records.history import tracked
+from tableapi.models import validation
+from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Column, Table
 
 
-class Rule(Catalogued):
+class Rule(CatalogueRecord):
     """One access rule."""
 
     table_columns = (
@@ -50,14 +50,14 @@ class Rule(Catalogued):
     description = models.CharField(max_length=255, blank=True, default="")
     history = tracked()
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_acl"
         verbose_name = "access rule"
         ordering: ClassVar[list[str]] = ["table", "column_name", "operation", "sys_id"]
 
     def clean(self) -> None:
         super().clean()
-        checks.check_rule(self)
+        validation.check_rule(self)
 
     @classmethod
     def of_column(cls, column: Column) -> models.QuerySet[Rule]:

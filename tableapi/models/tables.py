@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
-from system.history import tracked
-from tableapi import designer
-from tableapi.catalogue import NUMBER
-from tableapi.models import checks
-from tableapi.models.state import Catalogued
+from system.records.history import tracked
+from tableapi.catalogue.definitions import NUMBER
+from tableapi.ddl import schema_editor
+from tableapi.models import validation
+from tableapi.models.catalogue_version import CatalogueRecord
 
 NAME_LENGTH = 63
 NUMBER_LENGTH = 40
@@ -21,7 +21,7 @@ is_name = RegexValidator(
 is_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 capital letters A to Z.")
 
 
-class Table(Catalogued):
+class Table(CatalogueRecord):
     """A table that callers know: one that an administrator designed, or one of the product's own."""
 
     table_columns = ("name", "label", "parent", "number_prefix", "deferred_create")
@@ -35,7 +35,7 @@ class Table(Catalogued):
     history = tracked()
     fixed = ("name", "parent", "is_system")
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_table"
         ordering: ClassVar[list[str]] = ["name"]
 
@@ -57,15 +57,15 @@ class Table(Catalogued):
 
     def clean(self) -> None:
         super().clean()
-        checks.check_table(self)
+        validation.check_table(self)
 
     def apply(self, before: Table | None) -> None:
         if self.is_system:
             return
         if before is None:
-            designer.make_table(self)
+            schema_editor.make_table(self)
         if self.number_prefix and (before is None or not before.number_prefix):
-            designer.make_sequence(self)
+            schema_editor.make_sequence(self)
             self._make_number()
 
     def _make_number(self) -> None:
@@ -77,11 +77,11 @@ class Table(Catalogued):
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         # Said before what refers to it says it in the framework's words.
-        checks.check_table_can_go(self)
+        validation.check_table_can_go(self)
         return super().delete(*positional, **options)
 
 
-class Column(Catalogued):
+class Column(CatalogueRecord):
     """One column of a table."""
 
     table_columns = (
@@ -130,7 +130,7 @@ class Column(Catalogued):
     default_value = models.TextField(blank=True, default="")
     # In place of the framework's own bound of 0.
     max_length = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1, checks.ONLY_TEXT_HAS_LENGTH)]
+        null=True, blank=True, validators=[MinValueValidator(1, validation.ONLY_TEXT_HAS_LENGTH)]
     )
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
@@ -140,7 +140,7 @@ class Column(Catalogued):
     history = tracked()
     fixed = ("name", "table", "reference_table")
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_column"
         ordering: ClassVar[list[str]] = ["table", "sys_id"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -168,22 +168,22 @@ class Column(Catalogued):
 
     def clean(self) -> None:
         super().clean()
-        checks.check_column(self)
+        validation.check_column(self)
 
     def apply(self, before: Column | None) -> None:
         if self.table.is_system:
             return
         if before is None:
-            designer.make_columns(self.table, [self])
+            schema_editor.make_columns(self.table, [self])
         else:
-            designer.change_column(self, before)
+            schema_editor.change_column(self, before)
         if self.is_display:
             for other in self.table.columns.filter(is_display=True).exclude(pk=self.pk):
                 other.is_display = False
                 other.save()
 
 
-class Choice(Catalogued):
+class Choice(CatalogueRecord):
     """A value that a choice column may have."""
 
     table_columns = ("column", "value", "label", "position")
@@ -194,7 +194,7 @@ class Choice(Catalogued):
     position = models.IntegerField(default=0)
     history = tracked()
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_choice"
         ordering: ClassVar[list[str]] = ["position", "sys_id"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -208,4 +208,4 @@ class Choice(Catalogued):
 
     def clean(self) -> None:
         super().clean()
-        checks.check_choice(self)
+        validation.check_choice(self)

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 from django.db import models
 
-from system.history import tracked
-from tableapi.models import checks
-from tableapi.models.state import Catalogued
+from system.records.history import tracked
+from tableapi.models import validation
+from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Table
 
 
-class View(Catalogued):
+class View(CatalogueRecord):
     """A named choice of what a form shows."""
 
     table_columns = ("table", "name")
@@ -22,7 +22,7 @@ class View(Catalogued):
     history = tracked()
     fixed = ("table",)
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view"
         ordering: ClassVar[list[str]] = ["table", "name"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -38,7 +38,7 @@ class View(Catalogued):
         return f"View {self.name} of {self.table.name}"
 
 
-class ViewColumn(Catalogued):
+class ViewColumn(CatalogueRecord):
     """One path of a view, such as `assigned_user.company.name`."""
 
     table_columns = ("view", "path", "position")
@@ -49,7 +49,7 @@ class ViewColumn(Catalogued):
     position = models.IntegerField(default=0)
     history = tracked()
 
-    class Meta(Catalogued.Meta):
+    class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view_column"
         ordering: ClassVar[list[str]] = ["position", "sys_id"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -60,7 +60,7 @@ class ViewColumn(Catalogued):
 
     def clean(self) -> None:
         super().clean()
-        checks.check_view_column(self)
+        validation.check_view_column(self)
 
     def __str__(self) -> str:
         return self.path

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.hashers import check_password
 from django.test import Client
 
-from accounts import passwords
+from accounts.authentication import passwords
 from accounts.models import User
 
 

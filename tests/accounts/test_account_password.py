@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from accounts import keys, passwords
+from accounts.authentication import access_keys, passwords
 from accounts.models import Session, User
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
 from tests.conftest import PASSWORD
@@ -34,8 +34,8 @@ def test_other_sessions_end_and_the_own_goes_on_under_another_cookie(bob: User, 
 
 
 def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, alice: User):
-    from_login, named = keys.make_from_login(bob), keys.make(bob, "script", expires_at=None)
-    of_alice = keys.make_from_login(alice)
+    from_login, named = access_keys.make_from_login(bob), access_keys.make(bob, "script", expires_at=None)
+    of_alice = access_keys.make_from_login(alice)
     as_bob.post(ADDRESS, CHANGE)
 
     assert [ask(bearer(key)).status_code for key in (from_login, named, of_alice)] == [401, 200, 200]

@@ -10,8 +10,8 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 
-from accounts.last_admin import NoAdminLeft, keeping_an_admin
 from accounts.models import Role, User, UserRole
+from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
 from system.errors import Conflict
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, users

@@ -6,7 +6,7 @@ import pytest
 from django.contrib import admin
 from django.test import Client
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
 from tests.accounts.callers import sign_in
 
@@ -32,7 +32,7 @@ LEAKS = [
 
 @pytest.fixture
 def key(bob: User) -> AccessKey:
-    keys.make(bob, "script", expires_at=None)
+    access_keys.make(bob, "script", expires_at=None)
     return AccessKey.objects.get()
 
 

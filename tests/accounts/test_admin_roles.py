@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import keys
 from accounts.admin.roles import ACTS_AS_ALL
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
 from accounts.roles import SHIPPED
 
@@ -96,7 +96,7 @@ def test_another_role_can_be_renamed_and_deleted(as_alice: Client):
 
 def test_deleting_from_the_list_cleans_the_scopes_too(as_alice: Client, alice: User):
     chosen = [Role.objects.create(name=name).pk for name in ("one", "two")]
-    keys.make(alice, "both", expires_at=None, scope=chosen)
+    access_keys.make(alice, "both", expires_at=None, scope=chosen)
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
 
     assert not Role.objects.filter(pk__in=chosen).exists()

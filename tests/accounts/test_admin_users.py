@@ -8,10 +8,11 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils.html import strip_tags
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, Group, Role, Session, User, UserGroup, UserRole
-from system import actor, properties
+from system import properties
 from system.models import DeletionLogEntry
+from system.records import acting_user
 from tests.accounts.admin_forms import change, inline, stored, users
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
 from tests.conftest import PASSWORD, make_user
@@ -95,7 +96,7 @@ def test_columns_that_are_only_shown_cannot_be_sent(as_alice: Client, bob: User,
 
 
 def test_deactivating_stops_everything(as_alice: Client, bob: User):
-    key, browser = keys.make(bob, "script", expires_at=None), sign_in("bob")
+    key, browser = access_keys.make(bob, "script", expires_at=None), sign_in("bob")
     assert ask(bearer(key)).status_code == 200
     change(as_alice, bob, active="off")
 
@@ -211,7 +212,7 @@ def set_password(browser: Client, user: User, **more: str) -> Any:
 
 def test_an_administrator_sets_a_password_and_what_the_old_one_opened_ends(as_alice: Client, bob: User):
     browser = sign_in("bob")
-    from_login, named = keys.make_from_login(bob), keys.make(bob, "script", expires_at=None)
+    from_login, named = access_keys.make_from_login(bob), access_keys.make(bob, "script", expires_at=None)
     assert ask(bearer(from_login)).status_code == 200
     assert set_password(as_alice, bob).status_code == 302
 
@@ -260,7 +261,7 @@ def test_a_password_like_its_user_is_refused_there_too(as_alice: Client):
 
 
 def test_an_administrator_ends_sessions(as_alice: Client, bob: User):
-    browser, key = sign_in("bob"), keys.make_from_login(bob)
+    browser, key = sign_in("bob"), access_keys.make_from_login(bob)
     page = as_alice.get(users(bob.pk, "change")).content.decode()
     button = "accounts_user_save_and_end_sessions"
     assert f'name="{button}"' in page
@@ -273,7 +274,7 @@ def test_an_administrator_ends_sessions(as_alice: Client, bob: User):
 
 
 def test_a_deleted_user_takes_everything_along(as_alice: Client, bob: User):
-    keys.make(bob, "script", expires_at=None)
+    access_keys.make(bob, "script", expires_at=None)
     sign_in("bob")
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     assert as_alice.post(users(bob.pk, "delete"), {"post": "yes"}).status_code == 302
@@ -326,7 +327,7 @@ class TestASharedEmail:
 
 
 def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
-    with actor.acting_as(alice.pk):
+    with acting_user.acting_as(alice.pk):
         UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))
 

@@ -8,9 +8,9 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from accounts.attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, Attempt
+from accounts.authentication.login_attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, PasswordAttempt
+from accounts.authentication.passwords import forget
 from accounts.models import FailedAttempts, User
-from accounts.passwords import forget
 from system import properties
 from tests.accounts.callers import api_key, ask, basic, guess
 from tests.conftest import PASSWORD, make_user
@@ -78,7 +78,7 @@ def test_success_does_not_clear_what_the_address_did_to_others(bob: User):
     fill("nobody", count=7)
     assert guess("bob", PASSWORD) == 200
 
-    assert FailedAttempts.objects.get(key=Attempt("", HERE).address_key).count == 7
+    assert FailedAttempts.objects.get(key=PasswordAttempt("", HERE).address_key).count == 7
 
 
 def test_a_hundred_wrong_passwords_close_the_address(bob: User):
@@ -95,7 +95,7 @@ def test_what_is_refused_is_not_counted(bob: User, alice: User):
     assert {guess("bob", "wrong") for _ in range(MOST_PER_ADDRESS)} == {429}
 
     assert guess("alice", PASSWORD) == 200
-    assert FailedAttempts.objects.get(key=Attempt("bob", HERE).pair_key).count == MOST_PER_PAIR
+    assert FailedAttempts.objects.get(key=PasswordAttempt("bob", HERE).pair_key).count == MOST_PER_PAIR
 
 
 def test_the_window_ends_after_fifteen_minutes(bob: User):

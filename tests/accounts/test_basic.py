@@ -93,7 +93,7 @@ def test_a_header_of_4096_bytes_is_read_and_a_longer_one_is_not(bob: User):
 
 
 def test_a_password_of_a_megabyte_is_refused_unread(bob: User, monkeypatch: Any):
-    from accounts import passwords
+    from accounts.authentication import passwords
 
     monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("it was hashed"))
     started = time.monotonic()
@@ -103,8 +103,8 @@ def test_a_password_of_a_megabyte_is_refused_unread(bob: User, monkeypatch: Any)
 
 
 def test_the_longest_password_that_can_be_set_fits_into_the_header(db: None):
-    from accounts.authentication import LONGEST_HEADER
-    from accounts.passwords import LONGEST_NEW
+    from accounts.authentication.passwords import LONGEST_NEW
+    from accounts.authentication.schemes import LONGEST_HEADER
 
     login, password = "🔑" * 150, "🔑" * LONGEST_NEW
     User.objects.create_user(login, password)

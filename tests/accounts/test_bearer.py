@@ -7,14 +7,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
+from accounts.models.access_keys import digest
 from tests.accounts.callers import ME, ask, basic, bearer, later
 
 
 @pytest.fixture
 def key(bob: User) -> str:
-    return keys.make(bob, "script", expires_at=None)
+    return access_keys.make(bob, "script", expires_at=None)
 
 
 def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
@@ -35,8 +36,8 @@ def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
         lambda key: f'"{key}"',
         lambda key: key + "é",
         lambda key: key + "x" * 5000,
-        lambda key: keys.digest(key),
-        lambda key: "sb_" + keys.digest(key),
+        lambda key: digest(key),
+        lambda key: "sb_" + digest(key),
     ],
 )
 def test_what_is_not_the_whole_key_is_refused(key: str, change: Any):
@@ -77,8 +78,8 @@ def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):  # B
 
 
 def test_an_expired_key_is_refused(bob: User):
-    expired = keys.make(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
-    valid = keys.make(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
+    expired = access_keys.make(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    valid = access_keys.make(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
 
     assert ask(bearer(expired)).status_code == 401
     assert ask(bearer(valid)).status_code == 200
@@ -97,7 +98,7 @@ def test_a_key_revoked_in_another_process_works_no_longer_than_a_second(key: str
     AccessKey.objects.all()._raw_delete("default")
 
     assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
-    monkeypatch.setattr(keys, "time", later(1.0))
+    monkeypatch.setattr(access_keys, "time", later(1.0))
     assert ask(bearer(key)).status_code == 401
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.admin.people import PasswordForm
-from accounts.forms import OwnPasswordForm, ProfileForm
+from accounts.admin.users import PasswordForm
+from accounts.http.forms import OwnPasswordForm, ProfileForm
 from accounts.models import User
 from tests.conftest import PASSWORD
 

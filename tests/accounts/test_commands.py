@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
 from tests.accounts.callers import ME, ask, bearer, guess, only_key, sign_in
 from tests.conftest import PASSWORD
@@ -64,8 +64,8 @@ def test_a_role_that_is_not_there_is_named_with_those_that_are(bob: User):
 
 
 def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: User, monkeypatch: Any):
-    browser, from_login = sign_in("bob"), keys.make_from_login(bob)
-    named = keys.make(bob, "script", expires_at=None)
+    browser, from_login = sign_in("bob"), access_keys.make_from_login(bob)
+    named = access_keys.make(bob, "script", expires_at=None)
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
     said = run("password", "bob")
 

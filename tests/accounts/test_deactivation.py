@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import User
 from tests.accounts.callers import ME, api_key, ask, basic, bearer, guess, later, sign_in
 from tests.conftest import PASSWORD
@@ -14,7 +14,7 @@ from tests.conftest import PASSWORD
 @pytest.fixture
 def key(bob: User) -> str:
     """A key that this process has just looked up."""
-    secret = keys.make(bob, "script", expires_at=None)
+    secret = access_keys.make(bob, "script", expires_at=None)
     assert ask(bearer(secret)).status_code == 200
     return secret
 
@@ -39,7 +39,7 @@ def test_a_key_stops_within_a_second_in_other_processes(bob: User, key: str, mon
     deactivate_elsewhere(bob)
     assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
 
-    monkeypatch.setattr(keys, "time", later(1.0))
+    monkeypatch.setattr(access_keys, "time", later(1.0))
     assert ask(bearer(key)).status_code == 401
 
 
@@ -47,10 +47,10 @@ def test_a_key_in_constant_use_stops_too(bob: User, key: str, monkeypatch: Any):
     """Using what is remembered must not make it younger."""
     deactivate_elsewhere(bob)
     for tenth in range(10):
-        monkeypatch.setattr(keys, "time", later(tenth / 10))
+        monkeypatch.setattr(access_keys, "time", later(tenth / 10))
         ask(bearer(key))
 
-    monkeypatch.setattr(keys, "time", later(1.0))
+    monkeypatch.setattr(access_keys, "time", later(1.0))
     assert ask(bearer(key)).status_code == 401
 
 

@@ -8,7 +8,7 @@ from django.contrib.auth.hashers import MD5PasswordHasher, PBKDF2PasswordHasher,
 from django.test import Client
 from django.utils.functional import SimpleLazyObject
 
-from accounts import passwords
+from accounts.authentication import passwords
 from accounts.models import User
 from tests.accounts.callers import api_key, ask, basic, guess, sign_in
 from tests.conftest import make_user

@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from accounts import first_admin
+from accounts import setup
 from accounts.models import Role, User, UserRole
 from system.models import Property
 from tests.conftest import make_user
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_first_start_makes_one_and_the_next_none():
-    first_admin.make("admin", lambda: "a long first word")
-    first_admin.make("second", lambda: pytest.fail("it asked for a password"))
+    setup.make("admin", lambda: "a long first word")
+    setup.make("second", lambda: pytest.fail("it asked for a password"))
 
     assert list(User.objects.filter(grants__role__name="admin").values_list("login", flat=True)) == ["admin"]
 
@@ -23,7 +23,7 @@ def test_who_holds_admin_through_another_role_counts():
     root.save()
     UserRole.objects.create(user=make_user("alice"), role=root)
 
-    first_admin.make("admin", lambda: pytest.fail("it asked for a password"))
+    setup.make("admin", lambda: pytest.fail("it asked for a password"))
 
     assert not User.objects.filter(login="admin").exists()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts import demo, first_admin
+from accounts import demo, setup
 from accounts.models import Company, Group, User, UserRole
 from tests.accounts.callers import ask, basic, guess
 
@@ -16,22 +16,22 @@ def never() -> str:
 
 
 def test_the_first_administrator_can_sign_in(db: Any):
-    first_admin.make("root", lambda: SECRET)
+    setup.make("root", lambda: SECRET)
 
     assert ask(basic("root", SECRET)).json()["roles"] == ["admin"]
 
 
 def test_the_second_start_makes_nobody(db: Any):
-    first_admin.make("root", lambda: SECRET)
-    first_admin.make("root", never)
-    first_admin.make("other", never)
+    setup.make("root", lambda: SECRET)
+    setup.make("root", never)
+    setup.make("other", never)
 
     assert User.objects.get().login == "root"
 
 
 def test_a_user_of_that_login_becomes_the_administrator_with_the_own_password(bob: User):
     before = bob.password
-    first_admin.make("bob", never)
+    setup.make("bob", never)
 
     assert bob.refreshed().password == before
     assert User.objects.get(login="bob").is_superuser

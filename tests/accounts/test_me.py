@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import Role, User
 from tests.accounts.callers import ME, ask, basic, bearer
 
@@ -15,7 +15,7 @@ def test_a_password_says_who_is_calling(alice: User):
 
 
 def test_a_key_says_who_is_calling(bob: User):
-    answer = ask(bearer(keys.make(bob, "script", expires_at=None)))
+    answer = ask(bearer(access_keys.make(bob, "script", expires_at=None)))
 
     assert answer.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
 

@@ -8,8 +8,9 @@ from django.apps import apps
 from django.db import connection
 from django.test import Client
 
-from accounts import keys, passwords
+from accounts.authentication import access_keys, passwords
 from accounts.models import AccessKey, User
+from accounts.models.access_keys import digest
 from tests.accounts.callers import ME, SIGN_IN, api_key, ask, basic, bearer
 from tests.conftest import make_user
 
@@ -60,7 +61,7 @@ def use_everything(dora: User) -> list[str]:
     for key in AccessKey.objects.all():
         admin.post(f"/admin/accounts/accesskey/{key.pk}/delete/", {"post": "yes"})
     cookies = [first_cookie, browser.cookies["servicebase_session"].value, admin.cookies["servicebase_session"].value]
-    return [named, login_key, by_admin, *(keys.digest(key) for key in (named, login_key, by_admin)), *cookies]
+    return [named, login_key, by_admin, *(digest(key) for key in (named, login_key, by_admin)), *cookies]
 
 
 def test_using_everything_leaves_no_secret_anywhere(db: None, lines: list[str], capfd: Any):
@@ -86,28 +87,28 @@ def test_a_fault_of_ours_shows_and_logs_no_secret(db: None, lines: list[str], ca
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(passwords, "check_password", broken)
-    key = keys.make(make_user("carol"), "script", expires_at=None)
+    key = access_keys.make(make_user("carol"), "script", expires_at=None)
     answers = [
         client.get(ME, headers=basic("dora", WRONG)),
         client.post(SIGN_IN, {"username": "dora", "password": WRONG}, content_type="application/json"),
         client.post("/login/", {"login": "dora", "password": WRONG}, headers={"Accept": "text/html"}),
     ]
-    monkeypatch.setattr(keys, "look_up", broken)
+    monkeypatch.setattr(access_keys, "look_up", broken)
     answers.append(client.get(ME, headers=bearer(key)))
     whole = "\n".join(lines) + "".join(capfd.readouterr())
 
     assert [answer.status_code for answer in answers] == [500] * 4
     assert "broken on purpose" in whole, "the fault is logged"
-    for secret in (WRONG, "canary", key, keys.digest(key), basic("dora", WRONG)["Authorization"]):
+    for secret in (WRONG, "canary", key, digest(key), basic("dora", WRONG)["Authorization"]):
         assert secret not in whole
         assert not [answer for answer in answers if secret in answer.content.decode()]
     assert not [answer for answer in answers if b"broken" in answer.content]
 
 
 def test_a_key_in_free_text_is_hidden_by_the_log(bob: User):
-    from system.logs import clean
+    from system.monitoring.logs import clean
 
-    key = keys.make(bob, "script", expires_at=None)
+    key = access_keys.make(bob, "script", expires_at=None)
     pair = basic("bob", "canary")["Authorization"]
 
     for text in (key, f"sent {key}!", f"Bearer {key}", f"failed with {pair}", json.dumps({"got": key})):

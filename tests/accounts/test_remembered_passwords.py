@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accounts import passwords
+from accounts.authentication import passwords
 from accounts.models import FailedAttempts, User
 from tests.accounts.callers import guess, later
 from tests.conftest import PASSWORD, make_user

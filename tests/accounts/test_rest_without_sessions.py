@@ -11,7 +11,7 @@ from rest_framework.authentication import SessionAuthentication
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-from accounts.authentication import Basic, Bearer
+from accounts.authentication.schemes import Basic, Bearer
 from accounts.models import User
 from tests.accounts.callers import SIGN_IN
 

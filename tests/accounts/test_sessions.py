@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from accounts.browsers import readable
 from accounts.models import Session, User
-from accounts.sessions import SessionStore, hashed
+from accounts.models.browsers import readable
+from accounts.models.sessions import SessionStore, hashed
 from tests.accounts.callers import ME, sign_in
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts import provisioning
-from accounts.attempts import MOST_PER_PAIR
+from accounts.authentication.login_attempts import MOST_PER_PAIR
 from accounts.models import User, UserRole
-from accounts.spelling import composed
+from accounts.normalisation import composed
 from tests.accounts.admin_forms import change, users
 from tests.accounts.callers import guess
 from tests.accounts.test_admin_users import NONE
@@ -46,7 +46,7 @@ def test_there_is_no_second_account(as_alice: Client):
     page = as_alice.post(users("add"), {"login": NFD, "usable_password": "false", **NONE})
 
     assert "This login is taken." in str(page.context["errors"])
-    with pytest.raises(provisioning.NotMade, match="login_taken"):
+    with pytest.raises(provisioning.AccountNotCreated, match="login_taken"):
         provisioning.create({"login": NFD, "email": "jose@example.com"})
 
 

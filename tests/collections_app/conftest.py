@@ -7,8 +7,12 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from collections_app import embed, ingest, provider_pauses, store, vector_indexes
+from collections_app import embed
+from collections_app.documents import storage
+from collections_app.embed import provider_pauses
+from collections_app.ingest import worker
 from collections_app.models import Collection, Version
+from collections_app.vectors import vector_indexes
 from tests.collections_app.vector_rows import run
 from tests.conftest import make_user
 
@@ -51,10 +55,10 @@ def loaded(collection: Collection, carl: User) -> Loaded:
         given: dict[str, Any] = {
             "filename": "", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip", **options
         }  # fmt: skip
-        accepted = store.accept(
+        accepted = storage.store_document(
             collection=into or collection, data=text.encode(), user_id=carl.pk, is_held=True, **given
         )
-        return ingest.load_now(accepted)
+        return worker.load_now(accepted)
 
     return load
 

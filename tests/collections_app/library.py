@@ -3,7 +3,9 @@
 from typing import Any
 
 from accounts.models import Role
-from collections_app import embed, ingest, store
+from collections_app import embed
+from collections_app.documents import storage
+from collections_app.ingest import worker
 from collections_app.models import Collection, Document, EmbeddingSpace
 
 HANDBOOK = "# Printers\n\nReplace the toner when the lamp is red.\n\n# Mail\n\nA full mailbox refuses mail."
@@ -24,11 +26,11 @@ def make(name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tup
 def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **more: Any) -> Document:
     """A document, loaded to its end, or waiting for a worker."""
     told: dict[str, Any] = {"filename": "handbook.md", "format": "markdown", "metadata": {}, "doc_id": None, **more}
-    accepted = store.accept(
+    accepted = storage.store_document(
         collection=collection, data=text.encode(), on_duplicate="replace", user_id="", is_held=is_loaded, **told
     )
     if is_loaded:
-        ingest.load_now(accepted, within_s=30)
+        worker.load_now(accepted, within_s=30)
     return Document.objects.select_related("newest").get(pk=accepted.document.pk)
 
 

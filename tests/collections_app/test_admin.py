@@ -13,9 +13,9 @@ from django.utils import timezone
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
-from system import actor
+from system.admin_site.name_lists import MOST_NAMED
 from system.models import DeletionLogEntry
-from system.naming import MOST_NAMED
+from system.records import acting_user
 from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +111,7 @@ class TestCollections:
     def test_a_guess_of_the_language_is_the_system_s_and_a_save_after_it_is_none(self, as_carl: Client, carl: User):
         as_carl.post(LIST + "add/", FORM)
         made = Collection.objects.get(name=FORM["name"])
-        with actor.acting_as(carl.pk):
+        with acting_user.acting_as(carl.pk):
             library.add(made, "The printer on the third floor is out of paper, and nobody knows where it is. " * 5)
         assert made.refreshed().text_configuration == "english"
 

@@ -9,8 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from collections_app import folders, store
+from collections_app.documents import storage
 from collections_app.models import Collection, Document
+from collections_app.transfer import folder_format
 from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db
@@ -183,7 +184,7 @@ class TestExport:
         out = tmp_path / "deep" / "out"
         run("export", "Handbooks", str(out))
         assert sorted(path.name for path in tmp_path.rglob("*") if path.parent != out) == ["deep", "out"]
-        written = [path for path in out.iterdir() if path.name != folders.LIST]
+        written = [path for path in out.iterdir() if path.name != folder_format.LIST]
         assert len(written) == len(names) and all(path.is_file() and not path.is_symlink() for path in written)
         assert {path.read_text() for path in written} == {f"Text {number}" for number in range(len(names))}
 
@@ -204,7 +205,7 @@ class TestExport:
         folder.mkdir()
         outside.write_text("outside")
         told = {"file": "../outside.txt", "doc_id": "x", "filename": "x.txt", "format": "text"}
-        (folder / folders.LIST).write_text(json.dumps(told))
+        (folder / folder_format.LIST).write_text(json.dumps(told))
         assert run("import", str(folder), "--collection", "Handbooks") == "The folder is empty.\n"
 
     @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ class TestExport:
         ids=["wrong", "latin"],
     )
     def test_a_broken_list_is_told(self, tmp_path: Path, written: bytes, said: str):
-        (tmp_path / folders.LIST).write_bytes(written)
+        (tmp_path / folder_format.LIST).write_bytes(written)
         with pytest.raises(CommandError, match=said):
             run("import", str(tmp_path), "--collection", "Handbooks")
 
@@ -233,4 +234,4 @@ def test_the_bytes_are_those_that_were_sent(tmp_path: Path):
     (tmp_path / "a.pdf").write_bytes(sent)
     run("import", str(tmp_path), "--collection", "Handbooks", "--now")
     found = Document.objects.select_related("newest").get().newest
-    assert found is not None and store.content(found) == sent and found.pages == 2
+    assert found is not None and storage.content(found) == sent and found.pages == 2

@@ -7,10 +7,14 @@ import pytest
 
 from accounts import demo as demo_people
 from accounts.models import Role, User
-from collections_app import access, demo, ingest, leases, search
-from collections_app.metadata_filter import read
+from collections_app import access
+from collections_app.ingest import worker
+from collections_app.metadata.filter import read
 from collections_app.models import Collection, Document, Version
-from collections_app.search import Asked
+from collections_app.queue import leases
+from collections_app.search import pipeline
+from collections_app.search.pipeline import SearchRequest
+from collections_app.transfer import demo_documents
 from config.env import ROOT
 from tests.conftest import PASSWORD, make_user
 
@@ -27,7 +31,7 @@ QUESTIONS = {
 
 def make() -> None:
     demo_people.make(lambda: PASSWORD)
-    demo.make()
+    demo_documents.make()
 
 
 def load() -> Collection:
@@ -35,7 +39,7 @@ def load() -> Collection:
     for version in Version.objects.order_by("pk"):
         token = leases.take(version.pk)
         assert token is not None
-        ingest.work_on(version.pk, token, until=float("inf"))
+        worker.work_on(version.pk, token, until=float("inf"))
     return Collection.objects.get()
 
 
@@ -52,7 +56,7 @@ def test_a_first_search_finds_the_right_page():
     collection = load()
 
     for query, page in QUESTIONS.items():
-        found = search.search([collection], Asked(query=query, k=3, filter=read("")))
+        found = pipeline.search([collection], SearchRequest(query=query, k=3, filter=read("")))
         assert page in [hit.doc_id for hit in found.hits], query
 
 
@@ -84,6 +88,6 @@ def test_an_installation_without_its_documentation_has_none(tmp_path: Path, sett
 
 
 def test_without_the_demo_people_there_is_nothing():
-    demo.make()
+    demo_documents.make()
 
     assert not Collection.objects.exists() and Role.objects.filter(name="collection_admin").exists()

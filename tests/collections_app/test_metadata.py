@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from collections_app import metadata
+from collections_app.metadata import validation
 from system.errors import BadRequest
 
 GIVEN = {
@@ -21,15 +21,15 @@ GIVEN = {
 def refused(given: Any) -> list[Any]:
     """The fields that the refusal names."""
     with pytest.raises(BadRequest) as caught:
-        metadata.checked(given)
+        validation.checked(given)
     return [item.get("field") for item in caught.value.as_items()]
 
 
 def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     given = GIVEN | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
-    assert metadata.checked(given) is given
-    assert metadata.read(json.dumps(given)) == given
-    assert metadata.checked({}) == {}
+    assert validation.checked(given) is given
+    assert validation.read(json.dumps(given)) == given
+    assert validation.checked({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     ],
 )
 def test_a_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
-    with pytest.raises(metadata.InvalidMetadata) as caught:
-        metadata.read(sent)
+    with pytest.raises(validation.InvalidMetadata) as caught:
+        validation.read(sent)
     assert caught.value.message == said
 
 
 @pytest.mark.parametrize("field", sorted(GIVEN))
 def test_each_of_the_six_may_be_left_out_or_null(field: str) -> None:
-    metadata.checked({name: value for name, value in GIVEN.items() if name != field})
-    metadata.checked(GIVEN | {field: None})
+    validation.checked({name: value for name, value in GIVEN.items() if name != field})
+    validation.checked(GIVEN | {field: None})
 
 
 WRONG: dict[str, list[Any]] = {
@@ -77,12 +77,12 @@ def test_a_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> 
     ],
 )  # fmt: skip
 def test_a_time_has_a_zone_and_may_have_fractions(value: str) -> None:
-    assert metadata.checked({"created": value})
+    assert validation.checked({"created": value})
 
 
 def test_integers_go_to_64_bits() -> None:
     for value in (0, -1, 2**63 - 1, -(2**63)):
-        assert metadata.checked({"priority": value}) == {"priority": value}
+        assert validation.checked({"priority": value}) == {"priority": value}
 
 
 def test_all_wrong_fields_are_told_at_once() -> None:
@@ -98,7 +98,7 @@ def test_metadata_are_an_object(given: Any) -> None:
 # C09
 def test_five_levels_are_kept_and_six_refused() -> None:
     five: Any = {"a": {"b": [{"c": ["d"]}]}}
-    assert metadata.checked(five) == five
+    assert validation.checked(five) == five
     assert refused({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
     deep: Any = "x"
     for _ in range(10_000):
@@ -110,7 +110,7 @@ def test_five_levels_are_kept_and_six_refused() -> None:
 def test_sixteen_kilobytes_are_kept_and_more_refused(settings: Any) -> None:
     limit = settings.COLLECTIONS["metadata_limit"]
     text = "é" * ((limit - len('{"a":""}')) // 2)
-    assert metadata.checked({"a": text})
+    assert validation.checked({"a": text})
     assert refused({"a": text + "é"}) == ["metadata"]
     assert refused({"a": "x" * 1_000_000}) == ["metadata"]
 
@@ -138,16 +138,16 @@ def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None
 )  # fmt: skip
 def test_the_text_of_a_form_follows_the_same_rules(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        metadata.read(text)
+        validation.read(text)
     assert caught.value.as_items()[0]["field"] == "metadata"
     assert caught.value.code == "invalid_metadata"
 
 
 def test_a_number_that_would_come_back_changed_is_refused() -> None:
     with pytest.raises(BadRequest) as caught:
-        metadata.read('{"amount": 99999999999999.99}')
+        validation.read('{"amount": 99999999999999.99}')
     assert caught.value.field == "amount"
-    assert metadata.read('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
+    assert validation.read('{"amount": 99.90, "big": 123456789012345678901234567890}') == {
         "amount": 99.9,
         "big": 123456789012345678901234567890,
     }
@@ -156,4 +156,4 @@ def test_a_number_that_would_come_back_changed_is_refused() -> None:
 def test_names_of_fields_have_one_to_two_hundred_characters() -> None:
     assert refused({"": 1}) == ["metadata"]
     assert refused({"x" * 201: 1}) == ["x" * 80]
-    assert metadata.checked({"x" * 200: 1})
+    assert validation.checked({"x" * 200: 1})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from collections_app.metadata_filter import Filter, read
+from collections_app.metadata.filter import Filter, read
 from system.encoded_query import QueryError
 
 DOCUMENTS: dict[str, dict[str, Any]] = {

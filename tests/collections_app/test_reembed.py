@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from structlog.testing import capture_logs
 
-from collections_app import reembed, tasks, vector_indexes, vectors
-from collections_app.embed import EmbeddingUnavailable, local
+from collections_app import tasks
+from collections_app.embed import EmbeddingUnavailable, local_model
 from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
+from collections_app.vectors import chunk_vectors, reembedding, vector_indexes
 from system.errors import NotFound
 from tests.collections_app import vector_rows as rows
 
@@ -44,10 +45,10 @@ class Model:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     found = Model()
-    new = local.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=found.load)
+    new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=found.load)
     for each in (new, rows.local_model("letters-a")):
-        monkeypatch.setitem(local.LOCAL_MODELS, each.name, each)
-    monkeypatch.setattr(local, "_loaded", {})
+        monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
+    monkeypatch.setattr(local_model, "_loaded", {})
     vector_indexes.forget()
     return found
 
@@ -71,7 +72,7 @@ def collection(old: EmbeddingSpace) -> Collection:
 
 
 def work(collection: Collection, seconds: float = 60) -> Collection:
-    reembed.work(collection, time.monotonic() + seconds)
+    reembedding.work(collection, time.monotonic() + seconds)
     collection.refresh_from_db()
     return collection
 
@@ -91,9 +92,9 @@ def right(collection: Collection, space: EmbeddingSpace) -> bool:
 
 
 def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Collection, old: Any, new: Any):
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     assert (collection.space, collection.next_space) == (old, new)
-    assert list(reembed.due()) == [collection]
+    assert list(reembedding.due()) == [collection]
 
     work(collection)
 
@@ -101,18 +102,18 @@ def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Colle
     assert right(collection, new)
     let_searches_end(collection)
     assert rows.vectors_in(collection, old) == {}
-    assert not collection.has_old_vectors and list(reembed.due()) == []
+    assert not collection.has_old_vectors and list(reembedding.due()) == []
     assert collection.history.first().space_id == new.pk, "it is configuration"
 
 
 def test_the_old_vectors_stay_for_searches_that_began_before(collection: Collection, old: Any, new: Any):
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     work(collection)
     work(collection)  # another worker that had found it due before
 
     assert right(collection, old) and collection.has_old_vectors
-    assert list(reembed.due()) == []
-    reembed.start(collection, new)  # where it is already
+    assert list(reembedding.due()) == []
+    reembedding.start(collection, new)  # where it is already
     work(collection)
     assert right(collection, old)
     assert let_searches_end(collection).space == new
@@ -120,10 +121,10 @@ def test_the_old_vectors_stay_for_searches_that_began_before(collection: Collect
 
 
 def test_each_turn_comes_further_however_little_time_it_has(collection: Collection, old: Any, new: Any):
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     stored: list[int] = []
     while work(collection, -1).space == old and len(stored) < 9:
-        assert list(reembed.due()) == [collection]
+        assert list(reembedding.due()) == [collection]
         stored.append(len(rows.vectors_in(collection, new)))
 
     assert stored[:2] == [256, 303]
@@ -136,7 +137,7 @@ def searches_for_what_is_lacking() -> Iterator[list[Any]]:
     found: list[Any] = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == vectors.LACKING:
+        if sql == chunk_vectors.LACKING:
             found.append(params)
         return execute(sql, params, many, context)
 
@@ -147,10 +148,10 @@ def searches_for_what_is_lacking() -> Iterator[list[Any]]:
 def test_what_is_filled_is_not_looked_through_in_each_turn(
     collection: Collection, old: Any, new: Any, monkeypatch: Any
 ):
-    monkeypatch.setattr(reembed, "VERSIONS_AT_ONCE", 1)
-    monkeypatch.setattr(vectors, "AT_ONCE", 100)
+    monkeypatch.setattr(reembedding, "VERSIONS_AT_ONCE", 1)
+    monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
     second = Version.objects.get(document__doc_id="doc-2")
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     work(collection, -1)
     work(collection, -1)
     with searches_for_what_is_lacking() as found:
@@ -163,15 +164,15 @@ def test_what_is_filled_is_not_looked_through_in_each_turn(
 def test_passages_of_a_version_are_looked_for_after_the_last_that_was_stored(
     collection: Collection, model: Model, new: Any, monkeypatch: Any
 ):
-    monkeypatch.setattr(vectors, "AT_ONCE", 100)
-    reembed.start(collection, new)
+    monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
+    reembedding.start(collection, new)
     with searches_for_what_is_lacking() as found:
         work(collection)
     assert [after for _, _, after, *_ in found][:5] == [-1, 96, 196, 296, 299]
 
 
 def test_it_goes_on_where_it_was_left(collection: Collection, model: Model, new: Any):
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
 
     def enough() -> None:
         if len(model.asked) > 256:
@@ -197,7 +198,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
         seen.append(Collection.objects.get().space == old and right(collection, old))
 
     model.then = look
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     work(collection)
 
     assert len(seen) >= 3 and all(seen)
@@ -210,14 +211,14 @@ class TestAwayProvider:
             raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
 
         model.then = fail
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
         return work(collection)
 
     def test_its_reason_is_kept_and_it_is_tried_later(self, away: Collection, old: Any, new: Any):
         assert (away.space, away.next_space) == (old, new)
         assert away.reembed_error == "The embedding provider is on holiday."
         assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
-        assert list(reembed.due()) == []
+        assert list(reembedding.due()) == []
 
     def test_it_waits_longer_each_time(self, away: Collection):
         for _ in range(8):
@@ -229,13 +230,13 @@ class TestAwayProvider:
     def test_it_goes_over_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
         model.then = lambda: None
         Collection.objects.update(reembed_at=timezone.now())
-        assert list(reembed.due()) == [away]
+        assert list(reembedding.due()) == [away]
 
         assert work(away).space == new
         assert (away.reembed_error, away.reembed_attempt) == ("", 0)
 
     def test_a_space_whose_provider_is_not_configured_waits_too(self, collection: Collection, old: Any):
-        reembed.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
+        reembedding.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
 
         assert work(collection).space == old
         assert "No provider is configured" in collection.reembed_error
@@ -246,7 +247,7 @@ class TestMeanwhile:
 
     @pytest.fixture
     def meanwhile(self, collection: Collection, model: Model, new: Any) -> Callable[[Callable[[], Any]], None]:
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
 
         def once(happens: Callable[[], Any]) -> None:
             def then() -> None:
@@ -268,15 +269,15 @@ class TestMeanwhile:
     def test_one_that_becomes_ready_at_the_last_moment_holds_the_change_up(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
-        reembed.start(collection, new)
-        last_look = reembed._is_index_there
+        reembedding.start(collection, new)
+        last_look = reembedding._is_index_there
 
         def late(*given: Any) -> bool:
-            monkeypatch.setattr(reembed, "_is_index_there", last_look)
+            monkeypatch.setattr(reembedding, "_is_index_there", last_look)
             rows.make_version(collection, "doc-3", 4, space=old)
             return last_look(*given)
 
-        monkeypatch.setattr(reembed, "_is_index_there", late)
+        monkeypatch.setattr(reembedding, "_is_index_there", late)
 
         assert work(collection).space == old
         assert work(collection).space == new
@@ -285,14 +286,14 @@ class TestMeanwhile:
     def test_one_that_becomes_ready_with_its_new_vectors_holds_nothing_up(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
-        reembed.start(collection, new)
-        last_look = reembed._is_index_there
+        reembedding.start(collection, new)
+        last_look = reembedding._is_index_there
 
         def late(*given: Any) -> bool:
             rows.give_vectors(rows.make_version(collection, "doc-3", 4, space=old), new)
             return last_look(*given)
 
-        monkeypatch.setattr(reembed, "_is_index_there", late)
+        monkeypatch.setattr(reembedding, "_is_index_there", late)
 
         assert work(collection).space == new
         assert right(collection, new)
@@ -317,10 +318,10 @@ class TestMeanwhile:
 
     def test_a_document_that_is_still_being_embedded_has_its_vectors_too(self, collection: Any, new: Any):
         pending = rows.make_version(collection, "doc-3", 4, searched=False)
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
 
         assert work(collection).space == new
-        assert not vectors.lacking([pending.pk], new.pk, most=1)
+        assert not chunk_vectors.lacking([pending.pk], new.pk, most=1)
 
     def test_a_collection_that_is_deleted_is_left_alone(
         self, collection: Collection, meanwhile: Any, old: Any, model: Any
@@ -328,27 +329,27 @@ class TestMeanwhile:
         meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
         assert work(collection).space == old
-        assert list(reembed.due()) == []
+        assert list(reembedding.due()) == []
         with pytest.raises(NotFound):
-            reembed.start(collection, old)
+            reembedding.start(collection, old)
 
     def test_a_change_of_mind_counts_from_the_next_batch(
         self, collection: Collection, meanwhile: Any, old: Any, new: Any
     ):
-        meanwhile(lambda: reembed.start(Collection.objects.get(), old))
+        meanwhile(lambda: reembedding.start(Collection.objects.get(), old))
         work(collection)
         assert (collection.space, collection.next_space) == (old, None)
         assert collection.has_old_vectors, "what was begun is to be taken away"
 
         let_searches_end(collection)
         assert rows.vectors_in(collection, new) == {} and right(collection, old)
-        assert list(reembed.due()) == []
+        assert list(reembedding.due()) == []
 
 
 def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old: Any, new: Any):
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     work(collection)
-    reembed.start(collection, old)
+    reembedding.start(collection, old)
 
     assert len(rows.vectors_in(collection, old)) == 303
     assert collection.has_old_vectors
@@ -363,7 +364,7 @@ class TestFault:
             raise MemoryError("-".join(["canary", "text"]))
 
         model.then = fail
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
         return work(collection)
 
     def test_it_is_tried_later_and_its_words_are_told_nowhere(self, faulty: Collection, old: Any):
@@ -374,7 +375,7 @@ class TestFault:
         assert (faulty.space, faulty.reembed_attempt) == (old, 1)
         assert faulty.reembed_error == "An error of the service: MemoryError."
         assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
-        assert list(reembed.due()) == []
+        assert list(reembedding.due()) == []
 
     def test_the_others_have_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
         def fail_once() -> None:
@@ -384,7 +385,7 @@ class TestFault:
         other = rows.make_collection(old, "other")
         rows.make_version(other, "doc-1", 5)
         for each in (collection, other):
-            reembed.start(each, new)
+            reembedding.start(each, new)
         model.then = fail_once
         tasks.fill_new_spaces()
 
@@ -397,7 +398,7 @@ class TestFault:
             rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
 
         model.then = end_it
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
 
         assert work(collection).reembed_error == "An error of the service: OperationalError."
         Collection.objects.update(reembed_at=timezone.now())
@@ -412,15 +413,15 @@ def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, mod
         go.wait(10)
 
     def first() -> None:
-        reembed.work(collection, time.monotonic() + 60)
+        reembedding.work(collection, time.monotonic() + 60)
         connection.close()
 
     model.then = wait
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     thread = threading.Thread(target=first)
     thread.start()
     assert working.wait(10)
-    reembed.work(collection, time.monotonic() + 60)
+    reembedding.work(collection, time.monotonic() + 60)
     assert len(model.asked) == asked
     go.set()
     thread.join()
@@ -432,11 +433,11 @@ def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, mod
 @pytest.mark.usefixtures("vector_indexes_go")
 def test_a_large_one_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
 
     assert work(collection).space == old
-    assert "index is being built" in collection.reembed_error and list(reembed.due()) == []
-    assert vector_indexes.index_name(collection.pk, new.pk) in vector_indexes.tend()
+    assert "index is being built" in collection.reembed_error and list(reembedding.due()) == []
+    assert vector_indexes.index_name(collection.pk, new.pk) in vector_indexes.maintain_indexes()
     assert work(collection).space == new
     assert vector_indexes.is_usable(collection.pk, new.pk)
 
@@ -444,7 +445,7 @@ def test_a_large_one_waits_for_its_index(collection: Collection, old: Any, new: 
 def test_other_collections_keep_their_vectors(collection: Collection, old: Any, new: Any):
     other = rows.make_collection(old, "other")
     rows.make_version(other, "doc-1", 5)
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
     work(collection)
 
     assert right(other, old) and len(rows.vectors_in(other, old)) == 5
@@ -452,7 +453,7 @@ def test_other_collections_keep_their_vectors(collection: Collection, old: Any, 
 
 def test_an_empty_collection_goes_over_at_once(old: Any, new: Any):
     empty = rows.make_collection(old)
-    reembed.start(empty, new)
+    reembedding.start(empty, new)
 
     assert work(empty).space == new
 
@@ -478,7 +479,7 @@ def test_whatever_happens_all_that_is_searched_has_its_vector(examples: int, mod
             happen(collection, step, number, {"start": new, "stop": old})
             collection.refresh_from_db()
             assert right(collection, collection.space)
-        reembed.start(collection, new)
+        reembedding.start(collection, new)
         assert work(collection).space == new and right(collection, new)
         let_searches_end(collection)
         assert rows.vectors_in(collection, old) == {}
@@ -494,13 +495,13 @@ def happen(collection: Collection, step: str, number: int, spaces: dict[str, Emb
     if step in ("work", "short"):
         work(collection, 60 if step == "work" else -1)
     if step in spaces:
-        reembed.start(collection, spaces[step])
+        reembedding.start(collection, spaces[step])
 
 
 def test_a_version_that_failed_is_not_waited_for(collection: Collection, new: Any):
     failed = rows.make_version(collection, "doc-3", 2, searched=False)
     Version.objects.filter(pk=failed.pk).update(state=State.FAILED)
-    reembed.start(collection, new)
+    reembedding.start(collection, new)
 
     assert work(collection).space == new
 
@@ -512,8 +513,8 @@ def test_what_waited_for_the_old_provider_is_loaded_at_once(
     later = timezone.now() + timedelta(seconds=100)
     Version.objects.filter(pk=version.pk).update(state=State.EMBEDDING, is_searched=False, next_at=later)
     woken: list[str] = []
-    monkeypatch.setattr("collections_app.wakeups.wake", woken.append)
-    reembed.start(collection, new)
+    monkeypatch.setattr("collections_app.queue.worker_signals.wake", woken.append)
+    reembedding.start(collection, new)
     work(collection)
 
     version.refresh_from_db()

@@ -6,8 +6,9 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from collections_app import search, vector_indexes
-from collections_app.metadata_filter import Filter
+from collections_app.metadata.filter import Filter
+from collections_app.search import pipeline
+from collections_app.vectors import vector_indexes
 from tests.collections_app.conftest import Loaded
 from tests.collections_app.vector_rows import run
 from tests.tableapi.world import all_failed, api, data
@@ -21,7 +22,9 @@ def settings_of_session() -> dict[str, str]:
 
 def search_in_every_way(collection: Any) -> None:
     for mode in ("text", "vector", "hybrid"):
-        search.search([collection], search.Asked(query="printer", k=3, filter=Filter(), mode=mode, alpha=None))
+        pipeline.search(
+            [collection], pipeline.SearchRequest(query="printer", k=3, filter=Filter(), mode=mode, alpha=None)
+        )
 
 
 @pytest.mark.usefixtures("vector_indexes_go")
@@ -34,7 +37,7 @@ def test_a_session_is_after_requests_what_it_was_before(  # X14
     collection = version.document.collection
     search_in_every_way(collection)
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 0)
-    assert vector_indexes.tend()
+    assert vector_indexes.maintain_indexes()
     search_in_every_way(collection)
     (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
     data(

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.sections import MARKS, SHORT
-from collections_app.split import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
+from collections_app.chunk.sections import MARKS, SHORT
+from collections_app.chunk.splitter import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
 from config.env import ROOT
 from tests.collections_app import library
 
@@ -247,7 +247,7 @@ def test_a_text_has_no_more_passages_than_can_be_kept():
 
 @pytest.mark.django_db
 def test_a_document_of_too_many_passages_fails_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("collections_app.split.MOST_PASSAGES", 2)
+    monkeypatch.setattr("collections_app.chunk.splitter.MOST_PASSAGES", 2)
     found = library.add(library.make(), "Many words. " * 500).newest
     assert found is not None
     assert (found.state, found.error_code, found.attempt) == ("failed", "limit_chunks", 1)
@@ -269,7 +269,7 @@ def test_no_text_takes_much_longer_than_others(piece: str, sizes: tuple[int, int
 
 def test_it_imports_nothing_of_the_frame_and_the_library_only_when_it_splits():
     command = (
-        "import sys; import collections_app.split as room\n"
+        "import sys; import collections_app.chunk.splitter as room\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"
         "assert not loaded('django', 'langchain_text_splitters', 'psycopg', 'celery')\n"
         "room.split('text', size=10, overlap=0)\n"

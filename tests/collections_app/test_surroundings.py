@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from collections_app import deletion
+from collections_app.documents import deletion
 from collections_app.models import Collection, Document
 from tests.collections_app import library
 from tests.collections_app.test_pages import HTMX, page_of, text_of

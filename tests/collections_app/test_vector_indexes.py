@@ -10,8 +10,8 @@ from django.db import connection, connections
 from hypothesis import given
 from hypothesis import strategies as some
 
-from collections_app import vector_indexes
 from collections_app.models import Collection, EmbeddingSpace
+from collections_app.vectors import vector_indexes
 from tests.collections_app import vector_rows as rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,9 +41,9 @@ def test_a_large_collection_gets_an_index_and_a_small_one_none(large: Collection
 
     name = vector_indexes.index_name(large.pk, space.pk)
     assert not vector_indexes.is_usable(large.pk, space.pk)
-    assert vector_indexes.tend() == [name]
+    assert vector_indexes.maintain_indexes() == [name]
     assert vector_indexes.is_usable(large.pk, space.pk) and not vector_indexes.is_usable(small.pk, space.pk)
-    assert vector_indexes.tend() == []
+    assert vector_indexes.maintain_indexes() == []
 
 
 def test_a_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: Collection, space: EmbeddingSpace):
@@ -55,7 +55,7 @@ def test_a_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: C
         f"ORDER BY (embedding::halfvec(8)) <=> '{near}'::halfvec(8) LIMIT 5"
     )
     scanned = rows.run(search)
-    vector_indexes.tend()
+    vector_indexes.maintain_indexes()
 
     rows.run("SET enable_seqscan = off; SET enable_sort = off")
     try:
@@ -69,23 +69,25 @@ def test_it_is_dropped_when_its_collection_goes_or_becomes_small(large: Collecti
     gone = rows.make_collection(space, "gone")
     rows.make_version(gone, "doc-1", 30)
     names = {vector_indexes.index_name(each.pk, space.pk) for each in (large, gone)}
-    assert set(vector_indexes.tend()) == names
+    assert set(vector_indexes.maintain_indexes()) == names
 
     gone.mark_deleted()
     large.documents.get().versions.update(chunks_count=11)
-    assert vector_indexes.tend() == [vector_indexes.index_name(gone.pk, space.pk)], "around the threshold it stays"
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(gone.pk, space.pk)], (
+        "around the threshold it stays"
+    )
     large.documents.get().versions.update(chunks_count=10)
-    assert vector_indexes.tend() == [vector_indexes.index_name(large.pk, space.pk)]
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, space.pk)]
     assert not vector_indexes.is_usable(large.pk, space.pk)
 
 
 def test_what_an_interrupted_build_left_is_built_anew(large: Collection, space: EmbeddingSpace):
-    (name,) = vector_indexes.tend()
+    (name,) = vector_indexes.maintain_indexes()
     rows.run(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{name}'::regclass")
     vector_indexes.forget()
     assert not vector_indexes.is_usable(large.pk, space.pk)
 
-    assert vector_indexes.tend() == [name]
+    assert vector_indexes.maintain_indexes() == [name]
     assert vector_indexes.is_usable(large.pk, space.pk)
 
 
@@ -94,18 +96,18 @@ def test_a_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Coll
     large.next_space = new
     large.save()
     version = large.documents.get().versions.get()
-    assert vector_indexes.tend() == [vector_indexes.index_name(large.pk, space.pk)]
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, space.pk)]
 
     rows.give_vectors(version, new)
-    assert vector_indexes.tend() == [vector_indexes.index_name(large.pk, new.pk)]
+    assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(large.pk, new.pk)]
 
 
 def test_only_one_tends_at_a_time(large: Collection):
     with closing(connections.create_connection(connection.alias)) as other, other.cursor() as first:
         first.execute("SELECT pg_advisory_lock(%s)", [vector_indexes.LOCK])
-        assert vector_indexes.tend() == []
+        assert vector_indexes.maintain_indexes() == []
 
-    assert len(vector_indexes.tend()) == 1
+    assert len(vector_indexes.maintain_indexes()) == 1
 
 
 def test_one_that_cannot_be_built_holds_up_no_other(large: Collection, space: EmbeddingSpace):
@@ -118,7 +120,7 @@ def test_one_that_cannot_be_built_holds_up_no_other(large: Collection, space: Em
     rows.run("ALTER TABLE chunk_vector DROP CONSTRAINT chunk_vector_space")
     try:
         rows.run(f"UPDATE chunk_vector SET space_id = {wrong.pk} WHERE collection_id = '{large.pk}'")
-        assert vector_indexes.tend() == [vector_indexes.index_name(second.pk, space.pk)]
+        assert vector_indexes.maintain_indexes() == [vector_indexes.index_name(second.pk, space.pk)]
     finally:
         rows.run(f"UPDATE chunk_vector SET space_id = {space.pk} WHERE collection_id = '{large.pk}'")
         rows.run(
@@ -132,7 +134,7 @@ def test_writers_go_on_while_it_is_built(large: Collection, space: EmbeddingSpac
     built: list[list[str]] = []
 
     def tend() -> None:
-        built.append(vector_indexes.tend())
+        built.append(vector_indexes.maintain_indexes())
         connection.close()
 
     with closing(connections.create_connection(connection.alias)) as older, older.cursor() as cursor:
@@ -165,7 +167,7 @@ def test_a_long_build_is_not_cut_off_by_the_workers_limit(large: Collection):
             older.execute("UPDATE chunk_vector SET dimensions = dimensions")
             release = threading.Timer(0.3, older.commit)
             release.start()
-            assert len(vector_indexes.tend()) == 1
+            assert len(vector_indexes.maintain_indexes()) == 1
             release.join()
     finally:
         database["OPTIONS"] = before

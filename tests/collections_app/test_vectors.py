@@ -5,9 +5,9 @@ from typing import Any
 import numpy
 import pytest
 
-from collections_app import vectors
-from collections_app.embed.question import LONGEST_DIMENSIONS
+from collections_app.embed.request import LONGEST_DIMENSIONS
 from collections_app.models import ChunkVector, EmbeddingSpace, Version
+from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows as rows
 
 pytestmark = pytest.mark.django_db
@@ -21,9 +21,9 @@ def version_in(space: EmbeddingSpace, chunks: int) -> Version:
 def stored(found: list[list[float]]) -> list[Any]:
     space = rows.make_space("letters-a", len(found[0]))
     version = version_in(space, len(found))
-    lacking = vectors.lacking([version.pk], space.pk, most=len(found))
+    lacking = chunk_vectors.lacking([version.pk], space.pk, most=len(found))
     for _ in range(2):  # the second time they are there
-        vectors.store(vectors.Made(space=space, rows=lacking, vectors=found))
+        chunk_vectors.store(chunk_vectors.Made(space=space, rows=lacking, vectors=found))
     made = ChunkVector.objects.filter(space=space).order_by("chunk_id")
     assert [each.chunk_id for each in made] == [each.chunk_id for each in lacking]
     assert {each.dimensions for each in made} == {len(found[0])}
@@ -43,7 +43,9 @@ def test_the_longest_fit(db: Any):
 def test_chunks_that_are_gone_are_left_out(db: Any):
     space = rows.make_space("letters-a")
     version = version_in(space, 3)
-    lacking = vectors.lacking([version.pk], space.pk, most=3)
+    lacking = chunk_vectors.lacking([version.pk], space.pk, most=3)
     version.chunks.filter(number=1).delete()
-    vectors.store(vectors.Made(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking]))
+    chunk_vectors.store(
+        chunk_vectors.Made(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
+    )
     assert ChunkVector.objects.filter(space=space).count() == 2

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 from django.db import connection
 
-from collections_app.embed.local import LocalModel
+from collections_app.embed.local_model import LocalModel
 from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
 from collections_app.models.documents import State
 

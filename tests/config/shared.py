@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import Postgres, Valkey, wait_until_ready
+from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 from tests.config.stack import Stack
 

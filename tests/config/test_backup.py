@@ -21,7 +21,7 @@ import pytest
 from cryptography.fernet import Fernet, InvalidToken
 from psycopg import sql
 
-from config.runtime.embedded import postgres_tool
+from config.runtime.embedded_servers import postgres_tool
 from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers, Start
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 

@@ -18,7 +18,8 @@ from cryptography.fernet import Fernet
 from config import env
 from config.env import ROOT
 from config.runtime import up
-from system import body, errors, http
+from system import errors
+from system.http import error_responses, request_body
 from tests.config import deployment
 
 KNOWN = {row.metadata["name"] for row in fields(env.Environment)} | {*env.secret_names()}
@@ -222,7 +223,7 @@ def test_the_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]
     ((largest,),) = proxy["client_max_body_size"]
 
     assert int(number) * deployment.size(buffer) == up.HEADERS_BYTES
-    assert deployment.size(largest) == body.MOST_LEFT_BYTES
+    assert deployment.size(largest) == request_body.MOST_LEFT_BYTES
     assert proxy["underscores_in_headers"] == [["off"]]
     assert proxy["proxy_request_buffering"] == [["on"]]
 
@@ -255,8 +256,8 @@ def test_the_refusals_of_the_proxy_look_like_those_of_the_service(proxy: dict[st
         503: errors.Unavailable.code,
     }
     for error in (errors.TooLarge(), errors.Unavailable()):
-        assert answers[error.status] == json.loads(http.error_response(error).content)
-    assert ["Retry-After", str(http.RETRY_AFTER_S), "always"] in proxy["add_header"]
+        assert answers[error.status] == json.loads(error_responses.error_response(error).content)
+    assert ["Retry-After", str(error_responses.RETRY_AFTER_S), "always"] in proxy["add_header"]
 
 
 def test_tls_is_laid_over_with_a_certificate_from_the_secrets():

@@ -2,13 +2,13 @@
 
 import pytest
 
-from config import databases
+from config.database import connections
 
 URL = "postgresql://me@db.example.com/records"
 
 
 def options(url: str, process: str = "web") -> dict[str, str]:
-    found: dict[str, str] = databases.database(url, process)["OPTIONS"]
+    found: dict[str, str] = connections.database(url, process)["OPTIONS"]
     return found
 
 
@@ -16,8 +16,8 @@ def options(url: str, process: str = "web") -> dict[str, str]:
 def test_each_part_has_its_timeouts_and_its_name(process: str):
     found = options(URL, process)
 
-    assert f"statement_timeout={databases.STATEMENT_TIMEOUT_MS[process]}" in found["options"]
-    assert f"lock_timeout={databases.LOCK_TIMEOUT_MS[process]}" in found["options"]
+    assert f"statement_timeout={connections.STATEMENT_TIMEOUT_MS[process]}" in found["options"]
+    assert f"lock_timeout={connections.LOCK_TIMEOUT_MS[process]}" in found["options"]
     assert found["application_name"] == f"servicebase {process}"
 
 
@@ -26,7 +26,7 @@ def test_a_web_request_waits_no_longer_than_two_seconds_to_connect():
 
 
 def test_only_threads_of_the_web_server_keep_their_connection():
-    kept = {process: databases.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")}
+    kept = {process: connections.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")}
 
     assert kept == {"web": None, "worker": 0, "command": 0}
 

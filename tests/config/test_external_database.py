@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from config.runtime import unprivileged
-from config.runtime.embedded import Postgres, postgres_tool, wheel
+from config.runtime.embedded_servers import Postgres, postgres_tool, wheel
 from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers
 from tests.config.stack import environment, free_port, manage
 

@@ -9,10 +9,10 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from config import reencryption
+from config.maintenance import reencryption
 from sso.models import OidcSetting, ProviderSession
 from system import encryption
-from system.record import Record
+from system.records.record import Record
 from tableapi import tasks
 from tableapi.models import DeferredRecord
 from tests.sso.connections import make

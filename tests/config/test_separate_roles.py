@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from config.env import ROOT
-from config.runtime.embedded import postgres_tool
+from config.runtime.embedded_servers import postgres_tool
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 

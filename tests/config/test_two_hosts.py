@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from accounts.keys import REMEMBERED_FOR_S
+from accounts.authentication.access_keys import REMEMBERED_FOR_S
 from bench.sso.crowd import Browser, provider_of_new_people
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from config.databases import SILENCE
+from config.database.connections import SILENCE
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 

@@ -18,9 +18,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts import demo as demo_people
-from collections_app import contents, demo, ingest, leases, parameters, uploads
+from collections_app.http import parameters, uploads
+from collections_app.ingest import worker
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED
+from collections_app.queue import leases
+from collections_app.search import metadata_listing
+from collections_app.transfer import demo_documents
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
 from tests.conftest import PASSWORD, make_user
@@ -46,7 +50,7 @@ def work() -> None:
     for version in Version.objects.filter(state__in=UNFINISHED):
         token = leases.take(version.pk)
         assert token is not None
-        ingest.work_on(version.pk, token, until=time.monotonic() + 30)
+        worker.work_on(version.pk, token, until=time.monotonic() + 30)
 
 
 @pytest.fixture
@@ -132,7 +136,7 @@ def test_the_page_says_what_the_demo_adds_to_its_list():
     """Its requests are made where there are the demo people and none of the demo's documents."""
     after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
 
-    assert f"*{demo.NAME}* in this list" in after
+    assert f"*{demo_documents.NAME}* in this list" in after
 
 
 def test_the_readmes_lines_work_as_printed(people: None):
@@ -148,7 +152,7 @@ def test_every_filter_of_the_table_can_be_read():
 
     assert len(rows) >= 5
     for each in rows:
-        assert parameters.filter_in(parameters.Given({"metadata": [each]}), "metadata")
+        assert parameters.filter_in(parameters.RequestParameters({"metadata": [each]}), "metadata")
 
 
 def test_the_table_of_endpoints_names_every_parameter():
@@ -161,7 +165,7 @@ def test_the_table_of_endpoints_names_every_parameter():
 
 
 def parameters_of_loads() -> tuple[str, ...]:
-    from collections_app import loading
+    from collections_app.ingest import loading
 
     return loading.KNOWN
 
@@ -177,7 +181,12 @@ def test_every_code_is_in_the_table_of_errors():
 
 def test_the_limits_are_those_in_force():
     standing = Environment()
-    for number in (parameters.MOST_COLLECTIONS, parameters.MOST_K, contents.MOST_DOCUMENTS, contents.MOST_CHARACTERS):
+    for number in (
+        parameters.MOST_COLLECTIONS,
+        parameters.MOST_K,
+        metadata_listing.MOST_DOCUMENTS,
+        metadata_listing.MOST_CHARACTERS,
+    ):
         assert f"{number:,}" in PAGE
     assert f"up to {standing.file_limit_mb} MB" in PAGE and f"up to {standing.text_limit_mb} MB" in PAGE
     assert f"larger than {standing.wait_limit_mb} MB" in PAGE and f"at most {standing.metadata_limit_kb} KB" in PAGE

@@ -26,46 +26,46 @@ ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
 NO_LIMITS = {
     "collections_app.extract.child_process.LENGTH",
     "collections_app.extract.child_process.OUT_OF_MEMORY",
-    "collections_app.extract.parsers.archive.IS_ENCRYPTED",
+    "collections_app.extract.parsers.common.archive.IS_ENCRYPTED",
     "collections_app.extract.parsers.confinement.CLONE_NEWNET",
     "collections_app.extract.parsers.confinement.CLONE_NEWUSER",
     "collections_app.extract.parsers.confinement.NOBODY",
     "collections_app.extract.parsers.confinement.OUT_OF_MEMORY",
-    "collections_app.extract.parsers.decoding.LONGEST_CHARACTER",
-    "collections_app.extract.parsers.docx.TITLE_LEVEL",
-    "collections_app.extract.values.MEGABYTE",
-    "collections_app.lexical.B",
-    "collections_app.lexical.K1",
+    "collections_app.extract.parsers.common.decoding.LONGEST_CHARACTER",
+    "collections_app.extract.parsers.formats.docx.TITLE_LEVEL",
+    "collections_app.extract.results.MEGABYTE",
+    "collections_app.lexical.term_statistics.B",
+    "collections_app.lexical.term_statistics.K1",
     "collections_app.management.commands.collections.BAR",
-    "collections_app.metadata.BIGGEST",
-    "collections_app.metadata_operands.BIGGEST",
-    "collections_app.metadata_operators.SECOND",
+    "collections_app.metadata.validation.BIGGEST",
+    "collections_app.metadata.operands.BIGGEST",
+    "collections_app.metadata.operators.SECOND",
     "collections_app.models.chunks.LEXICAL_DIMENSIONS",
-    "collections_app.reembed.LOCK",
-    "collections_app.vector_indexes.LOCK",
-    "config.beat.LOCK",
+    "collections_app.vectors.reembedding.LOCK",
+    "collections_app.vectors.vector_indexes.LOCK",
+    "config.scheduling.leader_scheduler.LOCK",
     "config.formats.en.formats.FIRST_DAY_OF_WEEK",
     "config.management.commands.prepare.LOCK",
     "config.management.commands.prepare.OLDEST_POSTGRES",
     "config.runtime.unprivileged.CLONE_NEWUSER",
     "config.runtime.unprivileged.ORDINARY",
-    "sso.locks.CONNECTIONS",
-    "sso.locks.REFUSALS",
-    "sso.locks.SIGN_OUTS",
-    "sso.script_child.NOBODY",
-    "sso.sign_in.TRIES",
-    "sso.token_check.LAST_TIME",
+    "sso.models.advisory_locks.CONNECTIONS",
+    "sso.models.advisory_locks.REFUSALS",
+    "sso.models.advisory_locks.SIGN_OUTS",
+    "sso.scripts.child.NOBODY",
+    "sso.provisioning.sign_in.TRIES",
+    "sso.tokens.token_check.LAST_TIME",
     "system.encoded_query.errors.TOKEN_LENGTH",
-    "tableapi.answers.INSTANT_LENGTH",
-    "tableapi.designed.NUMBER_DIGITS",
-    "tableapi.designer.LOCK",
-    "tableapi.indexes.LOCK",
-    "tableapi.load.TRIES",
-    "tableapi.shipped.LEVEL",
-    "tableapi.statements.LONGEST_NAME",
-    "tableapi.values.BIGGEST",
-    "tableapi.values_of_queries.BIGGEST",
-    "tableapi.wysiwyg.MOST_COPIED",
+    "tableapi.sql.output_fields.INSTANT_LENGTH",
+    "tableapi.write.designed_records.NUMBER_DIGITS",
+    "tableapi.ddl.schema_editor.LOCK",
+    "tableapi.design.index_builder.LOCK",
+    "tableapi.database.catalogue_loader.TRIES",
+    "tableapi.setup.shipped_tables.LEVEL",
+    "tableapi.sql.select.LONGEST_NAME",
+    "tableapi.values.column_values.BIGGEST",
+    "tableapi.values.comparison.BIGGEST",
+    "tableapi.values.html.MOST_COPIED",
 }
 
 
@@ -140,7 +140,10 @@ def test_every_limit_of_the_code_is_on_the_page():
     found = set().union(*map(numbers_in, paths))
     listed = {place.partition("[")[0] for _, _, place in ROWS}
 
-    assert "accounts.attempts.WINDOW" in found and "config.databases.LOCK_TIMEOUT_MS" in found
+    assert (
+        "accounts.authentication.login_attempts.WINDOW" in found
+        and "config.database.connections.LOCK_TIMEOUT_MS" in found
+    )
     assert found - listed - NO_LIMITS == set()
     assert NO_LIMITS - found == set()
 

@@ -6,10 +6,12 @@ from django.urls import reverse
 
 from accounts import roles
 from config.env import ROOT, Environment
-from sso import endpoints, mapping_script, profile
 from sso.advice import ADVICE
 from sso.models import OidcSetting
+from sso.provider import discovery
+from sso.provisioning import profile
 from sso.refusals import REASONS
+from sso.scripts import mapping_script
 from tests.providers import demo
 
 PAGE = (ROOT / "docs/single-sign-on.md").read_text()
@@ -44,7 +46,7 @@ def test_the_addresses_are_those_of_the_service():
 
 def test_the_places_that_are_tried_stand_in_their_order():
     tried = [each.removeprefix("U").replace("R", "{}") for each in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
-    in_code = [each.removeprefix("https://u") for each in endpoints.candidates("https://u", "R")]
+    in_code = [each.removeprefix("https://u") for each in discovery.candidates("https://u", "R")]
 
     assert tried == [each.replace("R", "{}") for each in in_code if each]
 

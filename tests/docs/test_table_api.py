@@ -21,8 +21,10 @@ from django.test import Client
 from accounts import demo as demo_people
 from config.env import ROOT
 from system import errors
-from tableapi import deferred, demo, params
 from tableapi.models import Table
+from tableapi.query import parameters
+from tableapi.setup import demo_records as demo
+from tableapi.write import deferred_records
 from tests.conftest import PASSWORD, make_user
 from tests.tableapi.designs import ask
 
@@ -113,7 +115,7 @@ def test_every_request_of_the_page_is_answered_as_printed(demo_records: None):
     reader = Reader()
     for step in steps():
         if step["worker"]:
-            deferred.create_due()
+            deferred_records.create_due()
             continue
         try:
             reader.check(step["answered"], reader.ask(step["asked"]))
@@ -176,14 +178,14 @@ def test_every_query_of_the_examples_is_answered(demo_records: None):
 
 
 def test_every_parameter_is_in_the_table():
-    source = (ROOT / "tableapi/params.py").read_text()
+    source = (ROOT / "tableapi/query/parameters.py").read_text()
 
     assert set(re.findall(r'"(sysparm_\w+)"', source)) == set(re.findall(r"^\| `(sysparm_\w+)` \|", PAGE, re.M))
 
 
 def test_every_code_is_in_the_table_of_errors_with_its_status():
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)
-    sources = "".join(path.read_text() for room in ("tableapi", "system/body.py") for path in files(room))
+    sources = "".join(path.read_text() for room in ("tableapi", "system/http/request_body.py") for path in files(room))
 
     codes = set(re.findall(r'code = "(\w+)"|code="(\w+)"', sources))
     named = {one or other for one, other in codes} - {"bad_request"}
@@ -198,5 +200,10 @@ def files(room: str) -> Iterator[Any]:
 
 
 def test_the_limits_are_those_in_force():
-    for number in (params.DEFAULT_LIMIT, params.MOST_RECORDS, params.DEEPEST_RECORD, params.MOST_FIELDS):
+    for number in (
+        parameters.DEFAULT_LIMIT,
+        parameters.MOST_RECORDS,
+        parameters.DEEPEST_RECORD,
+        parameters.MOST_FIELDS,
+    ):
         assert f"{number:,}" in PAGE

@@ -10,7 +10,7 @@ import schemathesis
 from django.test import Client
 
 from accounts import demo as demo_people
-from tableapi import demo
+from tableapi.setup import demo_records
 from tests.conftest import PASSWORD
 from tests.fuzzing import count_answers, sent
 from tests.house.access import callers, world
@@ -68,7 +68,7 @@ def known(ids: dict[str, str], admin: Client) -> dict[str, str]:
 @pytest.fixture(params=NAMES)
 def place(request: pytest.FixtureRequest, db: None) -> Place:
     demo_people.make(lambda: PASSWORD)
-    demo.make()
+    demo_records.make()
     ids, everybody = world.make(), {each.name: each for each in callers.everybody()}
     return Place(everybody[request.param], known(ids, Client(headers=everybody["admin"].headers)))
 

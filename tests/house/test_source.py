@@ -22,41 +22,41 @@ SOURCES = sorted(
 
 # Whoever runs SQL of their own, and why. Everything else goes through models.
 MAY_RUN_SQL = {
-    "accounts/attempts.py": "one atomic upsert counts an attempt",
+    "accounts/authentication/login_attempts.py": "one atomic upsert counts an attempt",
     "accounts/roles.py": "a recursive query follows contained roles",
-    "collections_app/api/serializers.py": "languages of text search are those of the database",
-    "collections_app/contents.py": "documents that match are counted and cut to a page in one statement",
-    "collections_app/deletion.py": "documents and collections are locked in one order, rows go in batches",
-    "collections_app/highlights.py": "PostgreSQL marks the words that it takes for those of the query",
-    "collections_app/hits.py": "passages are read with their document in one statement",
-    "collections_app/leases.py": "one statement takes the next document in turn, by the database's clock",
-    "collections_app/lexical.py": "words are taken from texts, weighed and counted in the database",
-    "collections_app/matching.py": "the best passages by words are scored in the database",
+    "collections_app/http/api/serializers.py": "languages of text search are those of the database",
+    "collections_app/search/metadata_listing.py": "documents that match are counted and cut to a page in one statement",
+    "collections_app/documents/deletion.py": "documents and collections are locked in one order, rows go in batches",
+    "collections_app/search/highlights.py": "PostgreSQL marks the words that it takes for those of the query",
+    "collections_app/search/passages.py": "passages are read with their document in one statement",
+    "collections_app/queue/leases.py": "one statement takes the next document in turn, by the database's clock",
+    "collections_app/lexical/term_statistics.py": "words are taken from texts, weighed and counted in the database",
+    "collections_app/search/keyword_retrieval.py": "the best passages by words are scored in the database",
     "collections_app/metrics.py": "the queue is counted in one statement",
-    "collections_app/nearest.py": "the nearest vectors are found in the database",
-    "collections_app/originals.py": "pieces are read in binary, one at a time",
-    "collections_app/publishing.py": "a version comes to be searched under locks",
-    "collections_app/reembed.py": "chunks without a vector are looked for, and vectors stored and taken away",
-    "collections_app/scope.py": "a search sees one snapshot",
-    "collections_app/steps.py": "passages are stored in bulk",
-    "collections_app/store.py": "locks let one of several equal uploads through, pieces are written in binary",
-    "collections_app/vector_indexes.py": "indexes are looked for, and built beside writers",
-    "collections_app/vectors.py": "passages without a vector are looked for, and vectors stored",
-    "config/backup.py": "databases are made and renamed",
-    "config/beat.py": "an advisory lock chooses the leader",
-    "config/reencryption.py": "secrets in records of designed tables are written under a new key",
+    "collections_app/search/vector_retrieval.py": "the nearest vectors are found in the database",
+    "collections_app/http/api/downloads.py": "pieces are read in binary, one at a time",
+    "collections_app/ingest/publishing.py": "a version comes to be searched under locks",
+    "collections_app/vectors/reembedding.py": "chunks without a vector are looked for, vectors stored and deleted",
+    "collections_app/search/scope.py": "a search sees one snapshot",
+    "collections_app/ingest/steps.py": "passages are stored in bulk",
+    "collections_app/documents/storage.py": "locks serialize equal uploads, pieces are written in binary",
+    "collections_app/vectors/vector_indexes.py": "indexes are looked for, and built beside writers",
+    "collections_app/vectors/chunk_vectors.py": "passages without a vector are looked for, and vectors stored",
+    "config/maintenance/backup.py": "databases are made and renamed",
+    "config/scheduling/leader_scheduler.py": "an advisory lock chooses the leader",
+    "config/maintenance/reencryption.py": "secrets in records of designed tables are written under a new key",
     "config/management/commands/prepare.py": "the server and its extension are asked for their versions",
-    "sso/locks.py": "advisory locks let one connection change at a time, a sign-out meet sign-ins, refusals be counted",
-    "tableapi/designed.py": "records of designed tables are written",
-    "tableapi/doubts.py": "ids that a rule names are looked for",
-    "tableapi/idempotency.py": "an advisory lock lets one of two equal requests through",
-    "tableapi/references.py": "lists lose the id of a record that goes",
-    "tableapi/system_records.py": "deferred constraints are asked before the answer",
-    "tableapi/store.py": "statements of reads are run",
-    "tableapi/designer.py": "designed tables are made, changed and dropped",
-    "tableapi/indexes.py": "indexes are looked for",
-    "system/index_builds.py": "indexes are built beside writers, one builder at a time",
-    "system/health.py": "the extension is asked for its version",
+    "sso/models/advisory_locks.py": "advisory locks serialize changes of a connection, sign-outs and refusals",
+    "tableapi/write/designed_records.py": "records of designed tables are written",
+    "tableapi/design/rule_hints.py": "ids that a rule names are looked for",
+    "tableapi/http/idempotency.py": "an advisory lock lets one of two equal requests through",
+    "tableapi/write/references.py": "lists lose the id of a record that goes",
+    "tableapi/write/system_records.py": "deferred constraints are asked before the answer",
+    "tableapi/database/statement_runner.py": "statements of reads are run",
+    "tableapi/ddl/schema_editor.py": "designed tables are made, changed and dropped",
+    "tableapi/design/index_builder.py": "indexes are looked for",
+    "system/background/index_builds.py": "indexes are built beside writers, one builder at a time",
+    "system/monitoring/health.py": "the extension is asked for its version",
 }
 SQL = {"cursor", "raw", "extra", "execute", "executemany"}
 UNSAFE_MARKUP = {"mark_safe", "SafeString", "SafeText"}
@@ -119,7 +119,13 @@ def test_every_module_says_what_it_is_in_charge_of(path: Path):
 
 
 def test_only_the_table_of_variables_reads_the_environment():
-    allowed = {"config/env.py", "config/settings.py", "config/backup.py", "config/wsgi.py", "config/celery.py"}
+    allowed = {
+        "config/env.py",
+        "config/settings.py",
+        "config/maintenance/backup.py",
+        "config/wsgi.py",
+        "config/celery.py",
+    }
     found = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
 
     assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()

@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso import endpoints
 from sso.models import OidcSetting
+from sso.provider import discovery
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import address, make_at, press, said
 from tests.sso.test_takeovers import change
@@ -135,10 +135,10 @@ class TestApprovingWhatWasAdopted:  # A57
 
 
 def while_it_is_looked_for(monkeypatch: Any, work: Any) -> None:
-    resolve = endpoints.resolve
+    resolve = discovery.resolve
 
     def resolved(*positional: Any) -> Any:
         work()
         return resolve(*positional)
 
-    monkeypatch.setattr(endpoints, "resolve", resolved)
+    monkeypatch.setattr(discovery, "resolve", resolved)

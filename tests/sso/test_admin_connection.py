@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.admin.notes import UNSAVED, UNSAVED_IN_USE
+from sso.admin.connection_warnings import UNSAVED, UNSAVED_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
 from tests.conftest import make_user

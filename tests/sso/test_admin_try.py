@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from sso.admin.notes import ONCE_SAVED
+from sso.admin.connection_warnings import ONCE_SAVED
 from sso.models import IdentityLink, OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, make, make_at, press

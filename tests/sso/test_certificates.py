@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sso import certificates, key_sets, tasks
-from sso.certificates import CertificateUpdateFailed, Outcome
+from sso import tasks
+from sso.connections import certificate_updates
+from sso.connections.certificate_updates import CertificateUpdateFailed, Outcome
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from sso.tokens import key_sets
 from system.models import DeletionLogEntry
 from tests.providers.behaviours import (
     answers,
@@ -36,7 +38,7 @@ def setting(provider: HostileProvider, db: Any) -> OidcSetting:
 def update(provider: HostileProvider, setting: OidcSetting, *names: Any) -> Outcome:
     if names:
         provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
-    return certificates.refresh(*setting.pair, provider.url("certs"), reason=certificates.FORM)
+    return certificate_updates.refresh(*setting.pair, provider.url("certs"), reason=certificate_updates.FORM)
 
 
 def kids(setting: OidcSetting) -> list[str]:
@@ -96,7 +98,7 @@ class TestTheAlgorithm:  # A34
     def test_a_key_without_kid_is_kept_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, jwk("rsa-1", kid=ABSENT))
         assert update(provider, setting) == Outcome(0, 1, 0)
-        (key,) = certificates.signing_keys(setting)
+        (key,) = certificate_updates.signing_keys(setting)
         assert key["kid"] == kids(setting)[0] and len(key["kid"]) == 43
 
     def test_other_pairs_are_left_alone(self, provider: HostileProvider, setting: OidcSetting):
@@ -109,13 +111,15 @@ class TestTheAlgorithm:  # A34
         """Asked before the keys changed, applied after somebody else applied the new ones."""
         update(provider, setting, "rsa-1")
         old = key_sets.usable({"keys": [jwk("rsa-1")]})
-        number = certificates._draw(*setting.pair)
+        number = certificate_updates._draw(*setting.pair)
         update(provider, setting, "rsa-2")
-        assert certificates._apply(*setting.pair, old, number) == Outcome(kept=1)
+        assert certificate_updates._apply(*setting.pair, old, number) == Outcome(kept=1)
         assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_that_nobody_has(self, provider: HostileProvider, setting: OidcSetting):
-        certificates.refresh("https://idp.example.com", "gone", provider.url("certs"), reason=certificates.DAILY)
+        certificate_updates.refresh(
+            "https://idp.example.com", "gone", provider.url("certs"), reason=certificate_updates.DAILY
+        )
         assert not IdpCertificate.objects.exists()
 
 
@@ -157,42 +161,42 @@ class TestUnknownKids:  # A32
         return setting
 
     def test_of_many_one_asks_the_provider(self, provider: HostileProvider, known: OidcSetting):
-        assert [certificates.refresh_for_unknown_kid(known) for _ in range(20)] == [True] + [False] * 19
+        assert [certificate_updates.refresh_for_unknown_kid(known) for _ in range(20)] == [True] + [False] * 19
         assert len(provider.asked("certs")) == 1
 
     def test_after_30_s_one_asks_again(self, provider: HostileProvider, known: OidcSetting):
-        certificates.refresh_for_unknown_kid(known)
+        certificate_updates.refresh_for_unknown_kid(known)
         for ago, times in ((29, 1), (31, 2)):
             CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=ago))
-            certificates.refresh_for_unknown_kid(known)
+            certificate_updates.refresh_for_unknown_kid(known)
             assert len(provider.asked("certs")) == times
 
     def test_a_pair_without_keys_is_asked_for_at_once_and_starts_no_30_s(
         self, provider: HostileProvider, setting: OidcSetting
     ):
-        assert certificates.refresh_for_unknown_kid(setting)
+        assert certificate_updates.refresh_for_unknown_kid(setting)
         provider.jwks = {"keys": [jwk("rsa-2")]}
-        assert certificates.refresh_for_unknown_kid(setting) and kids(setting) == ["rsa-2"]
+        assert certificate_updates.refresh_for_unknown_kid(setting) and kids(setting) == ["rsa-2"]
         IdpCertificate.objects.all().delete()
-        assert certificates.refresh_for_unknown_kid(setting)
+        assert certificate_updates.refresh_for_unknown_kid(setting)
 
     def test_form_and_beat_neither_wait_nor_start_it(self, provider: HostileProvider, known: OidcSetting):
         update(provider, known)
         tasks.refresh_daily()
-        assert certificates.refresh_for_unknown_kid(known)
+        assert certificate_updates.refresh_for_unknown_kid(known)
         update(provider, known)
         tasks.refresh_daily()
         assert len(provider.asked("certs")) == 5
 
     def test_a_failure_counts_as_asked(self, provider: HostileProvider, known: OidcSetting):
         provider.serve("certs", fails(500))
-        assert not any(certificates.refresh_for_unknown_kid(known) for _ in range(3))
+        assert not any(certificate_updates.refresh_for_unknown_kid(known) for _ in range(3))
         assert len(provider.asked("certs")) == 1
 
     def test_pairs_do_not_wait_for_each_other(self, provider: HostileProvider, known: OidcSetting):
         other = make_at(provider, realm="other")
         for setting in (known, other):
-            assert certificates.refresh_for_unknown_kid(setting)
+            assert certificate_updates.refresh_for_unknown_kid(setting)
 
     def test_whoever_answers_no_attempt_of_ours_has_the_provider_asked_once(
         self, provider: HostileProvider, setting: OidcSetting
@@ -200,11 +204,11 @@ class TestUnknownKids:  # A32
         """Also where no key is stored; such a caller never waits for another's answer."""
         provider.serve("certs", fails(500))
         for _ in range(5):
-            certificates.refresh_for_unknown_kid(setting, is_from_stranger=True)
+            certificate_updates.refresh_for_unknown_kid(setting, is_from_stranger=True)
         assert len(provider.asked("certs")) == 1
 
     def test_without_endpoints_nobody_is_asked(self, provider: HostileProvider):
-        assert not certificates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
+        assert not certificate_updates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
             "name": "x", "url_idp": provider.url_idp, "realm": "main", "client_id": "x", "redirect_uri": "http://testserver/",
         }))  # fmt: skip
         assert provider.requests == []
@@ -238,7 +242,7 @@ class TestTheDailyTask:
     def test_it_stands_in_the_schedule(self):
         from django_celery_beat.models import PeriodicTask
 
-        from config import schedules
+        from config.scheduling import schedules
 
         schedules.make_rows()
         assert PeriodicTask.objects.get(task="sso.tasks.refresh_daily").schedule.run_every == timedelta(days=1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from sso import certificates
+from sso.connections import certificate_updates
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system.models import DeletionLogEntry
 from tests.config.stack import eventually
@@ -40,8 +40,8 @@ def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
     return make_at(provider, active=True)
 
 
-def update(provider: HostileProvider, setting: OidcSetting) -> certificates.Outcome:
-    return certificates.refresh(*setting.pair, provider.url("certs"), reason=certificates.FORM)
+def update(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.Outcome:
+    return certificate_updates.refresh(*setting.pair, provider.url("certs"), reason=certificate_updates.FORM)
 
 
 def kids() -> list[str]:
@@ -77,8 +77,8 @@ def test_of_twenty_unknown_kids_at_once_one_asks_and_all_learn(provider: Hostile
 
 def learn(setting: OidcSetting) -> bool:
     """Whether somebody whose token names rsa-2 finds it in the end."""
-    certificates.refresh_for_unknown_kid(setting)
-    return any(key["kid"] == "rsa-2" for key in certificates.signing_keys(setting))
+    certificate_updates.refresh_for_unknown_kid(setting)
+    return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
 
 
 def test_a_connection_deleted_while_its_keys_are_fetched_leaves_none(provider: HostileProvider, setting: OidcSetting):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.key_sets import KeySet, Unusable, thumbprint, usable
+from sso.tokens.key_sets import KeySet, Unusable, thumbprint, usable
 from tests.providers.signing import ABSENT, jwk
 
 

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from sso import client_check
-from sso.admin import notes
+from sso.admin import connection_warnings
 from sso.models import OidcSetting
+from sso.provider import client_check
 from system import encryption
 from tests.providers.behaviours import Visit, answers, fails, html, redirects
 from tests.providers.hostile import HostileProvider
@@ -114,7 +114,7 @@ def undecipherable(stored: str) -> str:
 
 def test_a_connection_that_lets_nobody_in_does_not_work(willing: HostileProvider, as_sonja: Client):
     report = says(willing, as_sonja, ignore_case=True)
-    assert not report.is_good and "nobody could sign in" in report.title and notes.NOBODY in report.doubts
+    assert not report.is_good and "nobody could sign in" in report.title and connection_warnings.NOBODY in report.doubts
     willing.algorithms = ["HS256"]
     report = says(willing, as_sonja)
     assert not report.is_good and "It signs with none of" in report.doubts[0]

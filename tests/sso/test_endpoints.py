@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sso.endpoints import WELL_KNOWN, Endpoints, Unresolved, candidates, policy, resolve
+from sso.provider.discovery import WELL_KNOWN, Endpoints, EndpointsNotFound, candidates, policy, resolve
 from system.outbound.deadline import Deadline
 from tests.providers.behaviours import answers, fails, hangs_up, html, huge, redirects, silent
 from tests.providers.hostile import HostileProvider
@@ -20,8 +20,8 @@ def found(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Endp
     return resolve(url_idp or provider.url_idp, realm or provider.realm, policy(), Deadline.after(8))
 
 
-def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> Unresolved:
-    with pytest.raises(Unresolved) as caught:
+def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
+    with pytest.raises(EndpointsNotFound) as caught:
         found(provider, url_idp, realm)
     return caught.value
 
@@ -174,19 +174,19 @@ class TestThePathPattern:
 
 class TestPatience:
     def test_the_first_connection_failure_ends_it(self, http_allowed: None):
-        with pytest.raises(Unresolved) as caught:
+        with pytest.raises(EndpointsNotFound) as caught:
             resolve("http://127.0.0.1:9", "r", policy(), Deadline.after(8))
         assert len(caught.value.tried) == 1 and "No connection to 127.0.0.1" in caught.value.sentence
 
     def test_an_address_that_must_not_be_called_ends_it(self):
-        with pytest.raises(Unresolved) as caught:
+        with pytest.raises(EndpointsNotFound) as caught:
             resolve("https://169.254.169.254", "r", policy(), Deadline.after(8))
         assert len(caught.value.tried) == 1 and "metadata" in caught.value.sentence
 
     def test_a_silent_provider_costs_no_more_than_the_time_allowed(self, provider: HostileProvider):  # A61
         provider.serve("discovery", silent())
         began = time.monotonic()
-        with pytest.raises(Unresolved) as caught:
+        with pytest.raises(EndpointsNotFound) as caught:
             resolve(provider.url_idp, provider.realm, policy(), Deadline.after(0.5))
         assert time.monotonic() - began < 4
         assert "within" in caught.value.sentence and len(caught.value.tried) == 1

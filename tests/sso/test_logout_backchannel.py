@@ -8,8 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from sso import places, tasks
+from sso import tasks
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut
+from sso.provider import request_slots
 from tests.conftest import PASSWORD
 from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -181,7 +182,7 @@ def test_the_providers_new_key_is_fetched(ours: HostileProvider):
 def test_with_no_place_it_is_told_to_come_again(ours: HostileProvider):
     client = browser_of(ours)
     ours.jwks = {"keys": [jwk("rsa-2")]}
-    with places.place(), places.place():
+    with request_slots.request_slot(), request_slots.request_slot():
         answer = tell(ours.logout_token({"key": "rsa-2"}))
 
     assert (answer.status_code, answer["Retry-After"]) == (503, "1") and is_in(client)

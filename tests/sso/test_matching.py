@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sso import user_matching
-from sso.refusals import Refused
-from sso.user_matching import Account, Comparison, comparison, find, is_email, is_login, is_same
+from sso.provisioning import user_matching
+from sso.provisioning.user_matching import Account, Comparison, comparison, find, is_email, is_login, is_same
+from sso.refusals import SignInRefused
 
 BOB, Bob, BoB = Account("1", "bob"), Account("2", "Bob"), Account("3", "BoB")
 
@@ -61,7 +61,7 @@ def test_who_it_is(value: str, accounts: list[Account], exact: str | None, folde
     for how, who in ((Comparison.EXACT, exact), (Comparison.FOLDED, folded)):
         for order in itertools.permutations(accounts):
             if who == "!":
-                with pytest.raises(Refused) as found:
+                with pytest.raises(SignInRefused) as found:
                     find(value, order, how)
                 assert found.value.code == "user_ambiguous"
             else:
@@ -70,7 +70,7 @@ def test_who_it_is(value: str, accounts: list[Account], exact: str | None, folde
 
 def test_nobody_is_authorized_while_the_switches_contradict_each_other():  # A48
     for accounts in ([], [BOB], [BOB, Bob]):
-        with pytest.raises(Refused) as found:
+        with pytest.raises(SignInRefused) as found:
             find("bob", accounts, Comparison.NOBODY)
         assert found.value.code == "case_rule"
 

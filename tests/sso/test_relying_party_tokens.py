@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sso import token_check
 from sso.refusals import REASONS
+from sso.tokens import token_check
 from tests.providers.behaviours import answers
 from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
 from tests.providers.signing import ABSENT, jwk, part, private_key, public_pem

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sso.mapping_script import COLUMNS, DEFAULT, SAMPLE, ScriptFailed, ScriptRefused, check, run
+from sso.scripts.mapping_script import COLUMNS, DEFAULT, SAMPLE, ScriptFailed, ScriptRefused, check, run
 
 CLAIMS = {"sub": "1", "email": "ann@example.com", "preferred_username": "ann", "given_name": "Ann", "age": 42}
 

@@ -6,8 +6,8 @@ import pytest
 
 from accounts.models import User
 from sso.models import OidcSetting
-from system import actor
 from system.errors import AccessDenied
+from system.records import acting_user
 from tests.conftest import make_user
 from tests.sso.connections import make
 
@@ -32,7 +32,7 @@ DECISIVE = {
 
 def change(setting: OidcSetting, by: User | None, **columns: Any) -> OidcSetting:
     setting = setting.refreshed()
-    with actor.acting_as(by.pk if by else None):
+    with acting_user.acting_as(by.pk if by else None):
         for name, value in columns.items():
             setattr(setting, name, value)
         setting.save()
@@ -57,12 +57,12 @@ def test_switching_it_off_does_not(sonja: User):
 
 def test_a_new_one_is_marked_and_one_of_an_administrator_or_a_script_is_not(sonja: User, alice: User):
     for by, is_marked in ((sonja, True), (alice, False), (None, False)):
-        with actor.acting_as(by.pk if by else None):
+        with acting_user.acting_as(by.pk if by else None):
             assert make().needs_approval is is_marked
 
 
 def approve(setting: OidcSetting, by: User) -> OidcSetting:
-    with actor.acting_as(by.pk):
+    with acting_user.acting_as(by.pk):
         setting.refreshed().approve(as_seen=str(setting.refreshed().sys_version))
     return setting.refreshed()
 
@@ -114,6 +114,6 @@ def test_endpoints_that_moved_are_marked_when_sonja_adopts_them(sonja: User, ali
     for by, is_marked in ((sonja, True), (alice, False), (None, False)):
         setting = make()
         assert setting.endpoints is not None
-        with actor.acting_as(by.pk if by else None):
+        with acting_user.acting_as(by.pk if by else None):
             setting.store_endpoints(replace(setting.endpoints, token="https://mine.example.com/token"))
         assert setting.refreshed().needs_approval is is_marked

@@ -8,8 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso import activation
-from sso.models import IdpCertificate, OidcSetting
+from sso.models import IdpCertificate, OidcSetting, activation
 from tests.sso.connections import CALLBACK, address, make, typed, welcome_page
 from tests.sso.test_certificates_at_once import together
 from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping

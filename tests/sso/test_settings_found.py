@@ -9,9 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from sso import endpoints
 from sso.models import OidcSetting
-from sso.refusals import Refused
+from sso.provider import discovery
+from sso.refusals import SignInRefused
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, address, make, make_at, press
@@ -28,13 +28,13 @@ def unfound(provider: HostileProvider, **columns: Any) -> OidcSetting:
 class TestAtTheSave:
     def test_the_provider_is_found_when_the_transaction_is_over(self, provider: HostileProvider, monkeypatch: Any):
         is_inside: list[bool] = []
-        resolve = endpoints.resolve
+        resolve = discovery.resolve
 
         def noting(*words: Any) -> Any:
             is_inside.append(connection.in_atomic_block)
             return resolve(*words)
 
-        monkeypatch.setattr(endpoints, "resolve", noting)
+        monkeypatch.setattr(discovery, "resolve", noting)
         setting = unfound(provider)
         stored = setting.refreshed()
         assert is_inside == [False]
@@ -92,8 +92,8 @@ class TestAtTheSave:
 
 def known(setting: OidcSetting) -> Any:
     try:
-        return endpoints.ensure(setting).issuer == setting.issuer
-    except Refused as refusal:
+        return discovery.ensure(setting).issuer == setting.issuer
+    except SignInRefused as refusal:
         return refusal.code
 
 
@@ -112,12 +112,12 @@ class TestAtASignIn:
             provider.behave("discovery")
             OidcSetting.objects.update(resolve_tried_at=timezone.now() - timedelta(seconds=ago))
             assert known(setting.refreshed()) == expected
-        assert endpoints.ensure(setting.refreshed()).issuer == provider.issuer
+        assert discovery.ensure(setting.refreshed()).issuer == provider.issuer
 
     def test_the_refusal_carries_the_reason_for_the_log(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
-        with pytest.raises(Refused) as caught:
-            endpoints.ensure(unfound(provider))
+        with pytest.raises(SignInRefused) as caught:
+            discovery.ensure(unfound(provider))
         assert (caught.value.code, caught.value.status) == ("provider_unresolved", 503)
         assert "calls itself https://other.example.com" in caught.value.detail
 
@@ -128,7 +128,7 @@ class TestLookingAgain:
         setting = make_at(provider)
         provider.algorithms = ["ES256"]
         provider.discovery = {"token_endpoint": f"{provider.issuer}/elsewhere"}
-        assert endpoints.look_again(setting) == ""
+        assert discovery.look_again(setting) == ""
         stored = setting.refreshed()
         assert (stored.algorithms, stored.token_endpoint) == (["ES256"], f"{provider.issuer}/elsewhere")
 
@@ -136,26 +136,26 @@ class TestLookingAgain:
     def test_another_host_never_applies_by_itself(self, provider: HostileProvider, name: str):
         setting = make_at(provider)
         provider.discovery = {name: "https://mine.example.com/x"}
-        assert "is at mine.example.com now" in endpoints.look_again(setting)
+        assert "is at mine.example.com now" in discovery.look_again(setting)
         stored = setting.refreshed()
         assert getattr(stored, name).startswith(provider.issuer) and "mine.example.com" in stored.resolve_error
-        assert endpoints.look_again(setting, may_move=True) == ""
+        assert discovery.look_again(setting, may_move=True) == ""
         stored = setting.refreshed()
         assert getattr(stored, name) == "https://mine.example.com/x" and not stored.resolve_error
 
     def test_another_issuer_never_applies_by_itself(self, provider: HostileProvider):
         setting = make_at(provider, issuer="http://127.0.0.1/before")
-        assert "calls itself" in endpoints.look_again(setting)
+        assert "calls itself" in discovery.look_again(setting)
         assert setting.refreshed().issuer == "http://127.0.0.1/before"
 
     def test_a_provider_that_is_away_keeps_what_is_known(self, provider: HostileProvider):
         setting = make_at(provider)
         known = setting.endpoints
         provider.serve("discovery", fails(500))
-        assert endpoints.look_again(setting)
+        assert discovery.look_again(setting)
         assert setting.refreshed().endpoints == known is not None and setting.refreshed().resolve_error
         provider.behave("discovery")
-        endpoints.look_again(setting)
+        discovery.look_again(setting)
         assert not setting.refreshed().resolve_error
 
 

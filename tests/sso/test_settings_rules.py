@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from sso import mapping_script
 from sso.models import OidcSetting
+from sso.scripts import mapping_script
 from system import encryption
 from tests.sso.connections import CALLBACK, make
 

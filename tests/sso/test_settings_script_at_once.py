@@ -7,8 +7,8 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
-from sso import activation, locks, mapping_script
-from sso.models import OidcSetting
+from sso.models import OidcSetting, activation, advisory_locks
+from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
 from tests.sso.connections import RIGHT, make
 from tests.sso.test_settings_at_once import by_api, by_form, by_script
@@ -30,7 +30,7 @@ def runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
 
     def noted(source: str) -> None:
         with another_connection() as other:
-            asked = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [locks.CONNECTIONS])
+            asked = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS])
             found.append((source, asked.fetchone() == (True,)))
         run(source)
 

@@ -154,14 +154,14 @@ def test_a_change_by_sonja_waits_for_an_approval(sonja: User, alice: User):  # A
 
 
 def test_a_change_by_a_key_of_an_administrator_scoped_to_sso_admin_waits_too(alice: User):  # A57
-    from accounts import keys
+    from accounts.authentication import access_keys
     from accounts.models import Role
     from tests.accounts.callers import bearer
 
     setting = make()
     scope = [Role.objects.get(name="sso_admin").pk]
     for given, is_marked in (([], False), (scope, True)):
-        key = keys.make(alice, "a script", expires_at=None, scope=given)
+        key = access_keys.make(alice, "a script", expires_at=None, scope=given)
         answer = Client().patch(
             f"/rest/v1/table/oidc_setting/{setting.pk}",
             {"client_id": f"id-{is_marked}"},

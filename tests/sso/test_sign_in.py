@@ -7,7 +7,7 @@ from django.test import Client
 
 from accounts.models import Session, User
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
-from sso.token_check import hashed
+from sso.tokens.token_check import hashed
 from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK as REGISTERED

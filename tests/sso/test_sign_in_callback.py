@@ -11,7 +11,8 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Session
-from sso import attempts, sign_in_log
+from sso import sign_in_attempts
+from sso.http import sign_in_events
 from sso.models import OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
@@ -91,7 +92,7 @@ def test_a_session_that_expired_has_no_attempt(browser: Browser):
 
 def test_an_attempt_is_good_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
     back = browser.back(browser.start())
-    monkeypatch.setattr(attempts, "time", later(601))
+    monkeypatch.setattr(sign_in_attempts, "time", later(601))
 
     refused(browser.come(back), "state_expired", 400)
 
@@ -99,7 +100,7 @@ def test_an_attempt_is_good_for_ten_minutes(browser: Browser, monkeypatch: Any):
 @pytest.mark.parametrize(("behind", "is_good"), [(59, True), (61, False)])
 def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: Any, behind: int, is_good: bool):
     back = browser.back(browser.start())
-    monkeypatch.setattr(attempts, "time", later(-behind))
+    monkeypatch.setattr(sign_in_attempts, "time", later(-behind))
 
     answer = browser.come(back)
     assert (answer.status_code == 302) is is_good
@@ -234,7 +235,7 @@ def test_a_return_with_nothing_starts_a_sign_in_three_times_in_a_minute(browser:
         return str(browser.client.get(CALLBACK)["Location"])
 
     assert [goes_to() for _ in range(5)] == ["/sso/start/"] * 3 + ["/login/"] * 2
-    monkeypatch.setattr(attempts, "time", later(61))
+    monkeypatch.setattr(sign_in_attempts, "time", later(61))
     assert goes_to() == "/sso/start/"
 
 
@@ -251,7 +252,7 @@ def test_ten_attempts_of_a_browser_are_kept(browser: Browser):
 def test_what_is_over_is_cleared_away(browser: Browser, monkeypatch: Any):
     for _ in range(5):
         browser.start()
-    monkeypatch.setattr(attempts, "time", later(700))
+    monkeypatch.setattr(sign_in_attempts, "time", later(700))
     browser.start()
 
     assert len(browser.client.session["sso_attempts"]) == 1
@@ -289,7 +290,7 @@ def test_two_windows_that_start_at_once_keep_both_attempts(transactional_db: Non
 
 
 def test_stray_returns_do_not_fill_the_log(browser: Browser):
-    sign_in_log.STRAY.times.clear()
+    sign_in_events.STRAY.times.clear()
     for number in range(35):
         answer = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})
         assert answer.status_code == 400

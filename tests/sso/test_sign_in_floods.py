@@ -12,8 +12,9 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import FailedAttempts, Session, User
-from sso import attempts, places
+from sso import sign_in_attempts
 from sso.models import SignIn
+from sso.provider import request_slots
 from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import CALLBACK, PAGE, START, Browser, active, ann, refused
@@ -111,7 +112,7 @@ class TestSessionsOfNobody:
     def test_are_kept_as_long_as_an_attempt_and_a_little_more(self, ours: HostileProvider):
         browser = Browser(ours)
         browser.start()
-        assert timedelta(seconds=attempts.ATTEMPT_FOR_S) < self.left() <= timedelta(minutes=15)
+        assert timedelta(seconds=sign_in_attempts.ATTEMPT_FOR_S) < self.left() <= timedelta(minutes=15)
 
     def test_another_attempt_renews_them(self, ours: HostileProvider):
         browser = Browser(ours)
@@ -144,7 +145,7 @@ class TestSessionsOfNobody:
         assert browser.sign_in().status_code == 302
 
     def test_one_address_does_not_begin_any_number(self, ours: HostileProvider, monkeypatch: Any):
-        monkeypatch.setattr(attempts, "MOST_NEW_BROWSERS", 3)
+        monkeypatch.setattr(sign_in_attempts, "MOST_NEW_BROWSERS", 3)
         known = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
         known.start()
         for path, status in ((START, 302), (CALLBACK, 302), (START, 429), (CALLBACK, 429), (f"{START}?again", 429)):
@@ -170,24 +171,26 @@ class TestInventedCodes:
         return answer
 
     def test_leave_a_place_to_the_others(self, ours: HostileProvider):
-        with places.place():
-            refused(self.invent(ours, "192.0.2.1", times=places.MOST_REJECTED), "code_rejected", 401)
+        with request_slots.request_slot():
+            refused(self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED), "code_rejected", 401)
         for address in ("192.0.2.1", "192.0.2.2"):
-            self.invent(ours, address, times=places.MOST_REJECTED)
-        with places.place("192.0.2.2"):
+            self.invent(ours, address, times=request_slots.MOST_REJECTED)
+        with request_slots.request_slot("192.0.2.2"):
             assert self.invent(ours, "192.0.2.1").status_code == 503
             assert Browser(ours, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
         refused(self.invent(ours, "192.0.2.1"), "code_rejected", 401)
 
     def test_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
-        self.invent(ours, "192.0.2.1", times=places.MOST_REJECTED)
-        assert "192.0.2.1" in places.DOUBTFUL
+        self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED)
+        assert "192.0.2.1" in request_slots.DOUBTFUL
         now = time.monotonic()
-        monkeypatch.setattr(places, "time", SimpleNamespace(monotonic=lambda: now + places.REJECTED_WITHIN_S))
-        assert "192.0.2.1" not in places.DOUBTFUL
+        monkeypatch.setattr(
+            request_slots, "time", SimpleNamespace(monotonic=lambda: now + request_slots.REJECTED_WITHIN_S)
+        )
+        assert "192.0.2.1" not in request_slots.DOUBTFUL
 
     def test_of_many_addresses_the_last_are_remembered(self):
-        for number in range(places.MOST_REMEMBERED + 1):
-            for _ in range(places.MOST_REJECTED):
-                places.DOUBTFUL.note(f"10.0.{number // 256}.{number % 256}")
-        assert "10.0.0.0" not in places.DOUBTFUL and "10.0.0.1" in places.DOUBTFUL
+        for number in range(request_slots.MOST_REMEMBERED + 1):
+            for _ in range(request_slots.MOST_REJECTED):
+                request_slots.DOUBTFUL.note(f"10.0.{number // 256}.{number % 256}")
+        assert "10.0.0.0" not in request_slots.DOUBTFUL and "10.0.0.1" in request_slots.DOUBTFUL

@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from sso import certificates, endpoints, mapping_script, places
+from sso.connections import certificate_updates
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
+from sso.provider import discovery, request_slots
+from sso.scripts import mapping_script
 from system.outbound.deadline import Deadline
 from tests.providers.behaviours import Behaviour, Visit, fails, silent
 from tests.providers.hostile import HostileProvider
@@ -45,14 +47,14 @@ def taken() -> ExitStack:
     """Nobody else finds a place."""
     held = ExitStack()
     for _ in range(2):
-        held.enter_context(places.place())
+        held.enter_context(request_slots.request_slot())
     return held
 
 
 class TestTheDeadline:  # A61
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch: Any) -> None:
-        monkeypatch.setattr(places, "ALTOGETHER_S", 1.5)
+        monkeypatch.setattr(request_slots, "ALTOGETHER_S", 1.5)
 
     @pytest.mark.parametrize("slow", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
     def test_waits_at_several_endpoints_do_not_add_up(self, browser: Browser, slow: tuple[str, str]):
@@ -80,7 +82,7 @@ class TestTheDeadline:  # A61
         assert time.monotonic() - began < 2.5
 
     def test_with_its_own_second_it_is(self, browser: Browser, monkeypatch: Any):
-        monkeypatch.setattr(places, "ALTOGETHER_S", 6.0)
+        monkeypatch.setattr(request_slots, "ALTOGETHER_S", 6.0)
         OidcSetting.objects.update(script=ENDLESS)
 
         refused(browser.sign_in(), "script_error", 401)
@@ -137,7 +139,7 @@ def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
     browser.sign_in()
     CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
     began = time.monotonic()
-    certificates.refresh_for_unknown_kid(OidcSetting.objects.get(), Deadline.after(0.3))
+    certificate_updates.refresh_for_unknown_kid(OidcSetting.objects.get(), Deadline.after(0.3))
 
     assert 0.2 < time.monotonic() - began < 2
 
@@ -165,7 +167,7 @@ class TestButtons:  # A61
             page = press(as_sonja, button, setting)
         told = page.context["report"].title if button == "_test" else said(page)
 
-        assert places.NONE_FREE in told and provider.requests == []
+        assert request_slots.NONE_FREE in told and provider.requests == []
         assert press(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
@@ -174,8 +176,8 @@ class TestButtons:  # A61
         free: list[bool] = []
 
         def look(visit: Visit) -> None:
-            with places.place():  # the other one
-                free.append(places.PLACES.acquire(blocking=False))
+            with request_slots.request_slot():  # the other one
+                free.append(request_slots.PLACES.acquire(blocking=False))
             provider.answer_well(visit)
 
         for endpoint in ("discovery", "certs"):
@@ -201,7 +203,7 @@ class TestButtons:  # A61
     def test_testing_a_connection_ends_by_one_deadline(
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
-        monkeypatch.setattr(endpoints, "ALTOGETHER_S", 1.0)
+        monkeypatch.setattr(discovery, "ALTOGETHER_S", 1.0)
         provider.serve("certs", silent())
         began = time.monotonic()
         page = press(as_sonja, "_test", make_at(provider))
@@ -214,7 +216,7 @@ class TestButtons:  # A61
     ):
         setting = make_at(provider, active=True)
         unfound()
-        monkeypatch.setattr(endpoints, "ALTOGETHER_S", 1.5)
+        monkeypatch.setattr(discovery, "ALTOGETHER_S", 1.5)
         provider.serve("discovery", slowly(provider, 0.7))
         provider.serve("certs", silent())
         began = time.monotonic()

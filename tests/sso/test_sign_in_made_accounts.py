@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from sso.mapping_script import DEFAULT
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
+from sso.scripts.mapping_script import DEFAULT
 from system import properties
 from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider

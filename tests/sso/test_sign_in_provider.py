@@ -11,8 +11,9 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import User
-from sso import certificates, places
+from sso.connections import certificate_updates
 from sso.models import IdpCertificate, OidcSetting
+from sso.provider import request_slots
 from tests.config.stack import eventually
 from tests.providers.behaviours import (
     Behaviour,
@@ -43,7 +44,7 @@ def browser(provider: HostileProvider) -> Browser:
 
 @pytest.fixture
 def impatient(monkeypatch: Any) -> None:
-    monkeypatch.setattr(places, "ALTOGETHER_S", 1.0)
+    monkeypatch.setattr(request_slots, "ALTOGETHER_S", 1.0)
 
 
 # How the client proves itself.
@@ -319,7 +320,7 @@ def test_it_is_looked_for_once_in_half_a_minute(provider: HostileProvider):
 
 def test_the_third_waits_without_using_its_attempt_up(browser: Browser):  # A61
     back = browser.back(browser.start())
-    with places.place(), places.place():
+    with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(3):
             page = browser.come(back)
             assert (page.status_code, page["Retry-After"]) == (503, "1")
@@ -335,7 +336,7 @@ def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
     ann()
     browser = Browser(provider)
     back = browser.back(browser.start())
-    with places.place(), places.place():
+    with request_slots.request_slot(), request_slots.request_slot():
         page = browser.come(back + "&evil=%22%3E%3Cscript%3E")
     content = page.content.decode()
 
@@ -347,7 +348,7 @@ def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
 
 def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
-    with places.place(), places.place():
+    with request_slots.request_slot(), request_slots.request_slot():
         page = browser.client.get("/sso/start/")
 
     assert page.status_code == 503 and b'http-equiv="refresh"' in page.content
@@ -355,7 +356,7 @@ def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
 
 
 def test_a_bogus_return_takes_no_place(browser: Browser):
-    with places.place(), places.place():
+    with request_slots.request_slot(), request_slots.request_slot():
         refused(browser.client.get(CALLBACK, {"code": "c", "state": "s"}, headers=PAGE), "state_unknown", 400)
 
 
@@ -396,4 +397,4 @@ def test_a_slow_provider_never_takes_all_threads(transactional_db: None, provide
 
 
 def test_the_deadline_is_one_for_all_calls(browser: Browser):
-    assert places.ALTOGETHER_S == 6.0 and certificates.PATIENCE_S <= 7
+    assert request_slots.ALTOGETHER_S == 6.0 and certificate_updates.PATIENCE_S <= 7

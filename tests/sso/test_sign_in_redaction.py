@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import RequestFactory
 
 from sso.models import OidcSetting
-from system.logs import redact
+from system.monitoring.logs import redact
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann

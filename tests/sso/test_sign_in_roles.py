@@ -245,7 +245,7 @@ def test_of_two_sign_ins_at_once_one_takes_a_role_away():
     UserRole.objects.create(user=user, role=night, source=UserRole.PROVIDER)
     second = Thread(target=lambda: loses_its_roles(user.pk))
     with transaction.atomic():
-        provisioning.follow_roles(user, [])
+        provisioning.sync_provider_roles(user, [])
         second.start()
         eventually(lambda: waiting() == 1)
     second.join()
@@ -256,7 +256,7 @@ def test_of_two_sign_ins_at_once_one_takes_a_role_away():
 
 def loses_its_roles(sys_id: str) -> None:
     with transaction.atomic():
-        provisioning.follow_roles(User.objects.get(pk=sys_id), [])
+        provisioning.sync_provider_roles(User.objects.get(pk=sys_id), [])
     connections.close_all()
 
 

@@ -11,10 +11,11 @@ from django.db import connections
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
-from sso import places, sign_in
 from sso.models import IdentityLink, OidcSetting
-from system import actor
+from sso.provider import request_slots
+from sso.provisioning import sign_in
 from system.errors import Conflict
+from system.records import acting_user
 from tests.config.stack import eventually
 from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
@@ -24,7 +25,7 @@ SCRIPT = "function map(claims) {{ return {{login: '{login}', email: 'x@example.c
 
 
 def change(who: User, **columns: Any) -> None:
-    with actor.acting_as(who.pk):
+    with acting_user.acting_as(who.pk):
         setting = OidcSetting.objects.get()
         for name, value in columns.items():
             setattr(setting, name, value)
@@ -32,7 +33,7 @@ def change(who: User, **columns: Any) -> None:
 
 
 def approve(who: User, version: int | None = None) -> None:
-    with actor.acting_as(who.pk):
+    with acting_user.acting_as(who.pk):
         setting = OidcSetting.objects.get()
         setting.approve(as_seen=str(setting.sys_version if version is None else version))
 
@@ -140,7 +141,7 @@ def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
     with HostileProvider() as idp:
         active(idp)
         ann()
-        right = sign_in.enter
+        right = sign_in.provision_user
 
         def enter(setting: OidcSetting, claims: Any, deadline: Any) -> Any:
             if is_before:
@@ -149,7 +150,7 @@ def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
             model.objects.all().delete()
             return entered
 
-        monkeypatch.setattr(sign_in, "enter", enter)
+        monkeypatch.setattr(sign_in, "provision_user", enter)
         answer = Browser(idp, Client(raise_request_exception=False)).sign_in()
     assert (answer.status_code, code_of(answer)) == (503, "not_available")
 
@@ -182,7 +183,7 @@ def provider_is_busy() -> Any:
 
     taken = ExitStack()
     for _ in range(2):
-        taken.enter_context(places.place())
+        taken.enter_context(request_slots.request_slot())
     return taken
 
 
@@ -232,7 +233,7 @@ def test_who_runs_sign_on_opens_no_account_with_a_guarded_role_by_resetting_its_
     carl = make_user("ann", "collection_admin")
     Browser(provider).sign_in()
     sonja = make_user("sonja", "sso_admin")
-    with actor.acting_as(sonja.pk), pytest.raises(ValidationError):
+    with acting_user.acting_as(sonja.pk), pytest.raises(ValidationError):
         IdentityLink.objects.get().delete()
-    with actor.acting_as(make_user("alice", "admin").pk):
+    with acting_user.acting_as(make_user("alice", "admin").pk):
         IdentityLink.objects.get(user=carl).delete()

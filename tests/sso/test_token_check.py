@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sso import token_check
-from sso.refusals import REASONS, Refused
-from sso.token_check import Expected, UnknownKey
+from sso.refusals import REASONS, SignInRefused
+from sso.tokens import token_check
+from sso.tokens.token_check import Expected, UnknownKey
 from tests.providers.signing import ABSENT, half_hash, jwk, part, public_pem, token
 
 NOW = 1_800_000_000
@@ -35,7 +35,7 @@ def check(text: str, *keys: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def refusal(text: str, *keys: dict[str, Any], **changes: Any) -> str:
-    with pytest.raises(Refused) as found:
+    with pytest.raises(SignInRefused) as found:
         check(text, *keys, **changes)
     assert found.value.code in REASONS
     for segment in filter(lambda segment: len(segment) > 8, text[:2000].split(".")):
@@ -329,7 +329,7 @@ def test_sixty_seconds_between_the_clocks_are_forgiven(changes: dict[str, Any]):
 
 
 def test_the_difference_of_the_clocks_is_told_to_the_administrator():  # A11
-    with pytest.raises(Refused, match="600 s ahead"):
+    with pytest.raises(SignInRefused, match="600 s ahead"):
         check(token(claims(iat=NOW + 600)))
 
 
@@ -426,19 +426,19 @@ LOGOUTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "code"), LOGOUTS, ids=[str(changes) for changes, _ in LOGOUTS])
 def test_a_logout_token_that_is_not_right_ends_nothing(changes: dict[str, Any], code: str):
-    with pytest.raises(Refused) as found:
+    with pytest.raises(SignInRefused) as found:
         check_logout(token(logout(**changes), typ="logout+jwt"))
     assert found.value.code == code
 
 
 @pytest.mark.parametrize("header", [{"alg": "none", "signed_with": "none"}, {"alg": "RS512"}, {"alg": "PS256"}])
 def test_a_logout_token_of_another_algorithm_ends_nothing(header: dict[str, Any]):
-    with pytest.raises(Refused):
+    with pytest.raises(SignInRefused):
         check_logout(token(logout(), **header))
 
 
 def test_an_id_token_ends_nothing():
-    with pytest.raises(Refused):
+    with pytest.raises(SignInRefused):
         check_logout(token(claims()))
 
 

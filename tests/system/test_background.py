@@ -9,11 +9,10 @@ from celery.signals import before_task_publish
 from django.test import Client
 from django.utils import timezone
 
-from accounts.attempts import FailedAttempts
-from accounts.models import AccessKey, Session, User
+from accounts.models import AccessKey, FailedAttempts, Session, User
 from accounts.tasks import forget_expired
-from config import schedules
 from config.celery import app
+from config.scheduling import schedules
 from system.models import Heartbeat
 from system.tasks import beat_of_worker
 

@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from system.http import own_url
-from system.middleware import HEADERS, STRICT
+from system.http.error_responses import own_url
+from system.http.middleware import HEADERS, STRICT
 
 HTML = {"Accept": "text/html"}
 

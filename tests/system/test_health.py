@@ -7,10 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import Role, User, UserRole
-from system import health, heartbeats
 from system.models import Heartbeat
+from system.monitoring import health, heartbeats
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,7 @@ def test_not_ready_while_draining(client: Client, db, settings):
 
 
 def test_metrics_are_for_the_role_monitoring(client: Client, alice: User, bob: User):
-    bearer = {"Authorization": f"Bearer {keys.make(bob, 'prometheus', expires_at=None)}"}
+    bearer = {"Authorization": f"Bearer {access_keys.make(bob, 'prometheus', expires_at=None)}"}
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
     UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))

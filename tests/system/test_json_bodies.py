@@ -8,7 +8,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as some
 
-from system.body import DEEPEST, InvalidJson, parse_json, refuse_too_deep
+from system.http.request_body import DEEPEST, InvalidJson, parse_json, refuse_too_deep
 
 pytestmark = pytest.mark.usefixtures("own_routes")
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from config.env import ROOT
-from system import logs
+from system.monitoring import logs
 
 Written = Callable[..., str]
 
@@ -121,7 +121,7 @@ def test_a_line_that_cannot_be_written_fails_nothing(client: Client, db, monkeyp
 def test_long_lines_of_several_threads_do_not_mix():
     """Through a pipe, unbuffered, as the product's processes write."""
     code = (
-        "import threading; from system.logs import Line\n"
+        "import threading; from system.monitoring.logs import Line\n"
         "def write(n): [Line().info(str(n) * 20000) for _ in range(50)]\n"
         "lines = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
         "[each.start() for each in lines]; [each.join() for each in lines]"

@@ -99,9 +99,9 @@ def test_an_unreadable_stored_value_gives_the_default():
 
 
 def test_put_keeps_a_history_of_who_changed_what(alice):
-    from system import actor
+    from system.records import acting_user
 
-    with actor.acting_as(alice.pk):
+    with acting_user.acting_as(alice.pk):
         properties.put(properties.WELCOME_PAGE, "/start")
 
     entry = Property.objects.get(name="svc.welcome_page.url").history.first()

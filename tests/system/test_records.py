@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 
 from accounts.models import Company, Group, User, UserGroup
-from system import actor
 from system.models import DeletionLogEntry
+from system.records import acting_user
 
 pytestmark = pytest.mark.django_db
 
@@ -51,9 +51,9 @@ def test_the_sequence_starts_anew_after_its_end(db):
 
 
 def test_a_record_knows_who_made_and_changed_it(alice: User, bob: User):
-    with actor.acting_as(alice.pk):
+    with acting_user.acting_as(alice.pk):
         company = Company.objects.create(name="One")
-    with actor.acting_as(bob.pk):
+    with acting_user.acting_as(bob.pk):
         company.name = "Two"
         company.save()
 
@@ -65,7 +65,7 @@ def test_a_record_knows_who_made_and_changed_it(alice: User, bob: User):
 
 def test_naming_update_fields_keeps_the_bookkeeping(alice: User):
     company = Company.objects.create(name="One")
-    with actor.acting_as(alice.pk):
+    with acting_user.acting_as(alice.pk):
         company.save(update_fields=["name"])
 
     assert (Company.objects.get().sys_updated_by, Company.objects.get().sys_version) == (alice.pk, 1)
@@ -115,7 +115,7 @@ def test_the_session_of_the_database_has_its_fixed_path(db):  # X13
 class TestDeletionLog:
     def test_a_deleted_record_leaves_an_entry(self, alice: User):
         company = Company.objects.create(name="Gone")
-        with actor.acting_as(alice.pk):
+        with acting_user.acting_as(alice.pk):
             company.delete()
 
         entry = DeletionLogEntry.objects.get()

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from accounts.sessions import SessionStore
+from accounts.models.sessions import SessionStore
 
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/me", "/admin/"])

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from system import body
-from system.body import BodyTooSlow, GuardedInput, NoReaderFree
+from system.http import request_body
+from system.http.request_body import BodyTooSlow, GuardedInput, NoReaderFree
 from tests.config.stack import eventually
 
 
@@ -50,7 +50,7 @@ def test_a_silent_client_is_given_up_at_the_deadline(silent: Silent):
 
 def test_the_deadline_is_for_the_whole_body_not_for_each_read(monkeypatch: pytest.MonkeyPatch, silent: Silent):
     clock = [100.0]
-    monkeypatch.setattr("system.body.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("system.http.request_body.time.monotonic", lambda: clock[0])
     given = GuardedInput(Prompt(), 10)
     given.read(1)
     clock[0] += 11
@@ -61,7 +61,7 @@ def test_the_deadline_is_for_the_whole_body_not_for_each_read(monkeypatch: pytes
 
 
 def test_a_slow_but_honest_client_is_waited_for(silent: Silent):
-    threading.Timer(body.AT_ONCE_S * 2, silent.gate.set).start()
+    threading.Timer(request_body.AT_ONCE_S * 2, silent.gate.set).start()
 
     assert GuardedInput(silent, 20).read() == b"late"
 
@@ -70,7 +70,7 @@ def test_only_two_wait_for_slow_bodies_and_a_prompt_one_still_passes(silent: Sil
     waiting = [threading.Thread(target=lambda: GuardedInput(silent, 20).read()) for _ in range(2)]
     for thread in waiting:
         thread.start()
-    while body.SLOW_BODIES._value:  # both have begun to wait
+    while request_body.SLOW_BODIES._value:  # both have begun to wait
         waiting[0].join(0.01)
 
     with pytest.raises(NoReaderFree):
@@ -80,19 +80,19 @@ def test_only_two_wait_for_slow_bodies_and_a_prompt_one_still_passes(silent: Sil
     silent.gate.set()
     for thread in waiting:
         thread.join(10)
-    assert int(body.SLOW_BODIES._value) == 2
+    assert int(request_body.SLOW_BODIES._value) == 2
 
 
 def test_a_given_up_reader_is_counted_until_its_client_goes(silent: Silent):
-    free = body.MOST_READERS
-    eventually(lambda: body.FREE_READERS._value == free, within_s=10)  # those of tests before
+    free = request_body.MOST_READERS
+    eventually(lambda: request_body.FREE_READERS._value == free, within_s=10)  # those of tests before
     with pytest.raises(BodyTooSlow):
         GuardedInput(silent, 0.3).read()
-    assert body.FREE_READERS._value == free - 1
+    assert request_body.FREE_READERS._value == free - 1
 
     silent.gate.set()
     for _ in range(500):
-        if body.FREE_READERS._value == free:
+        if request_body.FREE_READERS._value == free:
             break
         threading.Event().wait(0.01)
-    assert body.FREE_READERS._value == free
+    assert request_body.FREE_READERS._value == free

@@ -9,11 +9,11 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import AccessKey, Company, Group, Role, User, UserRole
+from system.admin_site.edit_conflicts import EditConflictMixin
 from system.models import Property
-from system.record import Record
-from system.seen_changes import SeenChanges
+from system.records.record import Record
 from tableapi.models import Choice, Column, Rule, Table, View
 from tests.collections_app import library
 
@@ -46,7 +46,7 @@ class Window:
 
 
 def a_key() -> AccessKey:
-    keys.make(User.objects.get(login="bob"), "script", expires_at=None)
+    access_keys.make(User.objects.get(login="bob"), "script", expires_at=None)
     return AccessKey.objects.get()
 
 
@@ -95,7 +95,7 @@ def test_every_page_that_can_be_changed_is_tried_here():
     pages = {
         model._meta.model_name
         for model, page in admin.site._registry.items()
-        if isinstance(page, SeenChanges) and page.refuses_later_changes
+        if isinstance(page, EditConflictMixin) and page.refuses_later_changes
     }
     assert pages == PAGES.keys()
 

@@ -7,18 +7,19 @@ from typing import Any
 import pytest
 from kombu.exceptions import OperationalError
 
-from tableapi import access, load
+from tableapi.access import caller_view
+from tableapi.database import catalogue_loader
 from tests.tableapi import world as made
 
 
 @pytest.fixture(autouse=True)
 def no_catalogue_kept() -> Iterator[None]:
     """Each test reads the catalogue like a fresh process."""
-    load.forget()
-    access.sight.cache_clear()
+    catalogue_loader.forget()
+    caller_view.caller_view.cache_clear()
     yield
-    load.forget()
-    access.sight.cache_clear()
+    catalogue_loader.forget()
+    caller_view.caller_view.cache_clear()
 
 
 @pytest.fixture
@@ -50,5 +51,5 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         tried.append(task)
         raise OperationalError("Error 111 connecting: connection refused")
 
-    monkeypatch.setattr("system.wakeups.current_app", SimpleNamespace(send_task=send))
+    monkeypatch.setattr("system.background.task_dispatch.current_app", SimpleNamespace(send_task=send))
     return tried

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.models import Role, User
 from system.errors import Unavailable
-from tableapi import designer
+from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View
 from tests.tableapi.catalogue_pages import column_form, page, rows, said
 from tests.tableapi.designs import indexes_of, insert, make_column, make_table, types_of
@@ -253,7 +253,7 @@ def test_what_only_saving_finds_is_a_sentence_too(as_alice: Client, device: Tabl
     def busy(*_: Any) -> None:
         raise Unavailable("The table is in use; nothing was changed. Try again shortly.")
 
-    monkeypatch.setattr(designer, "run", busy)
+    monkeypatch.setattr(schema_editor, "run", busy)
     assert "The table is in use" in said(as_alice.post(page("column"), column_form(device, "other"), follow=True))
     assert not Column.objects.filter(name="other").exists()
 

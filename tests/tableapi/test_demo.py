@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 
 from accounts import demo as demo_people
-from tableapi import demo, load
+from tableapi.database import catalogue_loader
 from tableapi.models import Rule, Table, View
+from tableapi.setup import demo_records
 from tests.conftest import PASSWORD
 from tests.tableapi.designs import ask
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def make() -> None:
     demo_people.make(lambda: PASSWORD)
-    demo.make()
+    demo_records.make()
 
 
 def call(login: str, method: str, path: str, body: Any = None, **query: str) -> Any:
@@ -42,16 +43,16 @@ def listed(login: str, **query: str) -> list[dict[str, Any]]:
 def test_the_agent_reads_every_task_and_the_user_only_their_own():
     make()
 
-    assert len(listed("demo.agent")) == len(demo.TASKS)
+    assert len(listed("demo.agent")) == len(demo_records.TASKS)
     own = listed("demo.user", sysparm_fields="caller.login")
-    assert len(own) == sum(task.caller == "user" for task in demo.TASKS)
+    assert len(own) == sum(task.caller == "user" for task in demo_records.TASKS)
     assert {task["caller.login"] for task in own} == {"demo.user"}
 
 
 def test_work_notes_are_for_the_agent_only():
     make()
 
-    assert {task.get("work_notes") for task in listed("demo.agent")} == {None, demo.WORK_NOTES}
+    assert {task.get("work_notes") for task in listed("demo.agent")} == {None, demo_records.WORK_NOTES}
     assert all("work_notes" not in task for task in listed("demo.user"))
 
 
@@ -78,8 +79,8 @@ def test_nobody_but_an_administrator_deletes(alice: Any):
 def test_the_view_shows_who_called_and_who_works_on_it():
     make()
 
-    first = listed("demo.user", sysparm_view=demo.VIEW)[0]
-    assert tuple(first) == demo.VIEW_PATHS
+    first = listed("demo.user", sysparm_view=demo_records.VIEW)[0]
+    assert tuple(first) == demo_records.VIEW_PATHS
     assert first["number"].startswith("TSK") and first["assigned_user.login"] == "demo.agent"
 
 
@@ -87,7 +88,7 @@ def test_a_second_start_adds_nothing():
     make()
     make()
 
-    assert len(listed("demo.agent")) == len(demo.TASKS)
+    assert len(listed("demo.agent")) == len(demo_records.TASKS)
     assert View.objects.filter(table__name="task").count() == 1
 
 
@@ -96,23 +97,26 @@ def test_what_an_administrator_removed_stays_away():
     for rule in Rule.objects.filter(table__name="task"):
         rule.delete()
     ask("DELETE FROM records.task")
-    View.objects.filter(name=demo.VIEW).delete()
-    load.forget()
+    View.objects.filter(name=demo_records.VIEW).delete()
+    catalogue_loader.forget()
     make()
 
-    assert not Rule.objects.filter(table__name="task").exists() and not View.objects.filter(name=demo.VIEW).exists()
+    assert (
+        not Rule.objects.filter(table__name="task").exists()
+        and not View.objects.filter(name=demo_records.VIEW).exists()
+    )
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 
 
 def test_rules_of_an_administrator_are_not_added_to():
     demo_people.make(lambda: PASSWORD)
     Rule(table=Table.objects.get(name="task"), operation="read", description="Ours").save()
-    demo.make()
+    demo_records.make()
 
     assert [rule.description for rule in Rule.objects.filter(table__name="task")] == ["Ours"]
 
 
 def test_without_the_demo_people_there_is_nothing():
-    demo.make()
+    demo_records.make()
 
     assert not Rule.objects.filter(table__name="task").exists()

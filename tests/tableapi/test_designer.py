@@ -14,7 +14,7 @@ from django.db import IntegrityError, connection, connections, transaction
 from accounts.models import Company, Role
 from system.errors import Unavailable
 from system.models import DeletionLogEntry
-from tableapi import designer
+from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn
 from tests.conftest import make_user
 from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table, types_of
@@ -296,7 +296,7 @@ class TestColumns:
     )
     def test_names_that_cannot_be(self, device: Table, name: str):  # B38
         refusal(lambda: make_column(device, name))
-        with designer.by_product():
+        with schema_editor.as_product():
             refusal(lambda: make_column(device, name))
         assert types_of("device") == SYS
 
@@ -529,7 +529,7 @@ class TestAtOnce:
 
     def test_a_column_that_cannot_be_made_leaves_no_row(self, monkeypatch: Any):
         device = make_table("device")
-        monkeypatch.setattr(designer, "wake", lambda task: None)
+        monkeypatch.setattr(schema_editor, "wake", lambda task: None)
         insert("device")
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE records.device ADD COLUMN taken text")
@@ -561,14 +561,14 @@ class TestAtOnce:
 
     def test_a_table_in_use_is_tried_again_then_given_up(self, monkeypatch: Any):
         device = make_table("device")
-        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 50)
+        monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
         pauses: list[float] = []
         monkeypatch.setattr(time, "sleep", pauses.append)
         with other() as reader:
             reader.execute("SELECT FROM records.device")  # its transaction keeps a lock
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-            assert pauses == sorted(pauses) and len(pauses) == designer.TRIES - 1
+            assert pauses == sorted(pauses) and len(pauses) == schema_editor.TRIES - 1
             assert not Column.objects.filter(name="colour").exists() and "colour" not in types_of("device")
 
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
@@ -578,7 +578,7 @@ class TestAtOnce:
 
     def test_a_record_written_meanwhile_keeps_its_table(self, monkeypatch: Any):
         device = make_table("device")
-        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 50)
+        monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
         with other() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             monkeypatch.setattr(time, "sleep", lambda _: writer.commit())
@@ -587,7 +587,7 @@ class TestAtOnce:
 
     def test_readers_go_on_while_a_designer_waits(self, monkeypatch: Any):  # B55
         device = make_table("device")
-        monkeypatch.setattr(designer, "LOCK_TIMEOUT_MS", 100)
+        monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 100)
         waited: list[float] = []
 
         def read_meanwhile(_: float) -> None:
@@ -601,7 +601,7 @@ class TestAtOnce:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             with pytest.raises(Unavailable):
                 make_column(device, "colour")
-        assert len(waited) == designer.TRIES - 1
+        assert len(waited) == schema_editor.TRIES - 1
 
 
 def other() -> Any:

@@ -6,7 +6,9 @@ import psycopg
 import pytest
 from django.db import connection
 
-from tableapi import designer, indexes, tasks
+from tableapi import tasks
+from tableapi.ddl import schema_editor
+from tableapi.design import index_builder
 from tableapi.models import Column, Table
 from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table
 
@@ -17,14 +19,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def sent(monkeypatch: Any) -> list[bool]:
     """How often the worker was woken."""
     found: list[bool] = []
-    monkeypatch.setattr("tableapi.designer.wake", lambda task: found.append(task == "tableapi.tasks.build_indexes"))
+    monkeypatch.setattr(
+        "tableapi.ddl.schema_editor.wake", lambda task: found.append(task == "tableapi.tasks.build_indexes")
+    )
     return found
 
 
 @pytest.fixture
 def colour(sent: list[bool]) -> Column:
     """A column of a table with records, marked after these came."""
-    indexes.build()
+    index_builder.build()
     table = make_table("device")
     column = make_column(table, "colour")
     insert("device", colour="red")
@@ -37,42 +41,42 @@ def test_a_table_with_records_gets_its_indexes_from_the_worker(colour: Column, s
     names = [f"I{colour.pk}", f"W{colour.pk}"]
     assert not set(names) & indexes_of("device").keys()
     assert sent == [True]
-    assert [index.name for index in indexes.missing()] == names
+    assert [index.name for index in index_builder.missing()] == names
 
     tasks.build_indexes()
     assert set(names) <= indexes_of("device").keys()
-    assert indexes.missing() == [] and indexes.build() == []
+    assert index_builder.missing() == [] and index_builder.build() == []
 
 
 def test_one_that_nothing_wants_any_more_is_dropped(colour: Column, sent: list[bool]):
-    indexes.build()
+    index_builder.build()
     colour.is_indexed = False
     colour.save()
     assert sent == [True, True]
 
-    assert sorted(indexes.build()) == [f"I{colour.pk}", f"W{colour.pk}"]
+    assert sorted(index_builder.build()) == [f"I{colour.pk}", f"W{colour.pk}"]
     assert not {f"I{colour.pk}", f"W{colour.pk}"} & indexes_of("device").keys()
     assert f"C{colour.table_id}" in indexes_of("device"), "those of the table itself stay"
 
 
 def test_one_that_an_interrupted_build_left_is_built_anew(colour: Column):
-    indexes.build()
+    index_builder.build()
     name = f"I{colour.pk}"
     ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
-    assert [index.name for index in indexes.missing()] == [name]
+    assert [index.name for index in index_builder.missing()] == [name]
 
-    assert indexes.build() == [name]
+    assert index_builder.build() == [name]
     assert ask("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [(True,)]
 
 
 def test_the_product_s_own_tables_have_theirs_too():
     login = Column.objects.get(table__name="user", name="login")
-    indexes.build()
+    index_builder.build()
 
     found = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}")
     assert "lower(((login)::text COLLATE pg_c_utf8))" in found[0][0]
     Column.objects.filter(pk=login.pk).update(is_unique=False, is_display=False)
-    assert indexes.build() == [f"I{login.pk}"]
+    assert index_builder.build() == [f"I{login.pk}"]
 
 
 def test_a_family_is_found_by_its_tables(sent: list[bool]):
@@ -81,7 +85,7 @@ def test_a_family_is_found_by_its_tables(sent: list[bool]):
     make_table("laptop", parent=device)
     assert f"I{device.pk}" not in indexes_of("device") and sent == [True]
 
-    assert f"I{device.pk}" in indexes.build()
+    assert f"I{device.pk}" in index_builder.build()
 
 
 def test_a_second_worker_leaves_it_to_the_first(colour: Column):
@@ -89,16 +93,16 @@ def test_a_second_worker_leaves_it_to_the_first(colour: Column):
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)
     with psycopg.connect(**parameters, autocommit=True) as first:
-        first.execute("SELECT pg_advisory_lock(%s)", [indexes.LOCK])
-        assert indexes.build() == []
-    assert indexes.build() != []
+        first.execute("SELECT pg_advisory_lock(%s)", [index_builder.LOCK])
+        assert index_builder.build() == []
+    assert index_builder.build() != []
 
 
 def test_one_that_cannot_be_built_does_not_hold_up_the_others(colour: Column):
     shape = make_column(colour.table, "shape", is_indexed=True)
     ask("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
 
-    assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(indexes.build())
+    assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build())
 
 
 def test_without_its_broker_the_design_is_done_all_the_same(no_broker: list[str]):
@@ -107,5 +111,5 @@ def test_without_its_broker_the_design_is_done_all_the_same(no_broker: list[str]
     make_column(table, "colour", is_indexed=True)
 
     assert Table.objects.get(name="device").columns.count() == 1
-    assert designer.has_records(table)
+    assert schema_editor.has_records(table)
     assert no_broker == ["tableapi.tasks.build_indexes"]

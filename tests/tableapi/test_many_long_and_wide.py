@@ -13,8 +13,13 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 
 from accounts.models import User
-from tableapi import access, checks, designer, load, statements, store, tasks
+from tableapi import tasks
+from tableapi.access import caller_view
+from tableapi.database import catalogue_loader, statement_runner
+from tableapi.ddl import schema_editor
 from tableapi.models import Column, Rule, State
+from tableapi.sql import select
+from tableapi.write import permission_queries
 from tests.tableapi.designs import ask, indexes_of, make_column
 from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
 
@@ -33,13 +38,13 @@ def note(db: Any) -> Any:
 def ran(monkeypatch: Any) -> list[tuple[str, Any]]:
     """The statements that run, with their values."""
     found: list[tuple[str, Any]] = []
-    fetch: Callable[..., Any] = store.fetch_bytes
+    fetch: Callable[..., Any] = statement_runner.fetch_bytes
 
     def noted(statement: Any, inputs: Any, *place: Any) -> Any:
         found.append((statement.sql, statement.values(inputs)))
         return fetch(statement, inputs, *place)
 
-    monkeypatch.setattr(store, "fetch_bytes", noted)
+    monkeypatch.setattr(statement_runner, "fetch_bytes", noted)
     return found
 
 
@@ -121,7 +126,7 @@ class TestWhatIsKept:
     def test_pages_share_a_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
-        made = counted(monkeypatch, statements, "records")
+        made = counted(monkeypatch, select, "records")
         asked = [api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)]
         assert [column(answer, "name") for answer in asked] == [["1"], ["2"], ["3"], ["4"], ["5"]]
         assert len(made) == 1
@@ -129,7 +134,7 @@ class TestWhatIsKept:
     def test_the_order_of_a_body_makes_no_other_statement(self, note: Any, bob: User, monkeypatch: Any):
         field("note", "colour")
         lamp = record("note")
-        made = counted(monkeypatch, checks, "standing")
+        made = counted(monkeypatch, permission_queries, "standing")
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
             (after,) = data(api(bob).patch(f"note/{lamp}", body))
             assert {name: after[name] for name in body} == body
@@ -141,7 +146,7 @@ class TestWhatIsKept:
         for number in range(8):
             field("note", f"c{number}")
             assert caller.get("note").status_code == 200
-            kept.append(weakref.ref(load.current()))
+            kept.append(weakref.ref(catalogue_loader.cached_catalogue()))
         gc.collect()
         assert [each() for each in kept[:-1]] == [None] * 7
 
@@ -155,7 +160,7 @@ class TestIndexes:
         body.save()
         lamp = record("note", body="<p>bright <b>lamp</b></p>")
         old = record("note", body="dim lamp")
-        plain = load.newest().tables["note"].columns["body"].plain
+        plain = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain
         ask(f'UPDATE records.note SET "{plain}" = NULL WHERE sys_id = %s', old)
         ran.clear()
         assert set(column(api(bob).get("note", query="sys_idARElamp", fields="sys_id"), "sys_id")) == {lamp, old}
@@ -163,7 +168,7 @@ class TestIndexes:
         (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
         sql, values = ran[0]
         ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        with store.cursor(kind=psycopg.RawCursor) as run:
+        with statement_runner.cursor(kind=psycopg.RawCursor) as run:
             run.execute(f"EXPLAIN {sql}", values)
             explained = "\n".join(line for (line,) in run.fetchall())
         assert f'"{name}"' in explained or f"on {name}" in explained, explained
@@ -320,7 +325,7 @@ def test_a_record_of_six_hundred_columns_is_replaced(bob: User):
     wide = table("wide")
     open_table(wide)
     Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
-    designer.make_columns(wide, list(wide.columns.all()))
+    schema_editor.make_columns(wide, list(wide.columns.all()))
     State.raise_version()
     lamp = record("wide", c1="x", c599="y")
     (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))
@@ -359,8 +364,8 @@ class TestAmounts:
 def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
-    monkeypatch.setattr(access, "MOST_KEPT", 200_000)
-    seen = access.sight(load.newest(), frozenset())
+    monkeypatch.setattr(caller_view, "MOST_KEPT", 200_000)
+    seen = caller_view.caller_view(catalogue_loader.reload_if_changed(), frozenset())
 
     def weight_of(*fields: str) -> int:
         before = seen._weight
@@ -369,10 +374,10 @@ def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: 
 
     narrow = weight_of("name")
     wide = weight_of(*names)
-    assert narrow > 0 and wide - narrow > 11 * access.PER_FIELD
+    assert narrow > 0 and wide - narrow > 11 * caller_view.PER_FIELD
     for number in range(40):
         weight_of(*names[number % 12 :], f"none{number}", *names[: number % 12])
-        assert 0 < seen._weight <= access.MOST_KEPT
-        kept = [each.sql for each in seen._statements.values() if isinstance(each, statements.Statement)]
+        assert 0 < seen._weight <= caller_view.MOST_KEPT
+        kept = [each.sql for each in seen._statements.values() if isinstance(each, select.Statement)]
         assert sum(map(len, kept)) <= seen._weight
     assert len(seen._statements) < 2 * 42

@@ -8,9 +8,9 @@ from django.db import connection
 
 from accounts.models import Company, Role, User
 from system.models import Property
-from system.record import Record
-from tableapi import mirror
+from system.records.record import Record
 from tableapi.models import Choice, Column, State, Table
+from tableapi.setup import system_tables
 from tests.tableapi.designs import ask
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +82,7 @@ def test_nothing_secret_becomes_a_column():
 def test_a_second_time_writes_nothing():
     before = version()
     stored = sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
-    mirror.make()
+    system_tables.make()
 
     assert version() == before
     assert sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == stored
@@ -95,19 +95,19 @@ def test_what_the_model_gains_changes_and_loses_follows(monkeypatch: Any):
     monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
     monkeypatch.setattr(User, "table_columns", User.table_columns[:-1])
     monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
-    mirror.make()
+    system_tables.make()
 
     assert described("company", "max_length") == {"name": (100,)}
     assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
     assert version() > before
     monkeypatch.undo()
-    mirror.make()
+    system_tables.make()
     assert described("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
 def test_a_table_that_is_shown_no_more_goes(monkeypatch: Any):
     monkeypatch.setattr(Property, "table_columns", ())
-    mirror.make()
+    system_tables.make()
 
     assert not Table.objects.filter(name="sys_property").exists()
     assert ask("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
@@ -116,7 +116,7 @@ def test_a_table_that_is_shown_no_more_goes(monkeypatch: Any):
 def test_choices_follow_the_model(monkeypatch: Any):
     field = apps.get_model("accounts", "UserRole")._meta.get_field("source")
     monkeypatch.setattr(field, "choices", [("manual", "by hand")])
-    mirror.make()
+    system_tables.make()
 
     found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
     assert list(found) == [("manual", "by hand")]
@@ -129,7 +129,7 @@ def test_a_label_belongs_to_the_administrator():
     column = Column.objects.get(table=table, name="email")
     column.label = "Mail"
     column.save()
-    mirror.make()
+    system_tables.make()
 
     assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")
 
@@ -137,4 +137,4 @@ def test_a_label_belongs_to_the_administrator():
 def test_a_kind_that_no_type_shows_is_told_to_the_programmer(monkeypatch: Any):
     monkeypatch.setattr(Role, "references", {})
     with pytest.raises(TypeError, match=r"Role\.contains"):
-        mirror.make()
+        system_tables.make()

@@ -13,8 +13,8 @@ from drf_spectacular.validation import validate_schema
 from accounts import demo as demo_people
 from accounts.models import Role, User, UserRole
 from system import errors
-from tableapi import demo
 from tableapi.models import Choice, Column, Rule, Table
+from tableapi.setup import demo_records
 from tests.conftest import PASSWORD
 from tests.tableapi.designs import make_column, make_table
 
@@ -302,7 +302,7 @@ def test_wrong_credentials_are_refused_and_not_taken_for_none(bob: User):
 
 def test_schemathesis_understands_every_operation():
     demo_people.make(lambda: PASSWORD)
-    demo.make()
+    demo_records.make()
 
     found = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
     assert len(found) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in found)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi import load
+from tableapi.database import catalogue_loader
 from tableapi.models import Choice, Column, Rule, Table, View
 from tests.tableapi.world import Api, api, column, data, failed, field, record, rule, table, view
 
@@ -33,9 +33,9 @@ def elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
     def changed(change: Callable[[], Any], *paths: str) -> Api:
         for path in ("device", f"device/{lamp}", *paths):
             caller.get(path)
-        known = load.current()
+        known = catalogue_loader.cached_catalogue()
         change()
-        load._kept.catalogue = known
+        catalogue_loader._kept.catalogue = known
         return caller
 
     return changed
@@ -87,7 +87,7 @@ def test_a_column_that_came_again_as_another_type(elsewhere: Any, lamp: str, bob
         for path in asked:
             again("device", "price", "integer")()
             found = elsewhere(again("device", "price", kind), *asked).get(path)
-            load.forget()
+            catalogue_loader.forget()
             fresh = api(bob).get(path)
             assert fresh.status_code in (200, 400)
             assert (found.status_code, found.content) == (fresh.status_code, fresh.content), (path, kind)

@@ -4,7 +4,7 @@ import pytest
 
 from accounts import demo as people
 from accounts.models import User
-from tableapi import demo
+from tableapi.setup import demo_records
 from tests.conftest import PASSWORD
 from tests.tableapi.world import api, data
 
@@ -15,7 +15,7 @@ HEADER = "X-Doubtful-Conditions"
 @pytest.fixture(autouse=True)
 def tasks(db: None) -> None:
     people.make(lambda: PASSWORD)
-    demo.make()
+    demo_records.make()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 from accounts.models import User
 from system.encoded_query import COLUMN_TYPES, OPERATORS, OnEmpty, QueryError, ValueKind, parse
-from tableapi import load, resolve
+from tableapi.database import catalogue_loader
+from tableapi.query import path_resolver
 from tests.tableapi.world import api, column, data, failed, field, grant, group, open_table, record, role, table
 
 pytestmark = pytest.mark.django_db
@@ -342,8 +343,8 @@ def test_an_operator_that_does_not_fit_the_type_is_refused(bob: User):
     for kind in sorted(COLUMN_TYPES):
         field("thing", f"a_{kind}", kind, **({"to": "user"} if kind in ("reference", "list") else {}))
     open_table("thing")
-    catalogue = load.newest()
-    eyes = resolve.RuleEyes(catalogue)
+    catalogue = catalogue_loader.reload_if_changed()
+    eyes = path_resolver.RuleScope(catalogue)
     refused = {}
     for kind, fitting in FITTING.items():
         for name, row in OPERATORS.items():
@@ -351,7 +352,7 @@ def test_an_operator_that_does_not_fit_the_type_is_refused(bob: User):
                 continue
             query = f"a_{kind}{name}{SAMPLES[row.kind.value].replace('it', f'a_{kind}')}"
             try:
-                resolve.expression(eyes, catalogue.tables["thing"], parse(query))
+                path_resolver.expression(eyes, catalogue.tables["thing"], parse(query))
                 accepted = True
             except QueryError:
                 accepted, refused[kind] = False, query

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi import params
-from tableapi.openapi_parts import OF_LIST, OF_WRITE, PARAMETERS, SHOWN
+from tableapi.openapi.components import OF_LIST, OF_WRITE, PARAMETERS, SHOWN
+from tableapi.query import parameters
 from tests.tableapi.world import api, column, data, failed
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +60,8 @@ def test_a_known_one_that_is_wrong_is_refused_as_ever(notes: list[str], bob: Use
 
 
 @pytest.mark.parametrize(
-    ("known", "described"), [(params.OF_LISTS, OF_LIST), (params.OF_RECORDS, SHOWN), (params.OF_WRITES, OF_WRITE)]
+    ("known", "described"),
+    [(parameters.OF_LISTS, OF_LIST), (parameters.OF_RECORDS, SHOWN), (parameters.OF_WRITES, OF_WRITE)],
 )
 def test_what_is_known_is_what_is_described(known: Any, described: Any):
     found = [PARAMETERS[each] for each in described]

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import OperationalError
 
 from accounts.models import User
-from tableapi import load, store
+from tableapi.database import catalogue_loader, statement_runner
 from tableapi.models import Rule
 from tests.tableapi.world import api, column, data, field, record, rule, table
 
@@ -29,17 +29,17 @@ def reading(db: Any) -> Rule:
 def replica(reading: Rule, monkeypatch: Any, bob: User) -> list[str]:
     """Stays at the catalogue of now, whatever becomes of the primary's; lists where was read."""
     assert column(api(bob).get("note"), "name") == ["a"]
-    behind = load.current().version
-    monkeypatch.setitem(settings.DATABASES, store.REPLICA, {"ATOMIC_REQUESTS": False})
+    behind = catalogue_loader.cached_catalogue().version
+    monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})
     asked: list[str] = []
 
     def lagging(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
         asked.append(alias)
         rows = fetch(statement, inputs)
-        return [(behind, *row[1:]) for row in rows] if alias == store.REPLICA else rows
+        return [(behind, *row[1:]) for row in rows] if alias == statement_runner.REPLICA else rows
 
     for name in ("fetch", "fetch_bytes"):
-        monkeypatch.setattr(store, name, partial(lagging, getattr(store, name)))
+        monkeypatch.setattr(statement_runner, name, partial(lagging, getattr(statement_runner, name)))
     return asked
 
 
@@ -49,7 +49,7 @@ def ask(who: User, **asked: Any) -> Any:
 
 def test_one_that_has_caught_up_is_asked(replica: list[str], bob: User):
     assert column(ask(bob, fields="name"), "name") == ["a"]
-    assert store.REPLICA in replica
+    assert statement_runner.REPLICA in replica
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
@@ -85,18 +85,18 @@ def test_who_is_in_which_group_is_never_read_from_one_that_may_be_behind(
     reading.save()
     api(bob).get("note")
     replica.clear()
-    assert column(ask(bob), "name") == [] and store.REPLICA not in replica
+    assert column(ask(bob), "name") == [] and statement_runner.REPLICA not in replica
 
 
 def test_one_that_is_away_is_not_asked(replica: list[str], bob: User, monkeypatch: Any):
-    fetch = store.fetch
+    fetch = statement_runner.fetch
 
     def away(statement: Any, inputs: Any, alias: str = "default") -> Any:
-        if alias == store.REPLICA:
+        if alias == statement_runner.REPLICA:
             raise OperationalError("no connection")
         return fetch(statement, inputs, alias)
 
-    monkeypatch.setattr(store, "fetch", away)
+    monkeypatch.setattr(statement_runner, "fetch", away)
     assert column(ask(bob, fields="name"), "name") == ["a"]
 
 

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from accounts.models import Role
-from tableapi import designer, indexes, shipped
+from tableapi.ddl import schema_editor
+from tableapi.design import index_builder
 from tableapi.models import Choice, Column, Rule, State, Table
+from tableapi.setup import shipped_tables
 from tests.tableapi.designs import ask, insert, types_of
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +46,7 @@ def test_a_task_is_as_the_sample_shows_it():
 
 def test_everybody_reads_names_and_nothing_else():
     admin = Role.objects.get(name="admin").pk
-    for table, open_ones in shipped.READABLE.items():
+    for table, open_ones in shipped_tables.READABLE.items():
         rules = Rule.objects.filter(table__name=table)
         assert set(rules.values_list("operation", flat=True)) == {"read"}
         assert set(rules.filter(roles=[]).values_list("column_name", flat=True)) == {"", *open_ones}
@@ -53,7 +55,7 @@ def test_everybody_reads_names_and_nothing_else():
 
 def test_a_second_time_makes_nothing():
     before = State.objects.get().version
-    shipped.make()
+    shipped_tables.make()
 
     assert State.objects.get().version == before
 
@@ -61,7 +63,7 @@ def test_a_second_time_makes_nothing():
 def test_what_an_administrator_deletes_stays_deleted():
     Table.objects.get(name="task").delete()
     Rule.objects.filter(table__name="user").delete()
-    shipped.make()
+    shipped_tables.make()
 
     assert types_of("task") == {} and not Rule.objects.filter(table__name="user").exists()
 
@@ -72,13 +74,13 @@ def test_a_failure_leaves_nothing_half_made(monkeypatch: Any):
         Table.objects.get(name=name).delete()
     Rule.objects.all().delete()
     State.objects.update(shipped_level=0)
-    monkeypatch.setattr(shipped, "_make_rules", lambda *_: 1 / 0)
+    monkeypatch.setattr(shipped_tables, "_make_rules", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        shipped.make()
+        shipped_tables.make()
 
     assert types_of("task") == {} and State.objects.get().shipped_level == 0
     monkeypatch.undo()
-    shipped.make()
+    shipped_tables.make()
     assert types_of("task") and Choice.objects.filter(column__table__name="task").count() == 19
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 
@@ -86,6 +88,6 @@ def test_a_failure_leaves_nothing_half_made(monkeypatch: Any):
 def test_what_is_shipped_passes_the_checks_of_what_others_make():
     records = [*Column.objects.filter(table__is_system=False), *Choice.objects.filter(column__table__is_system=False)]
     for record in [*Table.objects.filter(is_system=False), *Rule.objects.all(), *records]:
-        with designer.by_product():
+        with schema_editor.as_product():
             record.full_clean(exclude={"sys_id"})
-    assert [index for index in indexes.missing() if index.schema == "records"] == []
+    assert [index for index in index_builder.missing() if index.schema == "records"] == []

@@ -14,8 +14,8 @@ from psycopg.types.json import Jsonb
 from system import encryption
 from system.encoded_query import COLUMN_TYPES
 from system.errors import Invalid
-from tableapi import display_values, values
-from tableapi.catalogue import WRITE_ONLY_TYPES, Column
+from tableapi.catalogue.definitions import WRITE_ONLY_TYPES, Column
+from tableapi.values import column_values, display_values
 
 CHOICES = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
 BIGGEST = 2**63 - 1
@@ -90,7 +90,7 @@ TAKEN: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
 def test_is_taken(type: str, given: Any, stored: Any):
-    found = values.read(column(type), given)
+    found = column_values.read(column(type), given)
 
     assert found == stored and found.__class__ is stored.__class__
 
@@ -133,7 +133,7 @@ REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given 
 @pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
 def test_is_refused(type: str, given: Any):
     with pytest.raises(Invalid) as refused:
-        values.read(column(type), given)
+        column_values.read(column(type), given)
 
     error = refused.value
     assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
@@ -142,29 +142,29 @@ def test_is_refused(type: str, given: Any):
 
 @pytest.mark.parametrize("type", sorted(COLUMN_TYPES))
 def test_null_clears(type: str):
-    assert values.read(column(type), None) is None
+    assert column_values.read(column(type), None) is None
 
 
 @pytest.mark.parametrize("type", ["string", "text", "wysiwyg", "password", "secret"])
 def test_text_may_be_as_long_as_its_column(type: str):
     short = column(type, max_length=3)
-    assert values.read(short, "ééé")
+    assert column_values.read(short, "ééé")
     with pytest.raises(Invalid, match="At most 3 characters"):
-        values.read(short, "éééé")
+        column_values.read(short, "éééé")
 
 
 def test_the_length_of_html_is_that_of_its_words():
-    assert values.read(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
+    assert column_values.read(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
 
 
 @pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
 def test_any_json_is_taken(given: Any):
-    found = values.read(column("json"), given)
+    found = column_values.read(column("json"), given)
     assert isinstance(found, Jsonb) and found.obj == given
 
 
 def test_a_password_is_hashed_and_a_secret_encrypted():  # B28
-    hashed, encrypted = (values.read(column(type), "top secret") for type in ("password", "secret"))
+    hashed, encrypted = (column_values.read(column(type), "top secret") for type in ("password", "secret"))
 
     assert "top secret" not in hashed + encrypted
     assert check_password("top secret", hashed) and encryption.decrypt(encrypted) == "top secret"
@@ -184,28 +184,28 @@ JSON = st.recursive(
 def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is_displayed: bool):
     it = column(type)
     try:
-        stored = values.read(it, display_values.back(it, given) if is_displayed else given)
+        stored = column_values.read(it, display_values.back(it, given) if is_displayed else given)
     except Invalid:
         return
-    assert values.is_same(it, stored, stored) == (it.type not in WRITE_ONLY_TYPES or stored is None)
-    json.dumps(values.for_log(it, stored))
+    assert column_values.is_same(it, stored, stored) == (it.type not in WRITE_ONLY_TYPES or stored is None)
+    json.dumps(column_values.for_log(it, stored))
 
 
 @settings(database=None)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_an_instant_read_can_be_sent_back(instant: datetime):  # B71
     it = column("datetime")
-    shown = values.for_log(it, instant)
+    shown = column_values.for_log(it, instant)
 
     assert len(shown) == len("2024-05-19 13:45:00")
-    assert values.is_same(it, instant, values.read(it, shown))
+    assert column_values.is_same(it, instant, column_values.read(it, shown))
 
 
 @settings(database=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6) | st.integers() | st.floats(-1e300, 1e300))
 def test_a_number_read_can_be_sent_back(number: Any):
     it = column("decimal")
-    assert values.read(it, str(values.read(it, number))) == Decimal(str(number))
+    assert column_values.read(it, str(column_values.read(it, number))) == Decimal(str(number))
 
 
 SAME: list[tuple[str, Any, Any, bool]] = [
@@ -234,7 +234,7 @@ SAME: list[tuple[str, Any, Any, bool]] = [
 
 @pytest.mark.parametrize(("type", "stored", "new", "same"), SAME)
 def test_whether_it_changes(type: str, stored: Any, new: Any, same: bool):
-    assert values.is_same(column(type), stored, new) is same
+    assert column_values.is_same(column(type), stored, new) is same
 
 
 RFC_7396 = [  # the cases of its appendix A
@@ -260,7 +260,7 @@ RFC_7396 = [  # the cases of its appendix A
 @pytest.mark.parametrize(("stored", "patch", "result"), RFC_7396)
 def test_json_is_merged(stored: Any, patch: Any, result: Any):
     before = json.dumps(stored)
-    assert values.merged(stored, patch) == result
+    assert column_values.merged(stored, patch) == result
     assert json.dumps(stored) == before, "what was read stays as it is"
 
 
@@ -316,25 +316,25 @@ def test_a_choice_is_named_by_one_label(given: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert values.default(column(type, default=text)) == value
+    assert column_values.default(column(type, default=text)) == value
 
 
 def test_the_default_of_json_is_json():
-    found = values.default(column("json", default='{"a": [1]}'))
+    found = column_values.default(column("json", default='{"a": [1]}'))
     assert isinstance(found, Jsonb) and found.obj == {"a": [1]}
 
 
 @pytest.mark.parametrize("empty", [None, "", []])
 def test_a_mandatory_column_wants_a_value(empty: Any):
-    values.check_mandatory(column("string"), empty)
+    column_values.check_mandatory(column("string"), empty)
     with pytest.raises(Invalid) as refused:
-        values.check_mandatory(column("string", mandatory=True), empty)
+        column_values.check_mandatory(column("string", mandatory=True), empty)
     assert (refused.value.status, refused.value.code, refused.value.field) == (422, "mandatory", "it")
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
 def test_what_is_false_is_a_value(value: Any):
-    values.check_mandatory(column("string", mandatory=True), value)
+    column_values.check_mandatory(column("string", mandatory=True), value)
 
 
 @pytest.mark.parametrize(
@@ -352,11 +352,11 @@ def test_what_is_false_is_a_value(value: Any):
     ],
 )
 def test_the_deletion_log_takes_plain_json(type: str, value: Any, logged: Any):
-    assert values.for_log(column(type), value) == logged
+    assert column_values.for_log(column(type), value) == logged
     json.dumps(logged)
 
 
 def test_plain_text_stands_beside_html():
     it = column("wysiwyg")
-    assert values.plain_of(it, "<p>a</p><p>b</p>") == "a\nb"
-    assert values.plain_of(it, None) is None
+    assert column_values.plain_of(it, "<p>a</p><p>b</p>") == "a\nb"
+    assert column_values.plain_of(it, None) is None

@@ -11,8 +11,9 @@ import pytest
 from django.db import connections, transaction
 
 from accounts.models import Role, User, UserRole
-from tableapi import designed, load
+from tableapi.database import catalogue_loader
 from tableapi.models import Column, Table
+from tableapi.write import designed_records
 from tests.conftest import make_user
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
@@ -117,7 +118,7 @@ class TestTwoWriters:
     def test_no_column_is_lost(self, device: Table, bob: User, monkeypatch: Any):  # B51
         """Two that read the record at the same time and change different columns of it."""
         lamp = record("device", name="a", colour="red", size="big")
-        reached, go = stopping(monkeypatch, designed, "update")
+        reached, go = stopping(monkeypatch, designed_records, "update")
         first = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
         assert reached.wait(PATIENCE_S)
         second = beside(lambda: api(bob).patch(f"device/{lamp}", {"colour": "blue"}))
@@ -208,7 +209,7 @@ class TestTwoWriters:
 class TestDeletingMeanwhile:
     def test_a_change_of_what_goes_is_a_404(self, device: Table, bob: User, monkeypatch: Any):
         lamp = record("device", name="a")
-        reached, go = stopping(monkeypatch, designed, "delete")
+        reached, go = stopping(monkeypatch, designed_records, "delete")
         deleting = beside(lambda: api(bob).delete(f"device/{lamp}"))
         assert reached.wait(PATIENCE_S)
         changing = beside(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
@@ -229,7 +230,7 @@ class TestDeletingMeanwhile:
         field("desk", "lamp", to="device", mandatory=True)
         open_table("desk")
         lamp = record("device", name="a")
-        reached, go = stopping(monkeypatch, designed, "delete")
+        reached, go = stopping(monkeypatch, designed_records, "delete")
         deleting = beside(lambda: api(bob).delete(f"device/{lamp}"))
         assert reached.wait(PATIENCE_S)
         referring = beside(lambda: api(bob).post("desk", {"lamp": lamp}))
@@ -288,9 +289,9 @@ class TestDesigningMeanwhile:
     @contextmanager
     def behind(self, design: Callable[[], Any]) -> Iterator[None]:
         """This process keeps the catalogue from before."""
-        known = load.newest()
+        known = catalogue_loader.reload_if_changed()
         design()
-        load._kept.catalogue = known
+        catalogue_loader._kept.catalogue = known
         yield
 
     def test_a_column_that_came_is_known_at_once(self, device: Table, bob: User):  # B55
@@ -329,7 +330,7 @@ class TestDesigningMeanwhile:
         assert data(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
 
     def test_a_column_that_goes_between_looking_and_writing(self, device: Table, bob: User, monkeypatch: Any):  # B55
-        reached, go = stopping(monkeypatch, designed, "insert")
+        reached, go = stopping(monkeypatch, designed_records, "insert")
         running = beside(lambda: api(bob).post("device", {"colour": "red"}))
         assert reached.wait(PATIENCE_S)
         Column.objects.get(table=device, name="colour").delete()
@@ -365,10 +366,10 @@ class TestDesigningMeanwhile:
 
 def test_a_rule_that_changes_meanwhile_holds_at_once_in_every_process(device: Table, bob: User):  # B56
     lamp = record("device", name="a")
-    known = load.newest()
+    known = catalogue_loader.reload_if_changed()
     device.rules.filter(operation="write").first().delete()  # type: ignore[union-attr]
     device.rules.filter(operation="create").first().delete()  # type: ignore[union-attr]
     for send, path in ((api(bob).post, "device"), (api(bob).patch, f"device/{lamp}"), (api(bob).put, f"device/{lamp}")):
-        load._kept.catalogue = known
+        catalogue_loader._kept.catalogue = known
         assert failed(send(path, {"name": "x"})) == (403, "access_denied", None)
     assert stored("name") == [("a",)]

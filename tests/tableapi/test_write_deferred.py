@@ -10,8 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from tableapi import deferred, designed, tasks
+from tableapi import tasks
 from tableapi.models import Column, DeferredRecord, Table
+from tableapi.write import deferred_records, designed_records
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
 
@@ -164,8 +165,8 @@ class TestCreating:
 
         data(api(bob).post("plan", {"name": "a"}))
         with monkeypatch.context() as patched:
-            patched.setattr(designed, "insert", fail)
-            for attempt in range(1, deferred.MOST_TRIES + 1):
+            patched.setattr(designed_records, "insert", fail)
+            for attempt in range(1, deferred_records.MOST_TRIES + 1):
                 before = timezone.now()
                 later()
                 waiting = DeferredRecord.objects.get()
@@ -183,7 +184,7 @@ class TestCreating:
 
         data(api(bob).post("plan", {"name": "a"}))
         with monkeypatch.context() as patched:
-            patched.setattr(designed, "insert", fail)
+            patched.setattr(designed_records, "insert", fail)
             tasks.create_deferred()
         later()
         assert column(api(bob).get("plan"), "name") == ["a"] and not DeferredRecord.objects.exists()
@@ -200,7 +201,9 @@ class TestCreating:
 class TestWithWorkers:
     def test_a_message_goes_out_when_it_is_certain(self, plan: Table, bob: User, monkeypatch: Any):
         sent: list[int] = []
-        monkeypatch.setattr("tableapi.deferred.wake", lambda task: sent.append(DeferredRecord.objects.count()))
+        monkeypatch.setattr(
+            "tableapi.write.deferred_records.wake", lambda task: sent.append(DeferredRecord.objects.count())
+        )
         data(api(bob).post("plan", {"name": "a"}))
         assert sent == [1]
         assert failed(api(bob).post("plan", {"owner": "1"}))[0] == 422
@@ -216,7 +219,7 @@ class TestWithWorkers:
         """The second begins while the first is in the middle of the first record."""
         for name in ("a", "b", "c"):
             data(api(bob).post("plan", {"name": name}))
-        insert, inside, done = designed.insert, threading.Event(), threading.Event()
+        insert, inside, done = designed_records.insert, threading.Event(), threading.Event()
         made: list[str] = []
 
         def noting(*positional: Any) -> str:
@@ -232,7 +235,7 @@ class TestWithWorkers:
             finally:
                 connections.close_all()
 
-        monkeypatch.setattr(designed, "insert", noting)
+        monkeypatch.setattr(designed_records, "insert", noting)
         thread = threading.Thread(target=work)
         thread.start()
         assert inside.wait(20)

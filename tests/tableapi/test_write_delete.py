@@ -6,8 +6,8 @@ import pytest
 
 from accounts.models import User
 from system.models import DeletionLogEntry
-from tableapi import references
 from tableapi.models import Table
+from tableapi.write import references
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, field, open_table, record, rule, table
 
@@ -62,14 +62,14 @@ def test_it_leaves_an_entry_in_the_log(device: Table, bob: User):
 
 
 def test_nothing_is_logged_of_what_was_not_deleted(device: Table, bob: User, monkeypatch: Any):
-    from tableapi import designed
+    from tableapi.write import designed_records
 
     lamp = record("device", name="Lamp")
 
     def fail(*_: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(designed, "delete", fail)
+    monkeypatch.setattr(designed_records, "delete", fail)
     with pytest.raises(RuntimeError):
         api(bob).delete(f"device/{lamp}")
     assert rows("device") == [(lamp,)] and not DeletionLogEntry.objects.exists()

@@ -7,8 +7,10 @@ import pytest
 from django.db import OperationalError, connections
 
 from accounts.models import User
-from tableapi import designed, idempotency, tasks
+from tableapi import tasks
+from tableapi.http import idempotency
 from tableapi.models import IdempotentAnswer, Table
+from tableapi.write import designed_records
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, failed, field, grant, open_table, record, rule, table
 
@@ -88,7 +90,7 @@ def test_what_could_not_be_done_just_now_is_done_the_next_time(device: Table, bo
         raise OperationalError("the database is away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(designed, "insert", fail)
+        patched.setattr(designed_records, "insert", fail)
         assert failed(post(bob, {"name": "a"}))[0] == 503
     assert not IdempotentAnswer.objects.exists()
     assert post(bob, {"name": "a"}).status_code == 201
@@ -99,7 +101,7 @@ def test_a_fault_of_ours_is_not_kept(device: Table, bob: User, monkeypatch: Any)
         raise RuntimeError
 
     with monkeypatch.context() as patched:
-        patched.setattr(designed, "insert", fail)
+        patched.setattr(designed_records, "insert", fail)
         with pytest.raises(RuntimeError):
             post(bob, {"name": "a"})
     assert post(bob, {"name": "a"}).status_code == 201
@@ -148,7 +150,7 @@ def test_a_second_while_the_first_runs_is_told(device: Table, bob: User, monkeyp
     from django.db import connection
 
     inside, answered = threading.Event(), threading.Event()
-    insert = designed.insert
+    insert = designed_records.insert
     found: dict[str, Any] = {}
 
     def slow(*positional: Any) -> str:
@@ -162,7 +164,7 @@ def test_a_second_while_the_first_runs_is_told(device: Table, bob: User, monkeyp
         finally:
             connections.close_all()
 
-    monkeypatch.setattr(designed, "insert", slow)
+    monkeypatch.setattr(designed_records, "insert", slow)
     thread = threading.Thread(target=first)
     thread.start()
     assert inside.wait(20)

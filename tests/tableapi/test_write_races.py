@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi import designed
 from tableapi.models import Column
+from tableapi.write import designed_records
 from tests.tableapi.designs import ask
 from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping
 from tests.tableapi.world import api, data, failed, field, open_table, record, table
@@ -38,7 +38,7 @@ def laptop(transactional_db: Any) -> str:
 
 class TestTwoChanges:
     def test_of_a_json_value_of_the_child_both_survive(self, laptop: str, bob: User, monkeypatch: Any):
-        reached, go = stopping(monkeypatch, designed, "update")
+        reached, go = stopping(monkeypatch, designed_records, "update")
         first = beside(lambda: api(bob).patch(f"laptop/{laptop}", {"notes": {"a": 1}}))
         assert reached.wait(PATIENCE_S)
         second = beside(lambda: api(bob).patch(f"laptop/{laptop}", {"notes": {"b": 2}}))
@@ -64,7 +64,7 @@ class TestReferringToWhatGoes:
     """The deletion has looked for references, and is not done: none may come in between."""
 
     def meet(self, bob: User, monkeypatch: Any, address: str, laptop: str, send: Callable[[], Any]) -> Any:
-        reached, go = stopping(monkeypatch, designed, "stored")
+        reached, go = stopping(monkeypatch, designed_records, "stored")
         deleting = beside(lambda: api(bob).delete(f"{address}/{laptop}"))
         assert reached.wait(PATIENCE_S)
         referring = beside(send)
@@ -100,7 +100,7 @@ class TestReferringToWhatGoes:
 
 
 def test_a_deletion_waits_for_a_list_that_is_being_written_and_empties_it(laptop: str, bob: User, monkeypatch: Any):
-    reached, go = stopping(monkeypatch, designed, "insert")
+    reached, go = stopping(monkeypatch, designed_records, "insert")
     referring = beside(lambda: api(bob).post("loan", {"laptops": [laptop]}))
     assert reached.wait(PATIENCE_S)
     deleting = beside(lambda: api(bob).delete(f"laptop/{laptop}"))

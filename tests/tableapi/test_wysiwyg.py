@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tableapi import wysiwyg
-from tableapi.wysiwyg import SCHEMES, STYLES, TooTangled, plain_text, sanitised
+from tableapi.values import html as wysiwyg
+from tableapi.values.html import SCHEMES, STYLES, TooTangled, plain_text, sanitised
 
 PICTURE = '<img src="data:image/png;base64,iVBORw0KGgo=">'
 

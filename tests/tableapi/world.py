@@ -45,10 +45,11 @@ from django.db import connection
 from django.test import Client
 from psycopg.types.json import Jsonb
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import Group, Role, User, UserGroup, UserRole
-from tableapi import load, wysiwyg
+from tableapi.database import catalogue_loader
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tableapi.values import html
 from tests.conftest import PASSWORD
 from tests.tableapi import designs
 
@@ -98,7 +99,7 @@ def api(user: User | None, *, by: str = "password", scope: Iterable[str] = ()) -
         return Api({})
     scope_ids = list(Role.objects.filter(name__in=list(scope)).values_list("sys_id", flat=True))
     if by == "key" or scope_ids:
-        key = keys.make(user, "of a test", expires_at=None, scope=scope_ids)
+        key = access_keys.make(user, "of a test", expires_at=None, scope=scope_ids)
         return Api({"Authorization": f"Bearer {key}"})
     pair = base64.b64encode(f"{user.login}:{PASSWORD}".encode()).decode()
     return Api({"Authorization": f"Basic {pair}"})
@@ -225,7 +226,7 @@ def view(table: str | Table, name: str, *paths: str) -> View:
 
 def record(name: str, /, **values: Any) -> str:
     """A record with these values, written in all tables that share it."""
-    found = load.newest().tables[name]
+    found = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
     for owner in reversed(found.lineage):
         mine: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
@@ -242,7 +243,7 @@ def record(name: str, /, **values: Any) -> str:
 def _stored(column: Any, value: Any) -> dict[str, Any]:
     stored = {column.physical: Jsonb(value) if column.type == "json" and value is not None else value}
     if column.type == "wysiwyg":
-        stored[column.plain] = None if value is None else wysiwyg.plain_text(value)
+        stored[column.plain] = None if value is None else html.plain_text(value)
     return stored
 
 

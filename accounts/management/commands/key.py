@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import Role, User
 
 MOST_DAYS = 36_500
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--days",
             type=int,
-            default=keys.VALID_FOR.days,
+            default=access_keys.VALID_FOR.days,
             help="how long it is valid (default %(default)s, 0: no end)",
         )
         parser.add_argument("--role", action="append", default=[], help="act with this role only; may be repeated")
@@ -44,4 +44,4 @@ class Command(BaseCommand):
             self.stderr.write(
                 f"{user.login} does not hold the role {name}: while that is so, it gives the key nothing."
             )
-        self.stdout.write(keys.make(user, name, expires_at=expires_at, scope=list(scope.values())))
+        self.stdout.write(access_keys.make(user, name, expires_at=expires_at, scope=list(scope.values())))

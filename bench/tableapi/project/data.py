@@ -5,9 +5,10 @@ from typing import Any
 
 from django.db import connection
 
-from accounts import keys, roles
+from accounts import roles
+from accounts.authentication import access_keys
 from accounts.models import Role, User, UserRole
-from tableapi import indexes
+from tableapi.design import index_builder
 from tableapi.models import Rule, Table
 
 USERS, GROUPS, SERVICES, COMPANIES = 20_000, 200, 50, 100
@@ -117,16 +118,16 @@ def _drop_indexes(cursor: Any) -> list[str]:
     found = cursor.fetchall()
     for name, _ in found:
         cursor.execute(f"DROP INDEX {name}")
-    return [made for name, made in found if not indexes.OURS.fullmatch(name.rpartition(".")[2].strip('"'))]
+    return [made for name, made in found if not index_builder.OURS.fullmatch(name.rpartition(".")[2].strip('"'))]
 
 
 def _build_indexes() -> None:
     """What the worker builds; while nobody writes it takes half as long, then the worker's way finds nothing to do."""
     with connection.cursor() as cursor:
-        for index in indexes.missing():
+        for index in index_builder.missing():
             cursor.execute(index.create())
-    indexes.build()
-    if missing := indexes.missing():
+    index_builder.build()
+    if missing := index_builder.missing():
         raise SystemExit(f"these indexes were not built: {missing}")
 
 
@@ -138,7 +139,7 @@ def _caller() -> str:
         Rule(operation=operation, table=table, roles=[role.pk], condition=condition, description=operation).save()
     user = User.objects.create_user("caller")
     UserRole(user=user, role=role).save()
-    return keys.make(user, "bench", expires_at=None)
+    return access_keys.make(user, "bench", expires_at=None)
 
 
 def _sample(cursor: Any, tasks: int, *, active: bool) -> list[str]:

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import Company, Group, User
-from system.record import NewSysId
+from system.records.record import NewSysId
 from tableapi.models import Table
 
 

@@ -38,18 +38,18 @@ def load(name: str) -> Any:
 
 def answer(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
     """What the parser finds, or why nothing. The text of a library's error stays here: it may quote the file."""
-    refusals, writing = load("refusals"), load("writing")
-    text = writing.Text(limits["max_characters"])
+    failures, text_writer = load("common.failures"), load("common.text_writer")
+    text = text_writer.TextWriter(limits["max_characters"])
     try:
         parser.parse(data, text, limits)
         made: dict[str, Any] = text.answer()
         return made
-    except refusals.Refused as error:
+    except failures.ParserRefused as error:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file needs too much memory."}
     except Exception:  # whatever a library throws about a file that it does not understand
-        return {"failed": "damaged", "message": refusals.DAMAGED}
+        return {"failed": "damaged", "message": failures.DAMAGED}
 
 
 def main() -> None:
@@ -57,9 +57,9 @@ def main() -> None:
     sys.path += packages
     for package in LEFT_OUT.get(name, ()):
         sys.modules[package] = None  # type: ignore[assignment]  # so that importing it fails
-    parser = load(name)
+    parser = load(f"formats.{name}")
     confinement = load("confinement")
-    load("writing")
+    load("common.text_writer")
     limits = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
     parser.prepare()

@@ -10,11 +10,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from collections_app import access, changed_models, embed, folder_loads, folders
-from collections_app.folder_loads import Outcome
+from collections_app import access, embed
+from collections_app.management import model_changes
 from collections_app.models import Collection, Document
-from system import actor, health
+from collections_app.transfer import folder_format, folder_transfer
+from collections_app.transfer.folder_transfer import Outcome
 from system.errors import ServiceError
+from system.monitoring import health
+from system.records import acting_user
 
 BAR = 24
 NO_WORKER = "No worker answers: it loads them when it runs. With --now this command does it itself."
@@ -42,21 +45,21 @@ class Command(BaseCommand):
         does = {"import": self.bring, "export": self.take, "model-changed": self.embed_anew}[word]
         try:
             does(**options)
-        except (folders.UnfitFolder, ServiceError) as error:
+        except (folder_format.UnfitFolder, ServiceError) as error:
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{error.filename or 'The folder'}: {error.strerror}") from None
 
     def bring(self, *, folder: Path, collection: str, user: str, metadata: str, now: bool, **_: Any) -> None:
-        given = folders.metadata_object(metadata, "--metadata")
-        found = list(folders.files(folder, given))
+        given = folder_format.metadata_object(metadata, "--metadata")
+        found = list(folder_format.files(folder, given))
         caller = self.caller(user)
         user_id = caller.pk if caller else ""
-        with actor.acting_as(user_id or None):
+        with acting_user.acting_as(user_id or None):
             into = access.open_or_make(caller, collection) if caller else self.own_collection(collection)
             counted: Counter[Outcome] = Counter()
             for file in self.with_progress(found):
-                brought = folder_loads.bring(into, file, user_id=user_id, is_now=now)
+                brought = folder_transfer.import_file(into, file, user_id=user_id, is_now=now)
                 counted[brought.outcome] += 1
                 self.say(f"{brought.outcome}: {file.path.relative_to(folder)} {brought.about}".strip(), brought.outcome)
         self.stdout.write(
@@ -71,16 +74,16 @@ class Command(BaseCommand):
         found = Collection.objects.filter(name=collection, deleted_at__isnull=True).first()
         if found is None:
             raise CommandError(f"There is no collection {collection!r}.")
-        target = folders.Target(folder)
+        target = folder_format.Target(folder)
         total = Document.objects.filter(collection=found, deleted_at__isnull=True, newest__isnull=False).count()
         written = 0
-        for document in self.with_progress(folder_loads.documents(found), total):
-            self.say(folder_loads.take_out(document, target))
+        for document in self.with_progress(folder_transfer.documents(found), total):
+            self.say(folder_transfer.take_out(document, target))
             written += 1
         self.stdout.write(f"{written} documents are written to {folder}.")
 
     def embed_anew(self, **_: Any) -> None:
-        found = changed_models.embed_anew()
+        found = model_changes.embed_anew()
         if not found:
             raise CommandError("No collection's model gives other vectors than before: nothing is to be done.")
         self.stdout.write(f"The worker embeds {len(found)} anew, each is found by words until it is done:")

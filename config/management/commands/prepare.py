@@ -14,16 +14,16 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 from django.db.utils import Error
 
-from accounts import demo, first_admin, roles
+from accounts import demo, roles, setup
 from accounts.models import User
-from collections_app import demo as demo_documents
-from config import schedules
+from collections_app.transfer import demo_documents as demo_documents
 from config.env import ConfigurationError
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD, write_private
+from config.scheduling import schedules
 from system import properties
-from system.health import OLDEST_VECTOR, pending_migrations, version
-from tableapi import demo as demo_records
-from tableapi import mirror, shipped
+from system.monitoring.health import OLDEST_VECTOR, pending_migrations, version
+from tableapi.setup import demo_records as demo_records
+from tableapi.setup import shipped_tables, system_tables
 
 OLDEST_POSTGRES = 17
 # Below these, known holes: PyJWT accepted unknown critical headers, Django had injection fixes.
@@ -64,11 +64,11 @@ class Command(BaseCommand):
         # Not every new one comes with a migration.
         properties.make_rows()
         roles.make_shipped()
-        mirror.make()
-        shipped.make()
+        system_tables.make()
+        shipped_tables.make()
         schedules.make_rows()
         environment = settings.ENVIRONMENT
-        first_admin.make(environment.admin_login, lambda: chosen_password() or kept(ADMIN_PASSWORD))
+        setup.make(environment.admin_login, lambda: chosen_password() or kept(ADMIN_PASSWORD))
         if environment.wants_demo:
             demo.make(lambda: kept(DEMO_PASSWORD))
             demo_records.make()

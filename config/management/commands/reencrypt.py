@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config import reencryption
+from config.maintenance import reencryption
 
 
 class Command(BaseCommand):

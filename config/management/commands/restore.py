@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
-from config import backup
+from config.maintenance import backup
 
 
 class Command(BaseCommand):

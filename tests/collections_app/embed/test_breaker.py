@@ -2,7 +2,7 @@
 
 import pytest
 
-from collections_app.embed.breaker import Breaker
+from collections_app.embed.circuit_breaker import Breaker
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, checks
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, vector_checks
 
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False) | some.integers()
 JUNK = some.none() | some.booleans() | some.text(max_size=3) | some.just(10**400) | some.floats()
@@ -25,7 +25,7 @@ ANSWER = some.fixed_dictionaries({"data": some.lists(ITEM | ANYTHING, max_size=3
 @given(ANSWER, some.integers(0, 3))
 def test_whatever_was_answered_all_vectors_are_right_or_there_are_none(answer: Any, count: int):  # C30
     try:
-        vectors = checks.unit(checks.read_answer(json.dumps(answer).encode(), count), 2)
+        vectors = vector_checks.unit(vector_checks.read_answer(json.dumps(answer).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
         return
 
@@ -44,13 +44,13 @@ def test_whatever_was_answered_all_vectors_are_right_or_there_are_none(answer: A
 @given(some.binary(max_size=40))
 def test_bytes_that_are_no_answer_are_never_vectors(body: bytes):
     with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)):
-        checks.read_answer(body, 1)
+        vector_checks.read_answer(body, 1)
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"data": ' + b"9" * 5000 + b"}", b"<html>", b'{"error": {}}', b""])
 def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes):
     with pytest.raises(EmbeddingUnavailable):
-        checks.read_answer(body, 1)
+        vector_checks.read_answer(body, 1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes):
 )
 def test_one_wrong_vector_refuses_them_all(vector: Any, code: str):  # C30
     with pytest.raises(EmbeddingRefused) as error:
-        checks.unit([[1.0, 2.0], vector], 2)
+        vector_checks.unit([[1.0, 2.0], vector], 2)
 
     assert error.value.code == code
 
@@ -81,11 +81,11 @@ def test_vectors_that_could_be_anothers_are_refused(indexes: list[Any]):  # C30
     data = [{"embedding": [1.0], "index": index} for index in indexes]
 
     with pytest.raises(EmbeddingRefused) as error:
-        checks.read_answer(json.dumps({"data": data}).encode(), 2)
+        vector_checks.read_answer(json.dumps({"data": data}).encode(), 2)
     assert error.value.code == "wrong_order"
 
 
 def test_without_any_index_they_stand_in_order():
     body = json.dumps({"data": [{"embedding": [1.0]}, {"embedding": [2.0]}]}).encode()
 
-    assert checks.read_answer(body, 2) == [[1.0], [2.0]]
+    assert vector_checks.read_answer(body, 2) == [[1.0], [2.0]]

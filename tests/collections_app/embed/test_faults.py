@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from collections_app import embed, ingest, provider_pauses
+from collections_app import embed
+from collections_app.embed import provider_pauses
+from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.http.calls import LOAD_TEXT, by_key, failed
@@ -23,7 +25,7 @@ def remote(configured: Callable[..., None]) -> Collection:
 
 
 def load(collection: Collection, text: bytes = b"One text.") -> Version:
-    return ingest.load_now(accept(collection, text, is_held=True))
+    return worker.load_now(accept(collection, text, is_held=True))
 
 
 def try_again() -> None:

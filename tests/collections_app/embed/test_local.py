@@ -12,15 +12,15 @@ from typing import Any
 import numpy
 import pytest
 
-from collections_app.embed import EmbeddingMisconfigured, local
-from collections_app.embed.local import LOCAL_MODELS, Local, LocalModel
+from collections_app.embed import EmbeddingMisconfigured, local_model
+from collections_app.embed.local_model import LOCAL_MODELS, Local, LocalModel
 
 ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
 
 @pytest.fixture
 def wordllama() -> Local:
-    return Local(local.row(None))
+    return Local(local_model.row(None))
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     model = LocalModel(name="letters", dimensions=4, load=load, before_documents="aa ", before_queries="bb ")
     monkeypatch.setitem(LOCAL_MODELS, model.name, model)
-    monkeypatch.setattr(local, "_loaded", {})
+    monkeypatch.setattr(local_model, "_loaded", {})
     return loaded
 
 
@@ -65,7 +65,7 @@ def test_order_and_company_change_nothing(wordllama: Local):
 
 
 def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
-    monkeypatch.setattr(local, "_loaded", {})
+    monkeypatch.setattr(local_model, "_loaded", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
 
@@ -73,7 +73,7 @@ def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
 
 
 def test_a_second_model_is_a_row(letters: list[str]):
-    second = Local(local.row("letters"))
+    second = Local(local_model.row("letters"))
 
     assert second.embed_documents(["a", "bb"]) == [[1, 0, 0, 0], pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0])]
     assert second.embed_query("") == [0, 1, 0, 0]
@@ -84,7 +84,7 @@ def test_threads_that_come_at_once_load_it_once(letters: list[str]):
 
     def embed() -> None:
         together.wait()
-        Local(local.row("letters")).embed_query("a")
+        Local(local_model.row("letters")).embed_query("a")
 
     threads = [threading.Thread(target=embed) for _ in range(8)]
     for thread in threads:
@@ -105,11 +105,11 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.Mo
         return lambda texts: numpy.ones((len(texts), 4))
 
     monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
-    thread = threading.Thread(target=Local(local.row("slow")).embed_query, args=["a"])
+    thread = threading.Thread(target=Local(local_model.row("slow")).embed_query, args=["a"])
     thread.start()
     assert loading.wait(10)
 
-    child = _forked(lambda: Local(local.row("slow")).embed_query("a") == [0.5] * 4)
+    child = _forked(lambda: Local(local_model.row("slow")).embed_query("a") == [0.5] * 4)
     go.set()
     thread.join()
 
@@ -118,7 +118,7 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.Mo
 
 def test_a_model_that_does_not_exist_is_named_with_those_that_do():
     with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL: wordllama"):
-        local.row("gpt-9")
+        local_model.row("gpt-9")
 
 
 def _forked(holds: Callable[[], bool]) -> int:

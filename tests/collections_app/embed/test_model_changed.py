@@ -8,8 +8,9 @@ from unittest.mock import Mock
 import pytest
 from django.core.management import CommandError, call_command
 
-from collections_app import embed, reembed
+from collections_app import embed
 from collections_app.models import ChunkVector, Collection
+from collections_app.vectors import reembedding
 from tests.collections_app.conftest import Loaded, make_collection
 from tests.providers.behaviours import fails
 
@@ -41,7 +42,7 @@ def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, s
     filled.refresh_from_db()
     new = embed.default_space()
     assert filled.next_space == new != former
-    reembed.work(filled, time.monotonic() + 60)
+    reembedding.work(filled, time.monotonic() + 60)
     filled.refresh_from_db()
     assert filled.space == new and filled.next_space is None
     assert ChunkVector.objects.filter(collection=filled, space=new).count() == 1
@@ -59,7 +60,7 @@ def test_what_was_broken_off_is_begun_by_the_next_call(filled: Collection, serve
     server.model_turns = 1
     embed.forget()
     with monkeypatch.context() as killed:
-        killed.setattr(reembed, "start", Mock(side_effect=KeyboardInterrupt))
+        killed.setattr(reembedding, "start", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model_changed()
 

@@ -13,7 +13,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from collections_app.extract import PARSERS, Extracted, Heading, Unreadable, child_process, extract
-from collections_app.extract.answers import read
+from collections_app.extract.child_output import read
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, pdf, saved
 

@@ -8,9 +8,9 @@ from django.db import connection
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from collections_app import metadata
-from collections_app.metadata_filter import read
-from collections_app.metadata_operators import RECORDS_ONLY
+from collections_app.metadata import validation
+from collections_app.metadata.filter import read
+from collections_app.metadata.operators import RECORDS_ONLY
 from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, parse
 
 from .evaluator import MOMENT, holds
@@ -109,7 +109,7 @@ def each_operator(draws: int, examples: int) -> None:
     @given(st.lists(objects, min_size=8, max_size=16), asked)
     def law(everything: list[Any], drawn: Any) -> None:
         for each in everything:
-            metadata.checked(each)
+            validation.checked(each)
         for texts, name in zip(drawn, NAMES, strict=True):
             for text in texts:
                 sql = agree(text, everything)

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import User
 from tests.accounts.callers import bearer
 
@@ -74,7 +74,7 @@ class Caller:
 
 
 def by_key(user: User, *, scope: list[str] | None = None) -> Caller:
-    return Caller(bearer(keys.make(user, "script", expires_at=None, scope=scope)))
+    return Caller(bearer(access_keys.make(user, "script", expires_at=None, scope=scope)))
 
 
 def failed(answer: Any) -> tuple[int, str, str | None]:

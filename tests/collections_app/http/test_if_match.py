@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from collections_app import deletion
-from collections_app.api import documents
+from collections_app.documents import deletion
+from collections_app.http.api import documents
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import MANAGED, Caller, failed
 from tests.collections_app.ingest.processes import another_connection

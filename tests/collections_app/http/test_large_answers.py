@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from collections_app import contents, views
-from collections_app.api import collections as managed_collections
-from collections_app.api import documents as managed_documents
+from collections_app.http import endpoints
+from collections_app.http.api import collections as managed_collections
+from collections_app.http.api import documents as managed_documents
 from collections_app.models import Document, Piece
+from collections_app.search import metadata_listing
 from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, Caller, failed
 from tests.collections_app.library import add, make
 
@@ -34,9 +35,9 @@ def test_an_answer_is_gone_when_it_is_sent(manager: Caller):
         (managed_documents.Content, "/", ids),
         (managed_documents.OneDocument, "/", ids),
         (managed_collections.Collections, "/", {}),
-        (views.Collections, "/", {}),
-        (views.DocumentNames, "/?collection_name=manuals", {}),
-        (views.ContentByTag, "/?collection_name=manuals", {}),
+        (endpoints.Collections, "/", {}),
+        (endpoints.DocumentNames, "/?collection_name=manuals", {}),
+        (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]
     for view, address, named in asked:
         answer = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
@@ -62,10 +63,10 @@ def test_an_original_of_many_pieces_comes_whole(manager: Caller):
 
 
 def test_a_long_document_is_answered_to_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(contents, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
     add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
     add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
-    with contents.LONG:
+    with metadata_listing.LONG:
         busy = manager.get(BY_TAG, collection_name="manuals", tag_info="n=1")
         short = manager.get(BY_TAG, collection_name="manuals", tag_info="n=2")
 

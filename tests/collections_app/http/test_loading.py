@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client, override_settings
 
 from accounts.models import Role, User
-from collections_app import loading
+from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import LOAD_TEXT, NAMES, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make, pdf

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from collections_app import deletion
+from collections_app.documents import deletion
 from collections_app.models import Collection
 from tests.collections_app.http.calls import (
     BY_TAG,

@@ -8,16 +8,16 @@ from django.http import QueryDict
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from collections_app import parameters
-from collections_app.parameters import Spoken, gather
+from collections_app.http import parameters
+from collections_app.http.parameters import TextValue, parse_parameters
 from system.errors import BadRequest, ServiceError, TooLarge
 
 Read = Any
 NO_METADATA: tuple[Any, ...] = (5, [], {"flag": "true"}, {"priority": True})
 
 
-def spoken(*texts: str) -> Spoken:
-    return Spoken(texts)
+def spoken(*texts: str) -> TextValue:
+    return TextValue(texts)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_text_that_is_too_long_says_so():
 
 
 def test_the_same_in_two_places_is_once():
-    found = gather(
+    found = parse_parameters(
         QueryDict("k=3&collection_names=a&flag=1"),
         {"k": 3, "collection_names": ["a"]},
         ("k", "collection_names", "flag"),
@@ -135,35 +135,37 @@ def test_the_same_in_two_places_is_once():
 )
 def test_two_different_values_are_refused_by_name(name: str, read: Read, query: str, body: Any):
     with pytest.raises(BadRequest) as refused:
-        gather(QueryDict(query), {name: body}, (name,)).get(name, read)
+        parse_parameters(QueryDict(query), {name: body}, (name,)).get(name, read)
     assert (refused.value.code, refused.value.field) == ("contradiction", name)
 
 
 def test_what_is_wrong_in_one_place_is_wrong():
     with pytest.raises(BadRequest) as refused:
-        gather(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number(1, 9))
+        parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number(1, 9))
     assert refused.value.code == "invalid_parameter"
 
 
 def test_null_is_as_left_out():
-    assert gather(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) is None
-    assert gather(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) == 3
+    assert parse_parameters(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) is None
+    assert parse_parameters(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) == 3
 
 
 def test_what_is_needed_is_asked_for():
     with pytest.raises(BadRequest) as refused:
-        gather(QueryDict(""), {}, ("query",)).needed("query", parameters.query)
+        parse_parameters(QueryDict(""), {}, ("query",)).needed("query", parameters.query)
     assert (refused.value.code, refused.value.field) == ("mandatory", "query")
 
 
 def test_every_unknown_name_is_told():
     with pytest.raises(BadRequest) as refused:
-        gather(QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata"))  # C08, C28
+        parse_parameters(
+            QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata")
+        )  # C08, C28
     assert [each["field"] for each in refused.value.as_items()] == ["metdata", "owner", "model"]
 
 
 def test_a_filter_that_cannot_be_read_says_where():
-    given = gather(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
+    given = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
     with pytest.raises(BadRequest) as refused:
         parameters.filter_in(given, "metadata")
@@ -172,7 +174,7 @@ def test_a_filter_that_cannot_be_read_says_where():
 
 def test_no_filter_and_an_empty_one_are_none():
     for query in ("", "metadata="):
-        assert parameters.filter_in(gather(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
+        assert parameters.filter_in(parse_parameters(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
 
 
 JSON: Any = some.recursive(
@@ -187,7 +189,7 @@ READERS = [
 
 
 @settings(max_examples=60, deadline=None)
-@given(value=JSON | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: Spoken(tuple(texts))))
+@given(value=JSON | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
 def test_anything_is_read_or_refused(value: Any):
     """And what is read can be read again to the same."""
     for read in READERS:

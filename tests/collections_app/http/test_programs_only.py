@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import resolve
 
-from accounts.authentication import Basic, Bearer
+from accounts.authentication.schemes import Basic, Bearer
 from accounts.models import User
 from tests.accounts.callers import basic
 from tests.collections_app.http.calls import (

@@ -7,8 +7,9 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from collections_app import contents, embed
+from collections_app import embed
 from collections_app.models import Collection
+from collections_app.search import metadata_listing
 from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make
 from tests.conftest import make_user
@@ -203,7 +204,7 @@ def test_whole_documents_page_after_page(manager: Caller):
 
 
 def test_an_answer_ends_before_it_becomes_too_long(manager: Caller, monkeypatch: Any):
-    monkeypatch.setattr(contents, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
     for number, size in enumerate((40, 50, 60, 300, 10)):
         manager.load(f"{number}" * size, doc_id=f"d{number}")
 

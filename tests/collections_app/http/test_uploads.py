@@ -13,9 +13,9 @@ from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.core.handlers.wsgi import WSGIRequest
 from django.test import RequestFactory, override_settings
 
-from collections_app import uploads
+from collections_app.http import uploads
 from system.errors import ServiceError
-from system.http import to_service_error
+from system.http.error_responses import to_service_error
 from tests.collections_app.http.calls import Caller, failed
 
 LINE = "line"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from django.db import connections, transaction
 
-from collections_app import deletion, store
+from collections_app.documents import deletion, storage
 from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import State
 from system.errors import BadRequest, Conflict, NotFound
@@ -24,7 +24,7 @@ def test_it_waits_in_the_queue_with_its_bytes_size_and_hash(collection: Collecti
     made = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
 
     kept = Version.objects.get(pk=made.version.pk)
-    assert store.content(kept) == data
+    assert storage.content(kept) == data
     assert (kept.size, kept.sha256) == (len(data), sha256(data).hexdigest())
     assert (kept.state, kept.generation, kept.metadata, kept.created_by) == ("queued", 1, {"type": "guide"}, "owner")
     assert (made.is_duplicate, made.lease_token, made.document.newest_id) == (False, None, kept.pk)

@@ -10,11 +10,14 @@ import pytest
 from django.db import connection, connections, transaction
 
 from accounts.models import User
-from collections_app import deletion, ingest, leases, tasks
+from collections_app import tasks
+from collections_app.documents import deletion
+from collections_app.ingest import worker
 from collections_app.models import Collection, Document, Version
-from system import actor
+from collections_app.queue import leases
 from system.errors import NotFound
 from system.models import DeletionLogEntry
+from system.records import acting_user
 from tests.collections_app.conftest import Loaded, make_collection
 from tests.collections_app.ingest.world import accept, counted, rows, text, work, wrong_counts
 
@@ -90,7 +93,7 @@ class TestCollection:
         chunks = loaded(text(20)).chunks_count + loaded("Another.").chunks_count
         accept(collection, b"waiting")
         kept = loaded("Elsewhere.", into=make_collection("elsewhere"))
-        with actor.acting_as(carl.pk):
+        with acting_user.acting_as(carl.pk):
             assert deletion.delete_collection(collection) == (3, chunks)
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.record_id, entry.display_value, entry.deleted_by) == (
@@ -132,7 +135,7 @@ class TestCollection:
     def test_what_is_worked_on_ends_quietly(self, collection: Collection):  # C42
         accepted = accept(collection, text(20).encode(), is_held=True)
         deletion.delete_collection(collection)
-        assert ingest.load_now(accepted).state in ("queued", "failed")
+        assert worker.load_now(accepted).state in ("queued", "failed")
         purge()
         assert (counted(), Collection.objects.count()) == (nothing(), 0)
 
@@ -168,7 +171,7 @@ class TestAtOnce:
 
             def load(number: int, into: Collection = collection) -> Any:
                 options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "is_held": True}
-                return ingest.load_now(accept(into, b"new %d" % number, **options)).state
+                return worker.load_now(accept(into, b"new %d" % number, **options)).state
 
             found = self.run(
                 *[lambda number=each: load(number) for each in range(6)],
@@ -195,7 +198,7 @@ class TestAtOnce:
     def test_replacements_deletions_and_workers_never_wait_in_a_circle(self, loaded: Loaded, collection: Collection):
         def load(number: int) -> Any:
             options: dict[str, Any] = {"doc_id": str(number % 3), "on_duplicate": "replace", "is_held": number % 2 == 0}
-            return ingest.load_now(accept(collection, text(8, start=number).encode(), **options)).state
+            return worker.load_now(accept(collection, text(8, start=number).encode(), **options)).state
 
         def delete(number: int) -> Any:
             return deletion.delete_document(collection, str(number % 3))
@@ -292,5 +295,5 @@ def test_a_lease_on_a_purged_version_is_lost(collection: Collection):
     accepted = accept(collection, doc_id="x", is_held=True)
     deletion.delete_document(collection, "x")
     purge()
-    with pytest.raises(leases.Lost):
+    with pytest.raises(leases.LeaseLost):
         leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]

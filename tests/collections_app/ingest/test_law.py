@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from collections_app import deletion, ingest, leases, steps
+from collections_app.documents import deletion
 from collections_app.extract import Unreadable
+from collections_app.ingest import steps, worker
 from collections_app.models import Collection, Version
+from collections_app.queue import leases
 from system.errors import Conflict, NotFound
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.ingest.world import accept, counted, let_leases_run_out, rows, text, work, wrong_counts
@@ -80,7 +82,7 @@ class Loading(RuleBasedStateMachine):
         else:
             assert made.is_duplicate
         if made.lease_token is not None:
-            ingest.load_now(made)
+            worker.load_now(made)
             self.documents[name].done()
 
     @rule(name=NAMES)
@@ -103,7 +105,7 @@ class Loading(RuleBasedStateMachine):
             try:
                 version = leases.held(lease.version_id, lease.token)
                 steps.STEPS[version.state](version, 60.0)
-            except (leases.Lost, Unreadable):
+            except (leases.LeaseLost, Unreadable):
                 break
         let_leases_run_out()
         Version.objects.update(attempt=0)
@@ -126,7 +128,7 @@ class Loading(RuleBasedStateMachine):
             return
         newest = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
         try:
-            ingest.retry(newest.document)
+            worker.retry(newest.document)
         except Conflict:
             assert not known.has_failed
         else:

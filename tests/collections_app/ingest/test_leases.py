@@ -6,10 +6,12 @@ from uuid import uuid4
 import pytest
 from django.db import connections
 
-from collections_app import ingest, leases, tasks
-from collections_app.leases import Lost
+from collections_app import tasks
+from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.models.documents import State
+from collections_app.queue import leases
+from collections_app.queue.leases import LeaseLost
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.ingest.processes import another_connection
 from tests.collections_app.ingest.world import accept, chunks, let_leases_run_out, let_pauses_pass, rows, text, work
@@ -53,9 +55,9 @@ class TestTurns:
     def test_not_what_is_held_is_done_failed_or_due_later(self, collection: Collection):
         accept(collection, b"held", is_held=True)
         done = accept(collection, b"done", is_held=True)
-        ingest.load_now(done)
+        worker.load_now(done)
         failed = accept(collection, b"broken", format="pdf", is_held=True)
-        ingest.load_now(failed)
+        worker.load_now(failed)
         later = accept(collection, b"later").version
         Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z")
         assert (takes(), leases.due().count()) == ([], 0)
@@ -129,7 +131,7 @@ class TestFence:
         lambda zombie: leases.fail(zombie, "x", "x"),
         lambda zombie: leases.fail_attempt(zombie, "x", "x"),
         lambda zombie: leases.postpone(zombie, 5, "x", "x"),
-        lambda zombie: leases.hand_back(zombie),
+        lambda zombie: leases.return_lease(zombie),
         lambda zombie: leases.fenced(zombie).__enter__(),
     )
 
@@ -140,7 +142,7 @@ class TestFence:
         let_leases_run_out()
         assert takes() == [zombie.pk]
         before = Version.objects.values().get()
-        with pytest.raises(Lost):
+        with pytest.raises(LeaseLost):
             write(zombie)  # type: ignore[operator]
         assert Version.objects.values().get() == before
 
@@ -149,13 +151,13 @@ class TestFence:
         let_leases_run_out()
         assert work() == 1
         before = Version.objects.values().get()
-        assert ingest.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
+        assert worker.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == before
 
     def test_an_id_or_token_of_nobody(self, collection: Collection):  # C37
-        assert ingest.work_on(999_999, uuid4(), until=1e12) == "deleting"
+        assert worker.work_on(999_999, uuid4(), until=1e12) == "deleting"
         kept = accept(collection).version
-        assert ingest.work_on(kept.pk, uuid4(), until=1e12) == "queued"
+        assert worker.work_on(kept.pk, uuid4(), until=1e12) == "queued"
 
 
 class TestAttempts:
@@ -184,7 +186,7 @@ class TestAttempts:
         for _ in range(20):
             lease = leases.take_next()
             assert lease is not None
-            leases.hand_back(leases.held(lease.version_id, lease.token))
+            leases.return_lease(leases.held(lease.version_id, lease.token))
         assert work() == 1
         assert Version.objects.get().state == "ready"
 

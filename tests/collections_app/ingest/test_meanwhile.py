@@ -10,10 +10,14 @@ from django.db import OperationalError, connection, connections
 from django.test import RequestFactory
 from rest_framework.request import Request
 
-from collections_app import answers, deletion, ingest, leases, provider_pauses, store
-from collections_app.loading import Loaded as Load
+from collections_app.documents import deletion, storage
+from collections_app.embed import provider_pauses
+from collections_app.http import responses
+from collections_app.ingest import worker
+from collections_app.ingest.loading import LoadResult as Load
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, Version
 from collections_app.models.documents import State
+from collections_app.queue import leases
 from system.errors import Conflict
 from tests.collections_app.conftest import Loaded, make_collection
 from tests.collections_app.ingest.processes import another_connection
@@ -37,7 +41,7 @@ class TestSentAgain:
         Version.objects.update(state=State.FAILED)
         token = uuid4()
 
-        def again() -> store.Accepted:
+        def again() -> storage.StoredLoad:
             try:
                 return accept(collection, is_held=True)
             finally:
@@ -58,7 +62,7 @@ class TestSentAgain:
         assert leases.take(version.pk) is None
         token = uuid4()
         Version.objects.update(lease_token=token)
-        assert ingest.work_on(version.pk, token, until=1e12) == "ready"
+        assert worker.work_on(version.pk, token, until=1e12) == "ready"
         kept = Version.objects.get()
         assert (kept.state, kept.is_searched, kept.lease_token) == ("ready", True, None)
 
@@ -76,10 +80,10 @@ def test_what_is_replaced_or_deleted_while_it_is_loaded_was_no_bad_file(
     if is_purged:
         Version.objects.filter(pk=accepted.version.pk).update(state=State.FAILED, error_code=deletion.SUPERSEDED)
         purge()
-    version = ingest.load_now(accepted)
+    version = worker.load_now(accepted)
     found = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
     with pytest.raises(Conflict) as refused:
-        answers.loaded(Request(RequestFactory().get("/")), found)
+        responses.loaded(Request(RequestFactory().get("/")), found)
     assert refused.value.as_item() == {
         "message": "The document was replaced or deleted meanwhile.",
         "code": "superseded",
@@ -166,7 +170,7 @@ def test_who_waited_in_a_circle_tries_again(collection: Collection, cause: type[
     version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
     error = OperationalError("x")
     error.__cause__ = cause("x")
-    ingest._note_fault(version, error, is_awaited=False)
+    worker._note_fault(version, error, is_awaited=False)
     kept = Version.objects.get()
     assert (kept.error_code, kept.attempt, kept.lease_token) == ("database", 0, None)
 
@@ -189,6 +193,6 @@ def test_the_same_content_is_looked_up_by_its_index(collection: Collection):
     accept(collection)
     with connection.cursor() as cursor:
         cursor.execute(MANY)
-    plan = store.of_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
+    plan = storage.of_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
     line = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
     assert "collection_id" in line and "sha256" in line, plan

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from collections_app import ingest
+from collections_app.ingest import worker
 from collections_app.models import Collection
 from tests.collections_app.ingest.world import accept, rows
 from tests.conftest import make_user
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.django_db
 
 def test_how_many_wait_how_long_and_what_failed(collection: Collection, client: Client):
     accept(collection, b"waiting")
-    ingest.load_now(accept(collection, b"done", is_held=True))
-    ingest.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+    worker.load_now(accept(collection, b"done", is_held=True))
+    worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
     rows("UPDATE document_version SET next_at = clock_timestamp() - interval '90 s' RETURNING 1")
     make_user("scraper", "monitoring")
     answer = client.get("/metrics", headers={"Authorization": basic("scraper")})

@@ -8,21 +8,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from collections_app import (
-    deletion,
-    embed,
-    extract,
-    ingest,
-    leases,
-    provider_pauses,
-    publishing,
-    steps,
-    vectors,
-    waiting,
-)
+from collections_app import embed, extract
+from collections_app.documents import deletion
+from collections_app.embed import provider_pauses
 from collections_app.extract import child_process
+from collections_app.ingest import publishing, steps, time_budget, worker
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
 from collections_app.models.documents import State
+from collections_app.queue import leases
+from collections_app.vectors import chunk_vectors
 from system.errors import Conflict
 from tests.collections_app.conftest import Loaded, make_collection
 from tests.collections_app.extract.limits import limits
@@ -76,7 +70,7 @@ class TestTheWay:
             states.append(held.state)
             steps.STEPS[held.state](held, 60.0)
             let_leases_run_out()  # killed after what it stored
-        assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // vectors.AT_ONCE + 2)]
+        assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // chunk_vectors.AT_ONCE + 2)]
         assert chunks(version) == undisturbed
         assert wrong_counts(collection) == []
 
@@ -104,7 +98,7 @@ class TestTheWay:
         first, second = (accept(collection, english * (5 + number), is_held=True) for number in range(2))
 
         for each in (first, second):
-            ingest.load_now(each)
+            worker.load_now(each)
 
         assert Collection.objects.get().text_configuration == "english"
 
@@ -120,7 +114,7 @@ class TestTheWay:
 
     def test_the_request_stops_in_time_and_the_worker_goes_on(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), is_held=True)
-        version = ingest.load_now(accepted, within_s=-1)
+        version = worker.load_now(accepted, within_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert work() == 1
         assert Version.objects.get().state == "ready"
@@ -132,7 +126,7 @@ class TestTheWay:
         accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", is_held=True)
         with monkeypatch.context() as patched:
             patched.setattr(child_process, "PROGRAM", tmp_path / "slow.py")
-            version = ingest.load_now(accepted, within_s=1)
+            version = worker.load_now(accepted, within_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
         assert work() == 1
         assert Version.objects.get().state == "ready"
@@ -140,21 +134,21 @@ class TestTheWay:
     def test_a_long_text_is_cut_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(waiting, "LONG_TEXT", 1000)
+        monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
         version = loaded(text(40))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
         assert work() == 1
         assert Version.objects.get().state == "ready"
         # Whoever has more time, such as a command, does it.
         accepted = accept(collection, text(41).encode(), is_held=True)
-        assert ingest.load_now(accepted, within_s=600).state == "ready"
+        assert worker.load_now(accepted, within_s=600).state == "ready"
 
     @pytest.mark.parametrize("new", ["Short.", " "])
     def test_a_long_text_is_replaced_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
     ):
         old = loaded(text(40), doc_id="x")
-        monkeypatch.setattr(waiting, "LONG_TEXT", 1000)
+        monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
         version = loaded(new, doc_id="x", on_duplicate="replace")
         assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
         assert Version.objects.get(is_searched=True) == old
@@ -166,24 +160,24 @@ class TestTheWay:
 class TestItsEnd:
     @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
     def test_without_text_it_is_empty(self, collection: Collection, data: bytes):
-        version = ingest.load_now(accept(collection, data, is_held=True))
+        version = worker.load_now(accept(collection, data, is_held=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
         assert version.warnings == [publishing.NO_TEXT]
 
     def test_what_no_parser_can_read_has_failed_for_ever(self, collection: Collection):
-        version = ingest.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+        version = worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
         assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
         assert version.error and work() == 0
 
     def test_it_is_tried_again_when_somebody_says_so(self, collection: Collection):
         failed = accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True)
-        ingest.load_now(failed)
+        worker.load_now(failed)
         Version.objects.update(format="text")  # as if a parser had been mended
-        ingest.retry(failed.document)
+        worker.retry(failed.document)
         assert work() == 1
         assert Version.objects.get().state == "ready"
         with pytest.raises(Conflict) as refused:
-            ingest.retry(Document.objects.get())
+            worker.retry(Document.objects.get())
         assert refused.value.code == "not_failed"
 
     def test_a_fault_of_ours_is_tried_again_and_tells_nothing_of_the_document(
@@ -351,7 +345,7 @@ def test_a_document_that_goes_while_it_is_loaded_leaves_nothing(collection: Coll
             version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
             steps.STEPS[version.state](version, 60)
         deletion.delete_document(collection, "x")
-        version = ingest.load_now(accepted)
+        version = worker.load_now(accepted)
         deletion.purge(time.monotonic() + 10)
         assert set(counted().values()) == {0}
         assert Chunk.objects.count() == 0 and rows("SELECT * FROM term_count") == []

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from collections_app import leases, steps, vectors
-from collections_app.embed import local
+from collections_app.embed import local_model
+from collections_app.ingest import steps
 from collections_app.models import ChunkVector, Collection, Version
+from collections_app.queue import leases
+from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.ingest.world import accept, let_leases_run_out, text, work
@@ -23,10 +25,10 @@ LONG = text(500).encode()  # over 150 chunks
 @pytest.fixture
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """Going over to another space, so that two are filled."""
-    monkeypatch.setattr(vectors, "AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(chunk_vectors, "AT_ONCE", AT_ONCE)
     for name in ("letters-a", "letters-b"):
-        monkeypatch.setitem(local.LOCAL_MODELS, name, vector_rows.local_model(name))
-    monkeypatch.setattr(local, "_loaded", {})
+        monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
+    monkeypatch.setattr(local_model, "_loaded", {})
     spaces = [vector_rows.make_space(name) for name in ("letters-a", "letters-b")]
     return make_collection("manuals", space=spaces[0], next_space=spaces[1])
 
@@ -37,7 +39,7 @@ def rows_looked_at() -> Iterator[list[int]]:
     found: list[int] = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql == vectors.LACKING:
+        if sql == chunk_vectors.LACKING:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
             found.append(read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)

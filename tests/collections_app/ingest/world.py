@@ -6,9 +6,11 @@ from typing import Any
 from django.db import connection
 from django.db.models.functions import Now
 
-from collections_app import ingest, leases, store
+from collections_app.documents import storage
+from collections_app.documents.storage import StoredLoad
+from collections_app.ingest import worker
 from collections_app.models import Collection, Version
-from collections_app.store import Accepted
+from collections_app.queue import leases
 
 SENTENCE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
 
@@ -19,12 +21,12 @@ def text(sentences: int, start: int = 0) -> str:
     return "\n\n".join("".join(made[at : at + 5]) for at in range(0, sentences, 5))
 
 
-def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> Accepted:
+def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoredLoad:
     given: dict[str, Any] = {
         "filename": "a.txt", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip",
         "user_id": "owner", "is_held": False, **options,
     }  # fmt: skip
-    return store.accept(collection=collection, data=data, **given)
+    return storage.store_document(collection=collection, data=data, **given)
 
 
 def work(most: int = 1000) -> int:
@@ -32,7 +34,7 @@ def work(most: int = 1000) -> int:
     owner, taken = "", 0
     while taken < most and (lease := leases.take_next(owner)):
         owner, taken = lease.owner, taken + 1
-        ingest.work_on(lease.version_id, lease.token, until=float("inf"))
+        worker.work_on(lease.version_id, lease.token, until=float("inf"))
     return taken
 
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from collections_app import embed, ingest, store
-from collections_app.metadata_filter import read
+from collections_app import embed
+from collections_app.documents import storage
+from collections_app.ingest import worker
+from collections_app.metadata.filter import read
 from collections_app.models import Collection, Version
-from collections_app.search import Asked, Found, search
+from collections_app.search.pipeline import SearchRequest, SearchResult, search
 
 PRINTERS = {
     "toner": "Replace the toner cartridge of the printer when the red lamp blinks.",
@@ -26,22 +28,22 @@ def make(name: str = "help", **columns: Any) -> Collection:
 
 def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
     """Load a document, or its next content, to its end."""
-    accepted = store.accept(
+    accepted = storage.store_document(
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
         doc_id=doc_id, on_duplicate="replace", user_id="", is_held=True,
     )  # fmt: skip
-    version = ingest.load_now(accepted)
+    version = worker.load_now(accepted)
     assert version.state in ("ready", "empty"), version.error
     return version
 
 
-def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> Found:
+def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> SearchResult:
     many = [collections] if isinstance(collections, Collection) else list(collections)
     wanted = read(more.pop("filter", ""))
-    return search(many, Asked(query=query, k=k, filter=wanted, **more))
+    return search(many, SearchRequest(query=query, k=k, filter=wanted, **more))
 
 
-def names(found: Found) -> list[str]:
+def names(found: SearchResult) -> list[str]:
     return [hit.doc_id for hit in found.hits]
 
 

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from collections_app import hits, matching, scope
-from collections_app.highlights import MOST_CHARACTERS, Passage, highlights
-from collections_app.lexical import AskedWord, AskedWords
+from collections_app.lexical.term_statistics import AskedWord, QueryTerms
 from collections_app.models import Collection
+from collections_app.search import keyword_retrieval, passages, scope
+from collections_app.search.highlights import MOST_CHARACTERS, Passage, highlights
 
 from .conftest import ask, make, names, put
 
@@ -30,9 +30,11 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
     collection = make(text_configuration="simple")
     for number in range(3):
         put(collection, f"d{number}", f"三楼有饮水机{number}。")
-    monkeypatch.setattr(matching, "MOST_CANDIDATES", 1)
-    monkeypatch.setattr(matching, "MOST_AT_ONCE", 2)
-    monkeypatch.setattr(matching, "BEST_OF_MANY", matching.BEST_OF_MANY.replace("LIMIT 10000", "LIMIT 2"))
+    monkeypatch.setattr(keyword_retrieval, "MOST_CANDIDATES", 1)
+    monkeypatch.setattr(keyword_retrieval, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(
+        keyword_retrieval, "BEST_OF_MANY", keyword_retrieval.BEST_OF_MANY.replace("LIMIT 10000", "LIMIT 2")
+    )
     with CaptureQueriesContext(connection) as queries:
         assert names(ask(collection, "水", mode="text")) == ["d0", "d1"]
     (statement,) = [each["sql"] for each in queries if "words.terms" in each["sql"]]
@@ -65,13 +67,13 @@ def test_of_many_equal_ones_only_the_texts_of_the_answer_are_read(db: Any) -> No
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     known = tuple([AskedWord(lexeme=f"w{n}", place=n, term=n, chunks=n) for n in range(1, 200)])
-    asked = AskedWords(chunks=200, words=(AskedWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
-    row: Any = hits.Row(
+    asked = QueryTerms(chunks=200, words=(AskedWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
+    row: Any = passages.PassageRow(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
         char_end=1, generation=1,
     )  # fmt: skip
-    assert list(hits._asked(row, asked).lexemes) == [f"w{n}" for n in range(1, hits.MOST_LEXEMES + 1)]
+    assert list(passages._asked(row, asked).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
 
 
 def test_long_passages_are_marked_as_far_as_there_is_time() -> None:

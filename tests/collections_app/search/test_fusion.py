@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collections_app.fusion import Candidate, fused
+from collections_app.search.fusion import Candidate, fused
 
 unit = st.floats(0, 1)
 known: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collections_app import lexical
-from collections_app.highlights import Passage, highlights
+from collections_app.lexical import term_statistics
+from collections_app.search.highlights import Passage, highlights
 
 from .conftest import make
 
@@ -33,7 +33,7 @@ CASES = [
 
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
-    found = lexical.asked_words(text, [collection])[collection.pk].words
+    found = term_statistics.asked_words(text, [collection])[collection.pk].words
     collection.delete()
     return [each.lexeme for each in found]
 

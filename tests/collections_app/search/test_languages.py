@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from collections_app.languages import guess
+from collections_app.lexical.language_detection import guess
 
 # ruff: noqa: E501, RUF001  (whole sentences on a line, and letters of other scripts, are meant)
 SENTENCES = {

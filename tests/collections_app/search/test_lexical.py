@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import connection, connections, transaction
 
-from collections_app import lexical
+from collections_app.lexical import term_statistics
 from collections_app.models import Chunk, ChunkWords, Collection, Document, TermCount, Version
 
 from .conftest import make, put
@@ -40,7 +40,7 @@ def bare(collection: Collection, *texts: str) -> Version:
 
 
 def store(version: Version) -> None:
-    lexical.store_words(version.pk, version.collection_id, version.collection.text_configuration)
+    term_statistics.store_words(version.pk, version.collection_id, version.collection.text_configuration)
 
 
 def test_what_is_counted_follows_loading_replacing_and_leaving() -> None:
@@ -57,9 +57,9 @@ def test_counting_in_and_out_leaves_nothing() -> None:
     version = bare(make(), "The quick fox", "and the slow fox")
     store(version)
     before = counted(version.collection)
-    lexical.count_in(version.pk, version.collection_id)
+    term_statistics.count_in(version.pk, version.collection_id)
     assert counted(version.collection)[0] == 2 and sorted(counted(version.collection).values()) == [1, 1, 2, 2]
-    lexical.count_out(version.pk, version.collection_id)
+    term_statistics.count_out(version.pk, version.collection_id)
     assert counted(version.collection) == before == {}
 
 
@@ -90,8 +90,8 @@ def test_headings_are_words_of_their_chunk() -> None:
     version = bare(make(), "Press the lid.")
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store(version)
-    lexical.count_in(version.pk, version.collection_id)
-    words = lexical.asked_words("toner replaced", [version.collection])[version.collection_id]
+    term_statistics.count_in(version.pk, version.collection_id)
+    words = term_statistics.asked_words("toner replaced", [version.collection])[version.collection_id]
     assert [each.chunks for each in words.words] == [1, 1]
 
 
@@ -114,7 +114,7 @@ def test_no_text_is_too_much_for_the_index() -> None:
     )
     store(version)
     assert ChunkWords.objects.filter(version=version).count() == len(texts) - 3
-    lexical.count_in(version.pk, version.collection_id)
+    term_statistics.count_in(version.pk, version.collection_id)
     assert counted(version.collection)[0] == len(texts)
 
 
@@ -123,7 +123,7 @@ def test_two_words_at_one_place_share_it() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
-            f" GROUP BY {lexical.PLACE.format(lexeme='word')} HAVING count(*) > 1 LIMIT 1"
+            f" GROUP BY {term_statistics.PLACE.format(lexeme='word')} HAVING count(*) > 1 LIMIT 1"
         )
         one, two = cursor.fetchone()[0][:2]
     version = bare(make(text_configuration="simple"), f"{one} {two} other")
@@ -137,11 +137,11 @@ def test_the_worth_of_words_is_that_of_the_collection() -> None:
     for number in range(4):
         put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
         put(common, f"d{number}", "fox hound")
-    words = lexical.asked_words("fox hound", [rare, common])
+    words = term_statistics.asked_words("fox hound", [rare, common])
     assert [each.chunks for each in words[rare.pk].words] == [1, 4]
     assert [each.chunks for each in words[common.pk].words] == [4, 4]
     assert words[rare.pk].chunks == words[common.pk].chunks == 4
-    assert lexical.rarity(1, 4) > lexical.rarity(4, 4) > 0
+    assert term_statistics.rarity(1, 4) > term_statistics.rarity(4, 4) > 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -159,11 +159,11 @@ def test_many_who_count_at_once_wait_for_one_another_and_never_in_a_circle() -> 
             at_once.wait(10)
             for _ in range(15):
                 with transaction.atomic():
-                    lexical.count_in(version.pk, collection.pk)
+                    term_statistics.count_in(version.pk, collection.pk)
                 with transaction.atomic():
-                    lexical.count_out(version.pk, collection.pk)
+                    term_statistics.count_out(version.pk, collection.pk)
             with transaction.atomic():
-                lexical.count_in(version.pk, collection.pk)
+                term_statistics.count_in(version.pk, collection.pk)
         except BaseException as error:
             failed.append(error)
         finally:

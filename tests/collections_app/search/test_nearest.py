@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from collections_app import nearest, vector_indexes
 from collections_app.models import Chunk, ChunkVector, Collection, Document, EmbeddingSpace, Version
-from collections_app.scope import Scope, snapshot
+from collections_app.search import vector_retrieval
+from collections_app.search.scope import Scope, snapshot
+from collections_app.vectors import vector_indexes
 
 from .conftest import make
 
@@ -28,7 +29,7 @@ def large(vector_indexes_go: None, monkeypatch: pytest.MonkeyPatch) -> Collectio
     for name in ("theirs", "large"):
         found = make(name, space=space)
         fill(found)
-    vector_indexes.tend()
+    vector_indexes.maintain_indexes()
     vector_indexes.forget()
     return found
 
@@ -60,12 +61,12 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     same = total = 0
     available = CHUNKS if scope.kept is None else PER_VERSION * len(scope.kept)
     for _ in range(20):
-        asked = nearest.written(vector())
+        asked = vector_retrieval.written(vector())
         with snapshot():
-            found = nearest.nearest(scope, CHUNKS, asked, WANTED)
+            found = vector_retrieval.nearest(scope, CHUNKS, asked, WANTED)
         with monkeypatch.context() as exact, snapshot():
             exact.setattr(vector_indexes, "THRESHOLD", 10**15)
-            true = nearest.nearest(scope, CHUNKS, asked, 10)
+            true = vector_retrieval.nearest(scope, CHUNKS, asked, 10)
         assert len(found) == min(WANTED, available)
         same += len(true.keys() & found.keys())
         total += len(true)
@@ -92,7 +93,7 @@ def plan_of_a_search(large: Collection) -> str:
 
     with snapshot(), connection.cursor() as cursor:
         with connection.execute_wrapper(noting):
-            nearest.nearest(Scope(collection=large), CHUNKS, nearest.written(vector()), WANTED)
+            vector_retrieval.nearest(Scope(collection=large), CHUNKS, vector_retrieval.written(vector()), WANTED)
         sql, params = statements[-2]
         cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute("EXPLAIN " + sql, params)
@@ -115,5 +116,5 @@ def test_a_vector_that_is_no_direction_is_left_out(db: Any) -> None:
         ChunkVector.objects.create(
             chunk=chunk, space=space, collection=collection, version=version, dimensions=3, embedding=embedding
         )
-    found = nearest.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
+    found = vector_retrieval.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
     assert list(found.values()) == [1.0]

@@ -11,9 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from collections_app import lexical, scope
+from collections_app.lexical import term_statistics
 from collections_app.models import ChunkWords, Collection
-from collections_app.search import Found
+from collections_app.search import scope
+from collections_app.search.pipeline import SearchResult
 
 from .conftest import PRINTERS, ask, make, put
 
@@ -61,7 +62,7 @@ def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
     return json.dumps(found).encode()
 
 
-def told(found: Found) -> list[dict[str, Any]]:
+def told(found: SearchResult) -> list[dict[str, Any]]:
     """All but the inner id of the document, which no answer shows."""
     return [{name: value for name, value in asdict(hit).items() if name != "document_id"} for hit in found.hits]
 
@@ -99,7 +100,7 @@ def test_a_chunk_of_others_whose_words_have_the_same_hash_is_not_found(printers:
     """Who knows the id of a collection could look for such words."""
     other = make("theirs")
     theirs = put(other, "secret", "printer paper lamp")
-    terms = [each.term for each in lexical.asked_words("printer paper", [printers])[printers.pk].words]
+    terms = [each.term for each in term_statistics.asked_words("printer paper", [printers])[printers.pk].words]
     ChunkWords.objects.filter(version=theirs).update(terms=terms)
     before = told(ask(printers, "printer paper", mode="text"))
     assert "secret" not in [each["doc_id"] for each in before]

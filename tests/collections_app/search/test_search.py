@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from collections_app import lexical
-from collections_app.embed import local
-from collections_app.metadata_filter import Filter
+from collections_app.embed import local_model
+from collections_app.lexical import term_statistics
+from collections_app.metadata.filter import Filter
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
-from collections_app.search import Asked
+from collections_app.search.pipeline import SearchRequest
 from system.errors import Unavailable
 from tests.collections_app import vector_rows
 
@@ -185,7 +185,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     put(collection, "水道", WATER["水道"])
     (hit,) = ask(collection, "水管", mode="text").hits
     assert [hit.page_content[start:end] for start, end in hit.highlights] == ["水管"]
-    words = lexical.asked_words("水管", [collection])[collection.pk]
+    words = term_statistics.asked_words("水管", [collection])[collection.pk]
     assert [(each.lexeme, each.chunks) for each in words.words] == [("水管", 1)]
 
 
@@ -224,7 +224,7 @@ def test_one_space_without_vectors_makes_the_whole_answer_one_of_words(unasked: 
 
 
 def test_what_is_asked_for_has_its_own_defaults() -> None:
-    asked = Asked(query="x", k=5, filter=Filter())
+    asked = SearchRequest(query="x", k=5, filter=Filter())
     assert (asked.mode, asked.alpha, asked.count) == ("hybrid", None, 100)
 
 
@@ -241,10 +241,10 @@ def test_a_search_that_began_before_its_collection_went_over_finds_its_vectors(
             goes_over.pop()()
         return encode(texts)
 
-    models = [local.LocalModel(name="letters-a", dimensions=vector_rows.DIMENSIONS, load=lambda: slow)]
+    models = [local_model.LocalModel(name="letters-a", dimensions=vector_rows.DIMENSIONS, load=lambda: slow)]
     for each in [*models, vector_rows.local_model("letters-b")]:
-        monkeypatch.setitem(local.LOCAL_MODELS, each.name, each)
-    monkeypatch.setattr(local, "_loaded", {})
+        monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
+    monkeypatch.setattr(local_model, "_loaded", {})
     old, new = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
     collection, stays = make("moves", space=old), make("stays", space=old)
     for loaded in (collection, stays):

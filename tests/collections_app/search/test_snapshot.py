@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from collections_app import deletion
+from collections_app.documents import deletion
 from collections_app.models import Collection
-from collections_app.search import Found
+from collections_app.search.pipeline import SearchResult
 
 from .conftest import ask, make, put
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[Found]:
+def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[SearchResult]:
     """What searches find while the work is done beside them, at least some before, during and after."""
-    found: list[Found] = []
+    found: list[SearchResult] = []
     failed: list[BaseException] = []
     is_over = threading.Event()
 

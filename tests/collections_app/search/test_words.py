@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collections_app.words import LONGEST_TEXT, LONGEST_WORD, indexed, prepared, prepared_with_places, stands_alone
+from collections_app.lexical.tokens import (
+    LONGEST_TEXT,
+    LONGEST_WORD,
+    indexed,
+    prepared,
+    prepared_with_places,
+    stands_alone,
+)
 
 CASES = {
     "The “ZX-200” — and/or don\u2019t": ["the", "zx", "200", "and", "or", "don", "t"],

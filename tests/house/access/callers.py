@@ -10,9 +10,9 @@ from django.db import transaction
 from django.test import Client
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
-from accounts import keys
+from accounts.authentication import access_keys
 from accounts.models import User
-from system import actor
+from system.records import acting_user
 from tests.accounts.callers import bearer
 from tests.conftest import make_user
 
@@ -39,12 +39,12 @@ class Caller:
         with transaction.atomic():
             answer = self.client.generic(method, path, body, content_type=kind, headers=self.headers)
             transaction.set_rollback(True)
-        actor.become(None)
+        acting_user.become(None)
         return answer
 
 
 def program(name: str, user: User, scope: Iterable[str] = ()) -> Caller:
-    secret = keys.make(user, name, expires_at=None, scope=list(scope))
+    secret = access_keys.make(user, name, expires_at=None, scope=list(scope))
     return Caller(name, bearer(secret))
 
 

@@ -8,10 +8,12 @@ from django.apps import apps
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.models import Company, Group, Role, User
-from collections_app import embed, ingest, store
+from collections_app import embed
+from collections_app.documents import storage
+from collections_app.ingest import worker
 from collections_app.models import Collection
 from collections_app.urls import ENDPOINTS
-from config import schedules
+from config.scheduling import schedules
 from sso.models import IdentityLink, SignIn
 from sso.models.certificates import IdpCertificate
 from tableapi.models import DeferredRecord, Rule, Table, View
@@ -50,11 +52,11 @@ def make() -> dict[str, str]:
     schedules.make_rows()
     DeferredRecord.objects.create(table="task", record_id="later")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
-    accepted = store.accept(
+    accepted = storage.store_document(
         collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, is_held=True,
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
-    version = ingest.load_now(accepted)
+    version = worker.load_now(accepted)
     return {"task": insert("task"), "collection": collection.pk, "document": str(version.document_id)}
 
 

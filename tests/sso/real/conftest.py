@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from sso import mapping_script
 from sso.models import OidcSetting
+from sso.scripts import mapping_script
 from tests.providers.real import (
     CLIENT_ID,
     CLIENT_SECRET,

@@ -17,8 +17,11 @@ from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Query, to_text
 from system.errors import BadRequest, NotFound
-from tableapi import access, params, reading, store
-from tableapi.catalogue import Table
+from tableapi.access import caller_view
+from tableapi.catalogue.definitions import Table
+from tableapi.database import statement_runner
+from tableapi.query import parameters
+from tableapi.read import pipeline
 from tests.tableapi.laws.stage import seat
 from tests.tableapi.oracle import Caller, Refused, World, select, visible
 from tests.tableapi.oracle.alphabets import NOW, moment
@@ -107,20 +110,20 @@ class Answer:
 def ids_seen() -> Iterator[list[list[str]]]:
     """The last key of each row that a page is made of: the id, which answers hide where a rule says so."""
     found: list[list[str]] = []
-    fetch = store.fetch_bytes
+    fetch = statement_runner.fetch_bytes
 
-    def spying(*positional: Any, **named: Any) -> list[store.Bytes]:
+    def spying(*positional: Any, **named: Any) -> list[statement_runner.Bytes]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
             found.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])
         return rows
 
-    with patch.object(store, "fetch_bytes", spying):
+    with patch.object(statement_runner, "fetch_bytes", spying):
         yield found
 
 
-def request(world: World, caller: Caller) -> reading.Request:
-    return reading.Request(caller.id, access.sight(world.catalogue, caller.role_names), NOW, LINK)
+def request(world: World, caller: Caller) -> pipeline.ReadContext:
+    return pipeline.ReadContext(caller.id, caller_view.caller_view(world.catalogue, caller.role_names), NOW, LINK)
 
 
 def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) -> Answer | str:
@@ -130,9 +133,9 @@ def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) 
     query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in given.items()}})
     query.setdefault("sysparm_limit", "10000")
     try:
-        asked = params.parse_list(query)
+        asked = parameters.parse_list(query)
         with ids_seen() as ids:
-            found = reading.records(opened, opened.sight.open_table(table), asked)
+            found = pipeline.read_records(opened, opened.sight.open_table(table), asked)
     except NotFound:
         return Answer([], [], "", 0, ())
     except BadRequest:
@@ -157,7 +160,7 @@ def expected(world: World, question: Question) -> list[str] | str:
 
 def is_closed(world: World, caller: Caller, table: str) -> bool:
     """Whether no record of the table can ever be read: a list is empty whatever is asked of it."""
-    return not access.sight(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
+    return not caller_view.caller_view(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
 def seen(world: World, caller: Caller, table: str) -> list[str]:

@@ -12,8 +12,10 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from accounts.models import Group, Role, User, UserGroup
-from tableapi import access, designer, load, physical
-from tableapi.catalogue import OWN_TABLE, Catalogue, Column, Table
+from tableapi.access import caller_view
+from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
+from tableapi.database import catalogue_loader
+from tableapi.ddl import physical_names, schema_editor
 from tableapi.models import State
 from tests.tableapi.oracle import Caller, Row, World, plain_text
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
@@ -62,13 +64,13 @@ def on_stage(world: World, *, with_references: bool = False) -> Iterator[World]:
 def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
     """The process takes this for its newest catalogue."""
     current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW))
-    load._kept.catalogue = current
+    catalogue_loader._kept.catalogue = current
     try:
         yield current
     finally:
-        load.forget()
+        catalogue_loader.forget()
         # It would keep every catalogue of thousands of examples, with their statements.
-        access.sight.cache_clear()
+        caller_view.caller_view.cache_clear()
 
 
 def set_up(world: World, *, with_references: bool = False) -> None:
@@ -95,11 +97,11 @@ def own_columns(table: Table) -> list[Column]:
 def making(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
     """The tables as the designer makes them, without what only makes them quick."""
     if table.parent is None:
-        yield designer.ROOT.format(table=place(table), id=physical.ID, table_id=table.id)
+        yield schema_editor.ROOT.format(table=place(table), id=physical_names.ID, table_id=table.id)
     else:
         parent = place(catalogue.tables[table.parent])
-        yield designer.CHILD.format(table=place(table), id=physical.ID, parent=parent)
-    parts = [(column.physical, physical.TYPES[column.type]) for column in own_columns(table)]
+        yield schema_editor.CHILD.format(table=place(table), id=physical_names.ID, parent=parent)
+    parts = [(column.physical, physical_names.TYPES[column.type]) for column in own_columns(table)]
     parts += [(column.plain, sql.SQL("text")) for column in own_columns(table) if column.type == "wysiwyg"]
     if parts:
         added = sql.SQL(", ").join(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Path, Query
-from tableapi.catalogue import Column
+from tableapi.catalogue.definitions import Column
 from tests.tableapi.laws.questions import REFUSED, Interview, Question, account, ask, chance, in_turn, is_closed
 from tests.tableapi.laws.stage import on_stage
 from tests.tableapi.oracle import Refused, World, field, visible

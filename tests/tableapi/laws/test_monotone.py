@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Query
-from tableapi.catalogue import READ, Rule
+from tableapi.catalogue.definitions import READ, Rule
 from tests.tableapi.laws.questions import Answer, Interview, Question, account, ask, chance
 from tests.tableapi.laws.stage import in_force, seat, set_up, undone
 from tests.tableapi.oracle import World

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from tableapi.catalogue import CREATE, DELETE, READ, WRITE, Column, Rule
+from tableapi.catalogue.definitions import CREATE, DELETE, READ, WRITE, Column, Rule
 from tests.tableapi.laws.stage import read_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND, Pair

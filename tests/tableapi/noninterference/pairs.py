@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from system.encoded_query import Moment
-from tableapi.catalogue import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
 from tests.tableapi.oracle import Caller, Row, World, can, visible
 from tests.tableapi.oracle.alphabets import GROUP_IDS, NOW, ROLE_IDS, USER_IDS, moment
 from tests.tableapi.oracle.worlds import make_catalogue, make_column, server_values

@@ -8,9 +8,9 @@ from typing import Any
 from django.db import connection
 from psycopg import sql
 
-from system import actor
-from tableapi import load
-from tableapi.catalogue import Catalogue, Column, Table
+from system.records import acting_user
+from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.database import catalogue_loader
 from tests.tableapi.laws.stage import place, undone
 from tests.tableapi.noninterference.programs import Step
 from tests.tableapi.noninterference.running import Answer, canonical, send
@@ -29,9 +29,9 @@ IDS = [*USER_IDS, *GROUP_IDS, *ROLE_IDS.values()]
 
 def violation(seed: int) -> tuple[Step, Answer] | None:
     random = Random(seed)
-    catalogue = load.newest()
+    catalogue = catalogue_loader.reload_if_changed()
     tables = [each for each in catalogue.tables.values() if each.is_system]
-    with undone(), actor.acting_as(CALLER.id):
+    with undone(), acting_user.acting_as(CALLER.id):
         before = contents(catalogue)
         for _ in range(4):
             step = step_for(random, random.choice(tables))

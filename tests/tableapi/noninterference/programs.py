@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from tableapi.catalogue import READ, Column, Table
+from tableapi.catalogue.definitions import READ, Column, Table
 from tests.tableapi.noninterference.pairs import KIND, VALUES, Pair, value
 from tests.tableapi.oracle.alphabets import text_of
 

@@ -17,10 +17,10 @@ from psycopg import sql
 from rest_framework.test import APIRequestFactory, force_authenticate
 
 from accounts.models import User
-from system import actor
-from tableapi import reading
+from system.records import acting_user
+from tableapi.http.table_views import BASE
+from tableapi.read import pipeline
 from tableapi.urls import MANY, ONE
-from tableapi.views import BASE
 from tests.tableapi.asked_of_database import statements
 from tests.tableapi.laws.stage import (
     in_force,
@@ -88,8 +88,8 @@ def difference(seed: int) -> Difference | None:
         return None
     with ExitStack() as stack:
         stack.enter_context(undone())
-        stack.enter_context(patch.object(reading, "now", lambda: NOW))
-        stack.enter_context(actor.acting_as(pair.caller.id))
+        stack.enter_context(patch.object(pipeline, "now", lambda: NOW))
+        stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
         seat(pair.caller)
         answers = []
@@ -175,8 +175,8 @@ class Conversation:
 def conversation(pair: Pair) -> Iterator[Conversation]:
     """The first of the two databases is there, and the caller about to ask."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(reading, "now", lambda: NOW))
-        stack.enter_context(actor.acting_as(pair.caller.id))
+        stack.enter_context(patch.object(pipeline, "now", lambda: NOW))
+        stack.enter_context(acting_user.acting_as(pair.caller.id))
         stack.enter_context(on_stage(pair.one))
         seat(pair.caller)
         yield Conversation(pair.caller)

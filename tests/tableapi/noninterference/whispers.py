@@ -7,8 +7,8 @@ from random import Random
 
 from django.db import connection
 
-from tableapi import physical
-from tableapi.catalogue import Catalogue, Column
+from tableapi.catalogue.definitions import Catalogue, Column
+from tableapi.ddl import physical_names
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Author, Step
@@ -70,6 +70,6 @@ def with_unique(pair: Pair, table: str, name: str) -> Pair:
 
 
 def make_unique(catalogue: Catalogue, table: str, name: str) -> None:
-    index = physical.unique_index(catalogue.tables[table].columns[name], table)
+    index = physical_names.unique_index(catalogue.tables[table].columns[name], table)
     with connection.cursor() as cursor:
         cursor.execute(index.create())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from system.encoded_query import Path, QueryError, parse
-from tableapi.catalogue import READ, Column, Rule, Table
+from tableapi.catalogue.definitions import READ, Column, Rule, Table
 
 from .conditions import RowTest, understood
 from .world import Question, Refused, Row

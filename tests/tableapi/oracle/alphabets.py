@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from system.encoded_query import Moment
-from tableapi.catalogue import TEXT_TYPES, Column
+from tableapi.catalogue.definitions import TEXT_TYPES, Column
 
 from .literals import family
 from .world import World, is_empty, shown

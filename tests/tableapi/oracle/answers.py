@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from system.encoded_query import Moment, OrderBy, Path, Query, QueryError, parse
-from tableapi.catalogue import READ
+from tableapi.catalogue.definitions import READ
 
 from . import access
 from .access import CallerEyes

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Query, SubQuery, ValueKind, read
 from system.encoded_query.dialect import read_whole_path
-from tableapi.catalogue import TEXT_TYPES, Column, Table
+from tableapi.catalogue.definitions import TEXT_TYPES, Column, Table
 
 from .literals import stored
 from .operators import Use, test_of

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from system.encoded_query import Moment, Operand, read_instant, read_list, resolve
-from tableapi.catalogue import TEXT_TYPES, Column
+from tableapi.catalogue.definitions import TEXT_TYPES, Column
 
 from .world import Refused, is_empty, shown
 

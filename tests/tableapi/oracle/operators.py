@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from system.encoded_query import Condition, Distance, Period, Range, Relative, read, shift
-from tableapi.catalogue import Column
+from tableapi.catalogue.definitions import Column
 
 from .literals import beside, exact, family, literal, stored
 from .world import Question, Refused, is_empty, shown

@@ -19,7 +19,7 @@ from system.encoded_query import (
     Unit,
     ValueKind,
 )
-from tableapi.catalogue import Column, Table
+from tableapi.catalogue.definitions import Column, Table
 
 from .alphabets import STRANGE, TIMES, WORDS, happens, written_values
 from .literals import family

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from system.encoded_query import Moment
-from tableapi.catalogue import OWN_TABLE, Catalogue, Column, Table
+from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
 
 # Column name → Python value: str, int, Decimal, bool, datetime in UTC, date, list[str], what JSON gives, None.
 # All columns of the record's own table are there.

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from system.encoded_query import COLUMN_TYPES, Group, Moment, Query, Term, to_text
-from tableapi.catalogue import OPERATIONS, OWN_TABLE, READ, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import (
+    OPERATIONS,
+    OWN_TABLE,
+    READ,
+    SYS_COLUMNS,
+    TABLE_TABLE,
+    Catalogue,
+    Column,
+    Rule,
+    Table,
+)
 
 from .alphabets import (
     CHOICES,

@@ -12,7 +12,7 @@ import pytest
 
 from config.runtime import unprivileged
 from config.runtime.data_folder import DataFolder
-from config.runtime.embedded import DATABASE, Postgres, postgres_tool
+from config.runtime.embedded_servers import DATABASE, Postgres, postgres_tool
 from tests.config.shared import FAST, SharedServers
 from tests.config.stack import eventually, manage
 from tests.tableapi.stack.callers import Caller

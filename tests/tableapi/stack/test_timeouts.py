@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from config.databases import session_settings
+from config.database.connections import session_settings
 from tests.config.shared import SharedServers
 from tests.config.stack import eventually
 from tests.tableapi.stack.callers import AT_THE_GATE, Caller, gate_closed, wait_until_one_waits, while_written

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from system.errors import BadRequest
-from tableapi import plan, resolve
-from tableapi.catalogue import Table
-from tableapi.resolve import RuleEyes
-from tableapi.rules import Rights
+from tableapi.access.permissions import Permissions
+from tableapi.catalogue.definitions import Table
+from tableapi.query import path_resolver, read_plan
+from tableapi.query.path_resolver import RuleScope
 from tests.tableapi.noninterference.leaks.switch import instead, leak
 
 
@@ -18,11 +18,11 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak
 def the_message_for_a_hidden_column_is_another(stack: ExitStack) -> None:
     def leaf(right: Any, eyes: Any, table: Table, path: tuple[str, ...]) -> Any:
         found = right(eyes, table, path)
-        if found is None and right(RuleEyes(eyes.catalogue), table, path):
+        if found is None and right(RuleScope(eyes.catalogue), table, path):
             raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
         return found
 
-    instead(stack, resolve, "leaf", leaf)
+    instead(stack, path_resolver, "resolve_path", leaf)
 
 
 @leak("B07", by="names")
@@ -31,12 +31,12 @@ def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
         found = right(eyes, table, **named)
         return replace(found, ignored=tuple(name for name in found.ignored if name.split(".")[0] in table.columns))
 
-    instead(stack, plan, "read", read)
+    instead(stack, read_plan, "plan_read", read)
 
 
 @leak("B29", by="names")
 def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
-    instead(stack, Rights, "is_known", lambda right, self, table, column: True)
+    instead(stack, Permissions, "is_known", lambda right, self, table, column: True)
 
 
 @leak("B08", by="names")
@@ -45,4 +45,4 @@ def a_hidden_column_is_left_out_in_silence(stack: ExitStack) -> None:
         kept = tuple(each for each in fields if each not in table.columns or eyes.column(table, each))
         return right(eyes, table, kept or fields, view)
 
-    instead(stack, plan, "_outputs", outputs)
+    instead(stack, read_plan, "_outputs", outputs)

@@ -11,28 +11,29 @@ from typing import Any
 from django.db import connection
 
 from system.errors import AccessDenied, NotFound
-from tableapi import answers, cursors, plan, reading, standing, statements
-from tableapi.catalogue import Table
-from tableapi.expressions import ALWAYS, AnyOf, Leaf
-from tableapi.rules import Rights
+from tableapi.access.permissions import Permissions
+from tableapi.catalogue.definitions import Table
+from tableapi.query import read_plan
+from tableapi.query.expressions import ALWAYS, AnyOf, ResolvedPath
+from tableapi.read import cursors, pipeline
+from tableapi.sql import output_fields, select
+from tableapi.write import current_record
 from tests.tableapi.noninterference.leaks.switch import count_of, instead, leak
 
 
 @leak("B13")
 def a_list_has_every_record(stack: ExitStack) -> None:
-    instead(
-        stack, statements, "_page", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest)
-    )
+    instead(stack, select, "_page", lambda right, text, read, *rest: right(text, replace(read, records=ALWAYS), *rest))
 
 
 @leak("B21")
 def a_record_is_found_by_its_id_whatever_the_rules(stack: ExitStack) -> None:
-    instead(stack, statements, "record", lambda right, read, style: right(replace(read, records=ALWAYS), style))
+    instead(stack, select, "record", lambda right, read, style: right(replace(read, records=ALWAYS), style))
 
 
 @leak("B12")
 def hidden_records_are_counted(stack: ExitStack) -> None:
-    instead(stack, statements, "counted", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
+    instead(stack, select, "counted", lambda right, read, *rest: right(replace(read, records=ALWAYS), *rest))
 
 
 @leak("B14")
@@ -41,14 +42,14 @@ def an_or_leads_past_the_rule(stack: ExitStack) -> None:
         found = right(*positional, **named)
         return replace(found, records=ALWAYS) if isinstance(found.where, AnyOf) else found
 
-    instead(stack, plan, "read", read)
+    instead(stack, read_plan, "plan_read", read)
 
 
 @leak("B06")
 def a_walk_ends_at_every_record(stack: ExitStack) -> None:
     instead(
         stack,
-        statements.Scope,
+        select.FromClause,
         "_join",
         lambda right, self, anchor, hop: right(self, anchor, replace(hop, records=ALWAYS)),
     )
@@ -58,7 +59,7 @@ def a_walk_ends_at_every_record(stack: ExitStack) -> None:
 def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
     instead(
         stack,
-        statements.Scope,
+        select.FromClause,
         "_join",
         lambda right, self, anchor, hop: right(self, anchor, replace(hop, guard=ALWAYS)),
     )
@@ -66,11 +67,11 @@ def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
 
 @leak("B10")
 def hidden_records_have_a_display_value(stack: ExitStack) -> None:
-    def called(right: Any, text: Any, display: Leaf | None, reference: str) -> Any:
+    def called(right: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
         open_ = display and replace(display, hops=tuple(replace(hop, records=ALWAYS) for hop in display.hops))
         return right(text, open_, reference)
 
-    instead(stack, answers, "_called", called)
+    instead(stack, output_fields, "_called", called)
 
 
 @leak("B11")
@@ -81,12 +82,12 @@ def a_link_stands_only_where_a_record_is(stack: ExitStack) -> None:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored}) THEN {link} END"
 
-    instead(stack, answers, "_linked", linked)
+    instead(stack, output_fields, "_linked", linked)
 
 
 @leak("B13")
 def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
-    instead(stack, Rights, "_record_outcome", lambda right, self, operation, own: right(
+    instead(stack, Permissions, "_record_outcome", lambda right, self, operation, own: right(
         self, operation, self.catalogue.tables[own.lineage[-1]]))  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def there_is_more_when_the_table_has_more(stack: ExitStack) -> None:
             found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > asked.limit else {}
         )
 
-    instead(stack, reading, "records", records)
+    instead(stack, pipeline, "read_records", records)
 
 
 @leak("B12")
@@ -113,12 +114,17 @@ def the_cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
 
 @leak("B21")
 def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(stack, reading, "record", partial(forbidden, lambda request, table, sys_id, shown: (table, sys_id)))
+    instead(stack, pipeline, "read_record", partial(forbidden, lambda request, table, sys_id, shown: (table, sys_id)))
 
 
 @leak("B21", "B23")
 def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(stack, standing, "ask", partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)))
+    instead(
+        stack,
+        current_record,
+        "lock_current_record",
+        partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)),
+    )
 
 
 def forbidden(place: Callable[..., tuple[Table, str]], right: Any, *positional: Any) -> Any:

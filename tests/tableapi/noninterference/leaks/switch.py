@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 from django.db import connection
 
-from tableapi.catalogue import Table
-from tableapi.expressions import ALWAYS, Leaf
-from tableapi.resolve import RuleEyes
+from tableapi.catalogue.definitions import Table
+from tableapi.query.expressions import ALWAYS, ResolvedPath
+from tableapi.query.path_resolver import RuleScope
 
 Install = Callable[[ExitStack], None]
 
@@ -55,10 +55,10 @@ def instead(stack: ExitStack, where: Any, name: str, wrap: Callable[..., Any]) -
 
 
 def with_open_eyes(right: Any, eyes: Any, *rest: Any, **named: Any) -> Any:
-    return right(RuleEyes(eyes.catalogue), *rest, **named)
+    return right(RuleScope(eyes.catalogue), *rest, **named)
 
 
-def unguarded(leaf: Leaf) -> Leaf:
+def unguarded(leaf: ResolvedPath) -> ResolvedPath:
     return replace(leaf, guard=ALWAYS)
 
 

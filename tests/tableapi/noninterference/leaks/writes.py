@@ -12,10 +12,19 @@ from unittest.mock import patch
 from django.db import connection
 
 from system.errors import Conflict
-from tableapi import checks, designed, differences, plan, references, sent, standing, writing
-from tableapi.catalogue import DELETE, SYS_COLUMNS, WRITE, Table
-from tableapi.expressions import ALWAYS
-from tableapi.rules import Rights
+from tableapi.access.permissions import Permissions
+from tableapi.catalogue.definitions import DELETE, SYS_COLUMNS, WRITE, Table
+from tableapi.query import read_plan
+from tableapi.query.expressions import ALWAYS
+from tableapi.write import (
+    changes,
+    current_record,
+    designed_records,
+    operations,
+    payload,
+    permission_queries,
+    references,
+)
 from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open_eyes
 
 
@@ -25,12 +34,14 @@ def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
         def records(self, operation: str, table: Table) -> Any:
             return ALWAYS
 
-    instead(stack, checks, "there", lambda right, rights, target, **named: right(Everything(), target, **named))
+    instead(
+        stack, permission_queries, "there", lambda right, rights, target, **named: right(Everything(), target, **named)
+    )
 
 
 @leak("B29")
 def a_hidden_value_sent_as_it_stands_counts_as_unchanged(stack: ExitStack) -> None:
-    instead(stack, differences, "changed", lambda right, change, column, value, stored, **named: right(
+    instead(stack, changes, "changed_value", lambda right, change, column, value, stored, **named: right(
         change, column, value, replace(stored, is_seen=True), **named))  # fmt: skip
 
 
@@ -40,16 +51,16 @@ def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
         return right(table, sent, replace(stand, columns={
             column: replace(stored, is_seen=True) for column, stored in stand.columns.items()}))  # fmt: skip
 
-    instead(stack, differences, "left_out", left_out)
+    instead(stack, changes, "left_out", left_out)
 
 
 @leak("B24")
 def a_write_answers_every_column(stack: ExitStack) -> None:
     def prepare(right: Any, change: Any) -> Any:
-        with patch.object(plan, "_output", partial(with_open_eyes, plan._output)):
+        with patch.object(read_plan, "_output", partial(with_open_eyes, read_plan._output)):
             return right(change)
 
-    instead(stack, writing, "_prepare_answer", prepare)
+    instead(stack, operations, "_prepare_answer", prepare)
 
 
 @leak("B30")
@@ -75,21 +86,21 @@ def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
     def naming(right: Any, change: Any) -> Iterator[None]:
         try:
             yield
-        except designed.Duplicate as error:
+        except designed_records.Duplicate as error:
             error.field = next(iter(error.columns), None)
             raise
 
-    instead(stack, writing, "_naming_what_is_known", naming)
+    instead(stack, operations, "_naming_what_is_known", naming)
 
 
 @leak("B22", by="duties")
 def what_is_read_may_be_deleted(stack: ExitStack) -> None:
-    instead(stack, standing, "ask", partial(allowed, DELETE))
+    instead(stack, current_record, "lock_current_record", partial(allowed, DELETE))
 
 
 @leak("B23", by="duties")
 def what_is_read_may_be_changed(stack: ExitStack) -> None:
-    instead(stack, standing, "ask", partial(allowed, WRITE))
+    instead(stack, current_record, "lock_current_record", partial(allowed, WRITE))
 
 
 def allowed(wanted: str, right: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
@@ -99,13 +110,13 @@ def allowed(wanted: str, right: Any, change: Any, sys_id: str, operation: str, c
 
 @leak("B23", by="duties")
 def every_column_of_a_record_may_be_changed(stack: ExitStack) -> None:
-    instead(stack, Rights, "column", lambda right, self, operation, table, column: (
+    instead(stack, Permissions, "column", lambda right, self, operation, table, column: (
         ALWAYS if operation == WRITE else right(self, operation, table, column)))  # fmt: skip
 
 
 @leak("B25", by="duties")
 def nobody_looks_at_what_became_of_a_record(stack: ExitStack) -> None:
-    instead(stack, writing, "check_allowed", lambda right, *rest: None)
+    instead(stack, operations, "check_allowed", lambda right, *rest: None)
 
 
 @leak("B26", by="duties")
@@ -126,11 +137,11 @@ def who_made_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
                 )
         return made
 
-    instead(stack, sent, "columns", columns)
-    instead(stack, designed, "insert", insert)
+    instead(stack, payload, "payload_columns", columns)
+    instead(stack, designed_records, "insert", insert)
 
 
 @leak("B27", by="privileges")
 def rules_are_not_asked_of_the_tables_of_the_product(stack: ExitStack) -> None:
-    instead(stack, Rights, "records", lambda right, self, operation, table: (
+    instead(stack, Permissions, "records", lambda right, self, operation, table: (
         ALWAYS if table.is_system else right(self, operation, table)))  # fmt: skip

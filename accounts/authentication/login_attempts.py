@@ -1,0 +1,116 @@
+"""Counts wrong passwords in PostgreSQL: ten for an account from an address, a hundred from an address, in 15 minutes.
+
+An attempt is reserved before the password is checked and given back when it was right, so that however many come at
+once no eleventh wrong one is checked. Only the pair or the address waits, never the account from elsewhere: nobody can
+lock somebody else out.
+
+What needs no password at all, and leaves a row each time, is counted by address in the same way.
+"""
+
+import hashlib
+import ipaddress
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from accounts.models.failed_attempts import FailedAttempts
+from system.errors import TooMany
+
+WINDOW = timedelta(minutes=15)
+MOST_PER_PAIR = 10
+MOST_PER_ADDRESS = 100
+
+# Tells the counters of a login and an address from those of an address alone.
+PAIR = "pair:"
+
+RESERVE = """
+    INSERT INTO accounts_failed_attempts AS seen (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
+    ON CONFLICT (key) DO UPDATE SET
+        count = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval THEN 1 ELSE seen.count + 1 END,
+        started_at = CASE WHEN seen.started_at < clock_timestamp() - %(window)s::interval
+                          THEN clock_timestamp() ELSE seen.started_at END
+    RETURNING count, ceil(extract(epoch FROM started_at + %(window)s::interval - clock_timestamp()))::int
+"""
+
+
+def network(address: str) -> str:
+    """An IPv6 caller owns a whole /64; counting single addresses there would count nothing.
+
+    >>> network("2001:db8::1:2"), network("192.0.2.7")
+    ('2001:db8::/64', '192.0.2.7')
+
+    A server that listens on both sees IPv4 callers as mapped addresses, which all lie in one /64.
+
+    >>> network("::ffff:192.0.2.7")
+    '192.0.2.7'
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
+
+
+def waiting_logins() -> int:
+    """How many logins can be tried no more from some address, until their windows end."""
+    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
+    return full.filter(started_at__gt=timezone.now() - WINDOW).count()
+
+
+def count_one(what: str, address: str, most: int) -> None:
+    """Count what anybody can do without being anybody; TooMany when so many came from one address in a window."""
+    with transaction.atomic():
+        _count(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
+
+
+def _count(key: str, most: int, said: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
+        count, wait_s = cursor.fetchone()
+    if count > most:
+        raise TooMany(f"{said} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+
+
+def in_minutes(seconds: int) -> str:
+    """Of a waiting, never too few.
+
+    >>> in_minutes(61), in_minutes(60), in_minutes(0)
+    ('2 minutes', '1 minute', '1 minute')
+    """
+    minutes = max(1, math.ceil(seconds / 60))
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class PasswordAttempt:
+    """One try of one login, spelled as it is counted, from one address."""
+
+    login: str
+    address: str
+
+    @property
+    def pair_key(self) -> str:
+        return PAIR + hashlib.sha256(f"{self.login}\n{network(self.address)}".encode()).hexdigest()[len(PAIR) :]
+
+    @property
+    def address_key(self) -> str:
+        return hashlib.sha256(network(self.address).encode()).hexdigest()
+
+    def reserve(self) -> None:
+        """Count this attempt as failed until it succeeds; TooMany when a window is full.
+
+        What is refused is not counted: a script that repeats one old password must not use up its whole address.
+        """
+        with transaction.atomic():
+            for key, most in ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS)):
+                _count(key, most, "Too many failed attempts.")
+
+    def succeeded(self) -> None:
+        """Forget the pair's failures; the address only gets this attempt back, so that spraying still counts."""
+        FailedAttempts.objects.filter(key=self.pair_key).delete()
+        FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)

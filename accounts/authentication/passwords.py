@@ -1,0 +1,130 @@
+"""Checks a login and password: counted, remembered for a minute, equally slow for users that do not exist."""
+
+import hmac
+import re
+import secrets
+import threading
+import time
+from hashlib import sha256
+from typing import Any
+
+from django.contrib.auth.hashers import check_password, make_password
+from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
+from django.core.exceptions import ValidationError
+from django.utils.functional import SimpleLazyObject
+
+from accounts.authentication.login_attempts import PasswordAttempt
+from accounts.models import User
+from accounts.normalisation import composed
+from system import properties
+from system.errors import Unauthenticated
+
+LONGEST = 1024
+# Of new ones. Chosen: with any login it still fits into the header of Basic, however many bytes its characters take.
+LONGEST_NEW = 512
+# Login, names and email are what others know: so many characters have to stand beside them. As long as any new one.
+LEAST_BESIDE_NAMES = 10
+# Shorter names and parts of them are found in many words by chance.
+SHORTEST_NAME = 3
+REMEMBERED_FOR_S = 60.0
+MOST_REMEMBERED = 10_000
+# Made anew at each start: what is remembered is worth nothing elsewhere.
+_START_SECRET = secrets.token_bytes(32)
+_remembered: dict[bytes, tuple[float, str]] = {}
+_turns = [threading.Lock() for _ in range(64)]
+# Checked for users that do not exist, so that they take as long as those that do.
+NOBODY = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
+
+
+def verify(login: str, password: str, address: str) -> User:
+    """The active user of this login and password; the same refusal for every cause."""
+    if not login or not password or len(login) > LONGEST or len(password) > LONGEST or "\x00" in login + password:
+        raise Unauthenticated
+    user = User.objects.with_login(login)
+    memory = hmac.new(_START_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
+    if user is not None and is_remembered(memory, user):
+        return user
+    # One thread checks, others with the same words wait for its result instead of counting as attempts.
+    with _turns[memory[0] % len(_turns)]:
+        if user is not None and is_remembered(memory, user):
+            return user
+        # Where case counts, Bob is not bob, and Bob's success must not clear what was counted against bob.
+        login = composed(login)
+        counted_as = login if properties.get(properties.CASE_SENSITIVE) else login.lower()
+        return check(user, password, memory, PasswordAttempt(counted_as, address))
+
+
+def check(user: User | None, password: str, memory: bytes, attempt: PasswordAttempt) -> User:
+    attempt.reserve()
+    nobody = str(NOBODY)  # made here whoever is asked for: the first stranger must not take longer
+    has_password = user is not None and user.has_usable_password()
+    is_right = check_password(password, user.password if user is not None and has_password else nobody)
+    if user is None or not has_password or not is_right or not user.is_active:
+        raise Unauthenticated
+    attempt.succeeded()
+    if len(_remembered) >= MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[memory] = (time.monotonic(), user.password)
+    return user
+
+
+def is_remembered(memory: bytes, user: User) -> bool:
+    """Bound to the stored hash: a changed password is forgotten at once."""
+    entry = _remembered.get(memory)
+    return (
+        entry is not None
+        and time.monotonic() - entry[0] < REMEMBERED_FOR_S
+        and entry[1] == user.password
+        and user.is_active
+    )
+
+
+def forget() -> None:
+    """Check every password anew."""
+    _remembered.clear()
+
+
+class NotTooLong:
+    """A password validator: what could be set but never sent with Basic is refused when it is set."""
+
+    def validate(self, password: str, user: User | None = None) -> None:
+        if len(password) > LONGEST_NEW or "\x00" in password:
+            raise ValidationError(self.get_help_text(), code="password_too_long")
+
+    def get_help_text(self) -> str:
+        return f"Your password can have at most {LONGEST_NEW} characters."
+
+
+class NotLikeItsUser(UserAttributeSimilarityValidator):
+    """A password validator: Django's, by this product's columns, and for a name with little beside it too."""
+
+    def __init__(self) -> None:
+        super().__init__(user_attributes=("login", "first_name", "last_name", "email"))
+
+    def validate(self, password: str, user: Any = None) -> None:
+        super().validate(password, user)
+        for name in self.user_attributes:
+            if user is not None and any(_says_little_beside(part, password) for part in _parts(getattr(user, name))):
+                said = str(user._meta.get_field(name).verbose_name)
+                raise ValidationError(
+                    self.get_error_message(), code="password_too_similar", params={"verbose_name": said}
+                )
+
+
+def _parts(value: str) -> list[str]:
+    """Of an email only what stands before the @: "com" stands in many words.
+
+    >>> _parts("Dora Lee-Smith"), _parts("dora.li@example.com")
+    (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])
+    """
+    value = value.partition("@")[0]
+    return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= SHORTEST_NAME]
+
+
+def _says_little_beside(name: str, password: str) -> bool:
+    """
+    >>> _says_little_beside("dora", "Dora123456"), _says_little_beside("dora", "dora likes battery staples")
+    (True, False)
+    """
+    beside = password.lower().replace(name.lower(), "")
+    return len(beside) < min(len(password), LEAST_BESIDE_NAMES)

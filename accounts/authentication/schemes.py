@@ -1,0 +1,139 @@
+"""Who is calling: DRF's Basic, Bearer and session classes, and Django's backend for the pages."""
+
+import base64
+import binascii
+from typing import Any
+
+from django.contrib.auth.backends import BaseBackend
+from django.http import HttpRequest, QueryDict
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.request import Request
+
+from accounts.authentication import access_keys, passwords
+from accounts.models import User
+from system.errors import TooMany, Unauthenticated
+from system.http.error_responses import CHALLENGE
+from system.records import acting_user
+
+LONGEST_HEADER = 4096
+
+
+def given(request: Request, scheme: str) -> str | None:
+    """What follows the scheme's name in Authorization; None when the request uses another scheme."""
+    header = get_authorization_header(request)
+    if len(header) > LONGEST_HEADER:
+        raise AuthenticationFailed
+    word, _, rest = header.partition(b" ")
+    if word.lower() != scheme.encode():
+        return None
+    try:
+        return rest.strip().decode("ascii")
+    except UnicodeDecodeError:
+        raise AuthenticationFailed from None
+
+
+class Basic(BaseAuthentication):
+    """Login and password with each request."""
+
+    def authenticate(self, request: Request) -> tuple[User, str] | None:
+        encoded = given(request, "basic")
+        if encoded is None:
+            return None
+        try:
+            pair = base64.b64decode(encoded, validate=True).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError, ValueError):
+            raise AuthenticationFailed from None
+        login, colon, password = pair.partition(":")
+        if not colon:
+            raise AuthenticationFailed
+        user = verified(login, password, request.META.get("REMOTE_ADDR", ""))
+        acting_user.become(user.pk)
+        return user, "basic"
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+def verified(login: str, password: str, address: str) -> User:
+    """`passwords.verify`, its refusals as DRF expects them."""
+    try:
+        return passwords.verify(login, password, address)
+    except Unauthenticated:
+        raise AuthenticationFailed from None
+    except TooMany as error:
+        raise Throttled(wait=error.retry_after_s) from None
+
+
+class Bearer(BaseAuthentication):
+    """An access key with each request."""
+
+    def authenticate(self, request: Request) -> tuple[User, str] | None:
+        secret = given(request, "bearer")
+        if secret is None:
+            # A header of another kind, or of two kinds at once, must not count as no credentials.
+            if get_authorization_header(request) and given(request, "basic") is None:
+                raise AuthenticationFailed
+            return None
+        user = access_keys.owner(secret)
+        if user is None:
+            raise AuthenticationFailed
+        acting_user.become(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
+        return user, "key"
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+class Session(SessionAuthentication):
+    """The signed-in browser; for endpoints of the pages only, with CSRF for everything that changes."""
+
+    def enforce_csrf(self, request: Request) -> None:
+        # The token is sent as a header. Looking for it in a form would read the body of who may not even call.
+        bare = request._request
+        bare.POST = QueryDict()
+        super().enforce_csrf(bare)  # type: ignore[arg-type]  # it asks no more than Django's request has
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+class PasswordBackend(BaseBackend):
+    """Django's door for the pages: the same check, and the session's user as long as the account is active."""
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any
+    ) -> User | None:
+        address = request.META.get("REMOTE_ADDR", "") if request else ""
+        try:
+            return passwords.verify(username or "", password or "", address)
+        except Unauthenticated:
+            return None
+
+    def get_user(self, user_id: Any) -> User | None:
+        return User.objects.filter(pk=user_id, active=True).first()
+
+
+class BasicScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = Basic
+    name = "password"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "basic"}
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = Bearer
+    name = "access_key"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "access key (sb_…)"}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = Session
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "apiKey", "in": "cookie", "name": "servicebase_session"}

@@ -1,0 +1,1 @@
+"""Start, sign-in and account pages; login and profile endpoints."""

@@ -1,0 +1,74 @@
+"""REST endpoints of the accounts area."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.authentication import access_keys, passwords
+from accounts.authentication.schemes import Basic, Bearer, Session
+from system.errors import BadRequest
+from system.records import acting_user
+
+
+class Credentials(serializers.Serializer[Any]):
+    username = serializers.CharField(max_length=passwords.LONGEST, trim_whitespace=False)
+    password = serializers.CharField(max_length=passwords.LONGEST, trim_whitespace=False)
+
+
+class Login(APIView):
+    """Trade login and password for an access key that is valid for 12 hours."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+
+    @extend_schema(
+        tags=["Credentials"],
+        summary="Sign in for a key",
+        request=Credentials,
+        responses={
+            200: inline_serializer(
+                "Key",
+                {
+                    "status": serializers.CharField(),
+                    "data": inline_serializer("KeyData", {"auth_key": serializers.CharField()}),
+                },
+            )
+        },
+        auth=[],
+    )
+    def post(self, request: Request) -> Response:
+        if not isinstance(request.data, dict):
+            raise BadRequest("Send one JSON object with username and password.", code="invalid_json")
+        given = Credentials(data=request.data)
+        given.is_valid(raise_exception=True)
+        login, password = given.validated_data["username"], given.validated_data["password"]
+        user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
+        acting_user.become(user.pk)
+        return Response({"status": "OK", "data": {"auth_key": access_keys.make_from_login(user)}})
+
+
+class Me(APIView):
+    """Who is calling."""
+
+    authentication_classes = (Bearer, Basic, Session)
+
+    @extend_schema(
+        tags=["Credentials"],
+        summary="Who is calling",
+        responses=inline_serializer(
+            "Me",
+            {
+                "login": serializers.CharField(),
+                "email": serializers.CharField(),
+                "roles": serializers.ListField(child=serializers.CharField()),
+            },
+        ),
+    )
+    def get(self, request: Request) -> Response:
+        caller: Any = request.user
+        return Response({"login": caller.login, "email": caller.email, "roles": sorted(caller.role_names)})

@@ -1,0 +1,83 @@
+"""The forms of the account pages."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import PasswordChangeForm
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from accounts.authentication import passwords
+from accounts.authentication.access_keys import VALID_FOR
+from accounts.models import Role, User
+from system.errors import Unauthenticated
+
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no end")]
+
+
+class SignInForm(forms.Form):
+    login = forms.CharField(
+        max_length=1024, widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True})
+    )
+    password = forms.CharField(
+        max_length=1024,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Without the email: a first sign-in through a provider finds an account by it, so nobody may claim another's."""
+
+    class Meta:
+        model = User
+        fields = ("first_name", "last_name", "phone")
+
+
+class KeyForm(forms.Form):
+    name = forms.CharField(max_length=100, help_text="What it is for, such as “backup script”.")
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(VALID_FOR.days), label="Valid for")
+    scope = forms.ModelMultipleChoiceField(
+        queryset=Role.objects.none(),
+        required=False,
+        label="Acts only as",
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Nothing chosen: with all your roles.",
+    )
+
+    def __init__(self, user: User, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+        held = Role.objects.all() if user.is_superuser else Role.objects.filter(name__in=user.role_names)
+        scope = self.fields["scope"]
+        assert isinstance(scope, forms.ModelMultipleChoiceField)
+        scope.queryset = held
+        if not held:
+            del self.fields["scope"]
+
+    def expires_at(self) -> Any:
+        days = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=int(days)) if days else None
+
+    def scope_ids(self) -> list[str]:
+        return [role.pk for role in self.cleaned_data.get("scope", [])]
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """Django's, with the words of this product."""
+
+    def __init__(self, *positional: Any, address: str = "", **named: Any) -> None:
+        super().__init__(*positional, **named)
+        self.address = address
+        self.fields["old_password"].label = "Current password"
+        self.fields["new_password2"].label = "New password again"
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
+
+    def clean_old_password(self) -> str:
+        """Counted like a sign-in: a borrowed session is no place to guess the password either."""
+        old: str = self.cleaned_data["old_password"]
+        try:
+            passwords.verify(self.user.get_username(), old, self.address)
+        except Unauthenticated:
+            raise ValidationError("The current password is wrong.", code="password_incorrect") from None
+        return old

@@ -1,0 +1,21 @@
+"""People and what they hold: companies, users, roles, groups, access keys, sessions."""
+
+from .access_keys import AccessKey
+from .failed_attempts import FailedAttempts
+from .groups import Group, UserGroup
+from .roles import Role, UserRole
+from .sessions import Session
+from .users import Company, User, check_login
+
+__all__ = [
+    "AccessKey",
+    "Company",
+    "FailedAttempts",
+    "Group",
+    "Role",
+    "Session",
+    "User",
+    "UserGroup",
+    "UserRole",
+    "check_login",
+]

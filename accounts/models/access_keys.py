@@ -1,0 +1,64 @@
+"""Access keys: hashed, with a name, an expiry date, the time of the last use and a scope of roles."""
+
+import hashlib
+import secrets
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+from system.records.record import Record
+
+PREFIX = "sb_"
+SHOWN = len(PREFIX) + 6
+
+
+def digest(key: str) -> str:
+    # A fast hash is right here: nobody can guess 256 random bits.
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class AccessKey(Record):
+    """One key of one user."""
+
+    NAMED = "named"
+    LOGIN = "login"
+
+    secret_columns = frozenset({"digest"})
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_keys")
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=10, choices=[(NAMED, "made by hand"), (LOGIN, "from sign-in")], default=NAMED)
+    prefix = models.CharField(max_length=SHOWN, editable=False)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    scope = ArrayField(
+        models.CharField(max_length=32, db_collation="C"),
+        default=list,
+        blank=True,
+        help_text="Roles the key acts with. None: all of its user's.",
+    )
+
+    class Meta(Record.Meta):
+        db_table = "accounts_access_key"
+        ordering: ClassVar[list[str]] = ["-sys_id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    def leaves_log_entry(self) -> bool:
+        return self.kind == self.NAMED
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    def arm(self) -> str:
+        """Give this unsaved key its secret; the only moment at which the secret is known."""
+        secret = PREFIX + secrets.token_urlsafe(32)
+        self.prefix = secret[:SHOWN]
+        self.digest = digest(secret)
+        return secret

@@ -1,0 +1,93 @@
+"""Roles and their grants."""
+
+import re
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from accounts import roles
+from system.records.history import tracked
+from system.records.record import Record
+
+
+class Role(Record):
+    """A role; it may contain others, whose rights its holders have too."""
+
+    table_columns = ("name", "description", "contains", "grantable_by_sign_in")
+    references: ClassVar[dict[str, str]] = {"contains": "sys_role"}
+
+    name = models.CharField(max_length=100, unique=True)
+    description = models.CharField(max_length=255, blank=True, default="")
+    contains = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
+    grantable_by_sign_in = models.BooleanField(
+        "grantable by sign-in", default=True, help_text="Whether a sign-in through a provider may grant this role."
+    )
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_role"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        self._check_name()
+        known = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
+        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in known]
+        if self.is_new:
+            return
+        if any(self.pk in roles.contained_ids(sys_id) for sys_id in self.contains):
+            raise ValidationError({"contains": "A role cannot contain itself, directly or through others."})
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        self._check_name()
+        super().save(*positional, **options)
+
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        if self._stored_name() in roles.SHIPPED:
+            raise ValidationError("This role is shipped with the product: it cannot be deleted.")
+        return super().delete(*positional, **options)
+
+    def _check_name(self) -> None:
+        if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
+            raise ValidationError({"name": "A role's name has no control characters and no spaces around it."})
+        stored = self._stored_name()
+        if stored in roles.SHIPPED and self.name != stored:
+            raise ValidationError({"name": "This role is shipped with the product: it keeps its name."})
+
+    def _stored_name(self) -> str | None:
+        """Asked for anew: another name may stand in this object."""
+        return None if self.is_new else Role.objects.filter(pk=self.pk).values_list("name", flat=True).first()
+
+
+class UserRole(Record):
+    """A role granted to a user, and where the grant came from."""
+
+    table_columns = ("user", "role", "source")
+
+    MANUAL = "manual"
+    PROVIDER = "provider"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="grants")
+    role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="grants")
+    source = models.CharField(
+        max_length=20,
+        choices=[(MANUAL, "given here"), (PROVIDER, "from the identity provider")],
+        default=MANUAL,
+        editable=False,
+    )
+    history = tracked()
+
+    class Meta(Record.Meta):
+        db_table = "sys_user_role"
+        verbose_name = "grant"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "role", "source"], name="user_role_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} has {self.role}"

@@ -1,0 +1,179 @@
+"""The tables of people: companies, users, roles, grants, groups."""
+
+import unicodedata
+from collections.abc import Collection
+from functools import cached_property
+from typing import Any, ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models.functions import Lower
+
+from accounts import roles
+from accounts.models.access_keys import AccessKey
+from accounts.models.managers import UserManager
+from accounts.models.roles import UserRole
+from accounts.models.sessions import Session
+from accounts.normalisation import composed
+from system.records.history import tracked
+from system.records.record import Record
+
+
+class Company(Record):
+    """An organisation that people and records belong to."""
+
+    table_columns = ("name", "active")
+
+    name = models.CharField(max_length=200, unique=True)
+    active = models.BooleanField(default=True)
+
+    class Meta(Record.Meta):
+        db_table = "company"
+        verbose_name_plural = "companies"
+        ordering: ClassVar[list[str]] = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def check_login(login: str) -> None:
+    """A login is one line of visible text; a colon would end it in Basic credentials."""
+    if not login or login != login.strip() or ":" in login:
+        raise ValidationError("A login has no colon and no spaces around it.")
+    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in login):
+        raise ValidationError("A login has no control or invisible characters.")
+
+
+class User(Record, AbstractBaseUser):
+    """Somebody who may call or sign in."""
+
+    table_columns = (
+        "login",
+        "email",
+        "password",
+        "first_name",
+        "last_name",
+        "phone",
+        "company",
+        "active",
+        "last_login",
+    )
+    secret_columns = frozenset({"password"})
+    display_column = "login"
+
+    login = models.CharField(max_length=150, validators=[check_login])
+    email = models.EmailField(blank=True, default="")
+    first_name = models.CharField(max_length=150, blank=True, default="")
+    last_name = models.CharField(max_length=150, blank=True, default="")
+    phone = models.CharField(max_length=50, blank=True, default="")
+    company = models.ForeignKey(Company, null=True, blank=True, on_delete=models.SET_NULL)
+    last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
+    active = models.BooleanField(default=True, help_text="Cleared: keys, password and sessions stop working at once.")
+    history = tracked(without=("password", "last_login"))
+    has_lost_password = False  # by what is not saved yet
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "login"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta(Record.Meta):
+        db_table = "user"
+        ordering: ClassVar[list[str]] = ["login"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["login"], name="user_login_unique", violation_error_message="This login is taken."
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(Lower("login"), name="user_login_lower"),
+            models.Index(Lower("email"), name="user_email_lower"),
+        ]
+
+    def __str__(self) -> str:
+        """With the login, since two may have one name."""
+        return f"{self.called} ({self.login})" if self.called != self.login else self.login
+
+    @property
+    def called(self) -> str:
+        """As they are spoken to."""
+        return f"{self.first_name} {self.last_name}".strip() or self.login
+
+    @classmethod
+    def normalize_username(cls, username: str) -> str:
+        return composed(username)  # beyond that unique as spelled
+
+    def save(self, *positional: Any, **options: Any) -> None:
+        """With a composed login; one from before that stays as it is while another user has its composed form."""
+        spelled = composed(self.login)
+        if self.login != spelled:
+            others = User.objects.filter(login=spelled)
+            if self.is_new or not others.exclude(pk=self.pk).exists():
+                self.login = spelled
+        super().save(*positional, **options)
+        self.has_lost_password = False
+
+    @property
+    def unkept_change(self) -> str:  # type: ignore[override]
+        if self.has_lost_password:
+            return "The password was removed."
+        return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django
+
+    def set_password(self, raw_password: str | None) -> None:
+        self.has_lost_password = raw_password is None and self.has_usable_password()
+        super().set_password(raw_password)
+
+    def set_unusable_password(self) -> None:
+        self.has_lost_password = self.has_usable_password()
+        super().set_unusable_password()
+
+    @property
+    def is_active(self) -> bool:  # type: ignore[override]  # Django's name for our column
+        return self.active
+
+    @cached_property
+    def role_names(self) -> frozenset[str]:
+        """Every role held, contained ones included; with a scoped access key only those in its scope."""
+        held = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
+        return roles.closure(set(held))
+
+    def change_password(self, password: str) -> None:
+        """Set a password for somebody else's hand: sessions and keys from sign-ins end, named keys stay."""
+        with transaction.atomic():
+            self.set_password(password)
+            self.save(update_fields=["password"])
+            self.end_sessions()
+
+    def end_sessions(self, but: str = "") -> None:
+        """End all sessions (but the one of this row) and the keys that came from sign-ins by API."""
+        Session.objects.filter(user=self).exclude(session_key=but).delete()
+        AccessKey.objects.filter(user=self, kind=AccessKey.LOGIN).delete()
+
+    def narrow_to(self, scope: Collection[str]) -> None:
+        """Act with no more than these roles (ids) from here on: the right is that of the key and of its user."""
+        in_scope = roles.closure(scope)
+        self.role_names = in_scope if roles.ADMIN in self.role_names else in_scope & self.role_names
+
+    def has_role(self, name: str) -> bool:
+        return name in self.role_names or roles.ADMIN in self.role_names
+
+    # What Django's admin asks.
+
+    @property
+    def is_staff(self) -> bool:
+        return self.active and any(self.has_role(name) for name in (roles.ADMIN, *roles.AREA_ROLES.values()))
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.active and roles.ADMIN in self.role_names
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return self.has_module_perms(perm.partition(".")[0])
+
+    def has_perms(self, perms: Collection[str], obj: Any = None) -> bool:
+        return all(self.has_perm(perm, obj) for perm in perms)
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.active and self.has_role(roles.AREA_ROLES.get(app_label, roles.ADMIN))

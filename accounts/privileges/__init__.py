@@ -1,0 +1,1 @@
+"""Guards of privileged accounts and of the last administrator."""

@@ -1,0 +1,45 @@
+"""What follows when people, roles and credentials change."""
+
+from typing import Any
+
+from django.contrib.auth.signals import user_logged_in
+from django.db.models import Func, Value
+from django.db.models.signals import post_delete, post_save
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.authentication import access_keys
+from accounts.models import AccessKey, Role, User, UserRole, sessions
+
+
+def note_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
+    # Not `save`: a sign-in is no change of the record, for its version and its history.
+    User.objects.filter(pk=user.pk).update(last_login=timezone.now())
+    request.session[sessions.ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
+    request.session[sessions.BROWSER] = request.headers.get("User-Agent", "")[:200]
+
+
+def forget_role(sender: Any, instance: Role, **_: Any) -> None:
+    """A deleted role goes from the roles that contain it and from the scopes of keys."""
+    # A key that was scoped to this role alone must not become one for all roles.
+    AccessKey.objects.filter(scope__contains=[instance.pk], scope__contained_by=[instance.pk]).delete()
+    AccessKey.objects.filter(scope__contains=[instance.pk]).update(
+        scope=Func("scope", Value(instance.pk), function="array_remove")
+    )
+    for role in Role.objects.filter(contains__contains=[instance.pk]):
+        role.contains = [sys_id for sys_id in role.contains if sys_id != instance.pk]
+        role.save()
+
+
+def forget_remembered(sender: Any, **_: Any) -> None:
+    """In this process at once; in others within a second."""
+    access_keys.REMEMBERED.forget()
+
+
+def connect() -> None:
+    user_logged_in.disconnect(dispatch_uid="update_last_login")  # Django's own, which saves the user
+    user_logged_in.connect(note_sign_in)
+    post_delete.connect(forget_role, sender=Role)
+    for model in (User, Role, UserRole, AccessKey):
+        post_save.connect(forget_remembered, sender=model)
+        post_delete.connect(forget_remembered, sender=model)

@@ -1,0 +1,1 @@
+"""Text becomes passages, cut at headings. Pure."""

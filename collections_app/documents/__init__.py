@@ -1,0 +1,1 @@
+"""Rows and bytes of documents: store, count, delete, purge."""

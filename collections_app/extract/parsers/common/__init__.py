@@ -1,0 +1,1 @@
+"""What the parsers share: archives, decoding, tables, text output."""

@@ -1,0 +1,52 @@
+"""In charge of the limits of zip archives, which office files are: counted while reading, never believed."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from io import BytesIO
+from typing import Any
+
+from .failures import ParserRefused, damaged, encrypted
+
+BLOCK = 256 * 1024
+# Chosen: below this a high ratio harms nobody, and small files of little variety have it.
+RATIO_COUNTS_FROM = 10 * 1024 * 1024
+IS_ENCRYPTED = 0x1
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What reading an archive throws.
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError, KeyError, RuntimeError)
+
+
+def check(data: bytes, limits: dict[str, Any]) -> None:
+    """Read all of it once and keep nothing. Libraries that open it afterwards find what was counted here."""
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            count(archive, len(data), limits)
+    except BROKEN:
+        raise damaged("The file is damaged: it cannot be opened as an archive.") from None
+
+
+def count(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
+    entries = archive.infolist()
+    if len(entries) > limits["archive_entries"]:
+        raise ParserRefused(
+            "limit_archive", f"The file is an archive of more than {limits['archive_entries']} entries."
+        )
+    total = 0
+    for entry in entries:
+        if entry.flag_bits & IS_ENCRYPTED:
+            raise encrypted()
+        if entry.compress_type not in METHODS:
+            raise damaged("The file is an archive that is compressed in an unusual way.")
+        with archive.open(entry) as content:
+            while block := content.read(BLOCK):
+                total += len(block)
+                check_total(total, size, limits)
+
+
+def check_total(total: int, size: int, limits: dict[str, Any]) -> None:
+    if total > limits["archive_bytes"]:
+        raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_bytes'] // 1024**2} MB.")
+    if total > RATIO_COUNTS_FROM and total > size * limits["archive_ratio"]:
+        raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_ratio']} times its size.")

@@ -1,0 +1,76 @@
+"""In charge of showing rows of cells as lines that can be understood without the rows above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .failures import ParserRefused
+from .text_writer import LINE, PARAGRAPH, TextWriter
+
+# What a worksheet can have.
+MOST_ROWS = 1_048_576
+
+
+class Rows:
+    """The cells of a file, counted over all its sheets."""
+
+    def __init__(self, text: TextWriter, most_cells: int) -> None:
+        self.text = text
+        self.most_cells = most_cells
+        self.cells = 0
+
+    def add(self, rows: Iterable[Sequence[str]]) -> None:
+        """One sheet. Its first line tells the names of columns when it looks like it."""
+        names: list[str] | None = None
+        gap = PARAGRAPH
+        for number, row in enumerate(rows):
+            self.count(row, number)
+            cells = [" ".join(cell.split()) for cell in row]
+            if not any(cells):
+                continue
+            if names is None:
+                names = cells if are_names(cells) else []
+                self.text.add(" | ".join(cells), gap)
+            else:
+                self.text.add(line(names, cells), gap)
+            gap = LINE
+
+    def count(self, row: Sequence[str], number: int) -> None:
+        self.cells += sum(1 for cell in row if cell)
+        if self.cells > self.most_cells:
+            raise ParserRefused("limit_cells", f"The file has more than {self.most_cells} cells.")
+        if number >= MOST_ROWS:
+            raise ParserRefused("limit_cells", f"The file has more than {MOST_ROWS} rows.")
+
+
+def are_names(cells: Sequence[str]) -> bool:
+    """Whether these are names of columns: several, different, and no numbers.
+
+    >>> are_names(["Name", "Age"]), are_names(["Ann", "42"]), are_names(["Name", "Name"]), are_names(["A title", ""])
+    (True, False, False, False)
+    """
+    filled = [cell for cell in cells if cell]
+    return len(filled) > 1 and len(set(filled)) == len(filled) and not any(is_number(cell) for cell in filled)
+
+
+def is_number(cell: str) -> bool:
+    """
+    >>> is_number("-1,234.50"), is_number("2024-05-01"), is_number("Room 7")
+    (True, True, False)
+    """
+    return any(each.isdigit() for each in cell) and not any(each.isalpha() for each in cell)
+
+
+def line(names: Sequence[str], cells: Sequence[str]) -> str:
+    """
+    >>> line(["Name", "Age"], ["Ann", "42"]), line(["Name", "Age"], ["Ann", "", "tall"]), line([], ["Ann", "", "42"])
+    ('Name: Ann; Age: 42', 'Name: Ann; tall', 'Ann | 42')
+    """
+    if not names:
+        return " | ".join(cell for cell in cells if cell)
+    shown = []
+    for place, cell in enumerate(cells):
+        name = names[place] if place < len(names) else ""
+        if cell:
+            shown.append(f"{name}: {cell}" if name else cell)
+    return "; ".join(shown)

@@ -1,0 +1,1 @@
+"""One parser per file format, run in the sandboxed child process."""

@@ -1,0 +1,46 @@
+"""In charge of PDF files that pypdfium2 refuses, by pypdf."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import pypdf
+from pypdf import filters
+from pypdf.errors import PyPdfError
+
+from ..common.failures import ParserRefused, damaged, encrypted
+from ..common.text_writer import TextWriter
+
+# No other program is started for images, which are not read anyway.
+filters.JBIG2DEC_BINARY = None
+
+
+def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+    reader = pypdf.PdfReader(BytesIO(data), strict=False)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise encrypted()
+    pages = len(reader.pages)
+    if pages > limits["max_pages"]:
+        raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} pages.")
+    unread = 0
+    for page in reader.pages:
+        text.page()
+        try:
+            text.add(page.extract_text().strip())
+        except (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            unread += 1
+    if unread == pages:
+        raise damaged()
+    if unread:
+        text.warn(f"{unread} of {pages} pages could not be read.")
+
+
+def prepare() -> None:
+    """It imports some of itself when it first reads a page."""
+    writer = pypdf.PdfWriter()
+    writer.add_blank_page(width=9, height=9)
+    file = BytesIO()
+    writer.write(file)
+    for page in pypdf.PdfReader(file).pages:
+        page.extract_text()

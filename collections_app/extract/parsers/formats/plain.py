@@ -1,0 +1,25 @@
+"""In charge of plain text in whatever encoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..common import decoding
+from ..common.decoding import NotText, decode
+from ..common.failures import damaged
+from ..common.text_writer import TextWriter
+
+
+def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+    text.add_as_it_is(read(data))
+
+
+def read(data: bytes) -> str:
+    try:
+        return decode(data)
+    except NotText:
+        raise damaged("The file is not text in any common encoding.") from None
+
+
+def prepare() -> None:
+    decoding.prepare()

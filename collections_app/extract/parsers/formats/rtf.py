@@ -1,0 +1,41 @@
+"""In charge of RTF files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from striprtf.striprtf import rtf_to_text
+
+from ..common import decoding
+from ..common.decoding import decoded
+from ..common.text_writer import TextWriter
+
+CODE_PAGE = re.compile(rb"\\ansicpg(\d{1,9})")
+NO_CHARACTER = re.compile(r"\\u-?\d{6,}")
+WESTERN = "cp1252"
+
+
+def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+    found = CODE_PAGE.search(data)
+    encoding = f"cp{found[1].decode()}" if found else WESTERN
+    if decoded(b"", encoding, False) is None:
+        data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN
+    # Nearly always ASCII; what is not is in the code page that the file names.
+    content = decoded(data, encoding, False)
+    content = NO_CHARACTER.sub("", data.decode("latin-1") if content is None else content)
+    text.add(shown(content))
+
+
+def shown(content: str) -> str:
+    """
+    >>> shown("{\\\\rtf1 Hello \\\\b you}")
+    'Hello you'
+    """
+    found: str = rtf_to_text(content, encoding=WESTERN, errors="replace")  # type: ignore[no-untyped-call]
+    return found.strip()
+
+
+def prepare() -> None:
+    decoding.prepare(is_declared=True)
+    shown("{\\rtf1\\ansi\\ansicpg1251 \\'cf}")

@@ -1,0 +1,59 @@
+"""In charge of XLSX files: the values of cells, sheet by sheet; the sheet's name is the heading."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+import openpyxl
+
+from ..common import archive
+from ..common.table_rows import Rows
+from ..common.text_writer import TextWriter
+
+
+def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+    archive.check(data, limits)
+    warnings.simplefilter("ignore")  # parts of a workbook that it does not know
+    book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    rows = Rows(text, limits["max_cells"])
+    for sheet in book.worksheets:
+        text.heading(1, sheet.title)
+        # Otherwise it believes what the sheet says of its size, and read 4 of a million rows.
+        sheet.reset_dimensions()
+        rows.add(shown_rows(sheet))
+
+
+def shown_rows(sheet: Any) -> Iterator[list[str]]:
+    for row in sheet.iter_rows(values_only=True):
+        yield [shown(value) for value in row]
+
+
+def shown(value: Any) -> str:
+    """
+    >>> shown(2.0), shown(True), shown(datetime.datetime(2024, 5, 1)), shown(None)
+    ('2', 'TRUE', '2024-05-01', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        is_day = value.time() == datetime.time()
+        return value.date().isoformat() if is_day else value.isoformat(" ", "seconds")
+    return str(value)
+
+
+def prepare() -> None:
+    """It imports some of itself when it first reads a workbook."""
+    file = BytesIO()
+    book = openpyxl.Workbook()
+    book.active.append(["a", 1, datetime.date(2024, 5, 1)])
+    book.save(file)
+    for sheet in openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets:
+        list(sheet.iter_rows(values_only=True))

@@ -1,0 +1,1 @@
+"""The eight endpoints: parameters and uploads in, JSON out."""

@@ -1,0 +1,1 @@
+"""From an accepted load to a published version."""

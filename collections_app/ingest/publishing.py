@@ -1,0 +1,61 @@
+"""In charge of the moment from which searches see a version: it and the one before change places in one transaction."""
+
+from __future__ import annotations
+
+from math import inf
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from collections_app.documents import deletion
+from collections_app.ingest.time_budget import check_time_budget
+from collections_app.lexical import term_statistics
+from collections_app.models import Document, Version
+from collections_app.models.documents import State
+from collections_app.queue import leases
+from collections_app.vectors import chunk_vectors
+
+NO_TEXT = "No text was found in this document, so no search finds it."
+
+
+def publish(version: Version, state: State, left_s: float = inf) -> bool:
+    """False when it is not to be: deleted or replaced meanwhile, or the collection has gone over to another space.
+
+    Locks in the order of all of this area: collection, document, version, words.
+    """
+    with transaction.atomic():
+        space_id = _settled_space(version.collection_id)
+        document = Document.objects.select_for_update(no_key=True).filter(pk=version.document_id).first()
+        if space_id is None or document is None or is_superseded(version, document):
+            return False
+        if state == State.READY and chunk_vectors.lacks(version, space_id):
+            return False
+        with leases.fenced(version):
+            old = Version.objects.filter(document=document, is_searched=True).first()
+            # Its words are counted out, which takes as long as theirs were to count in.
+            check_time_budget(old.characters if old else 0, left_s)
+            deletion.take_turn_to_count(version.collection_id)
+            if old is not None:
+                deletion.take_from_searches(old)
+            if state == State.READY:
+                term_statistics.count_in(version.pk, version.collection_id)
+            warnings = [*version.warnings, NO_TEXT] if state == State.EMPTY else version.warnings
+            leases.finish(version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings)
+            Document.objects.filter(pk=document.pk).update(updated_at=Now())
+    if old is not None:
+        deletion.purge_soon(old)
+    return True
+
+
+def is_superseded(version: Version, document: Document) -> bool:
+    """A document that is deleted, or has a newer content, needs this one no more."""
+    return document.deleted_at is not None or document.newest_id != version.pk
+
+
+def _settled_space(collection_id: str) -> int | None:
+    """The space that searches use; it stays so until the end of the transaction."""
+    query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
+    with connection.cursor() as cursor:
+        cursor.execute(query, [collection_id])
+        row = cursor.fetchone()
+    return row[0] if row else None

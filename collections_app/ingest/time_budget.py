@@ -1,0 +1,24 @@
+"""In charge of what is not done while a caller waits, since the worker has more time for it."""
+
+from __future__ import annotations
+
+# Chosen: up to here cutting, wording and counting a text fit into a request and its statements of 5 s.
+LONG_TEXT = 2_000_000
+LONG_TEXT_S = 60.0
+
+
+class OutOfTime(Exception):
+    """The caller's time is over; the worker has more."""
+
+
+def check_time_budget(characters: int | None, left_s: float) -> None:
+    """OutOfTime for a text that takes longer than what is left.
+
+    >>> leave_if_long(LONG_TEXT, 20.0), leave_if_long(LONG_TEXT + 1, float("inf"))
+    (None, None)
+    >>> leave_if_long(LONG_TEXT + 1, 20.0)
+    Traceback (most recent call last):
+    collections_app.ingest.time_budget.OutOfTime
+    """
+    if (characters or 0) > LONG_TEXT and left_s < LONG_TEXT_S:
+        raise OutOfTime

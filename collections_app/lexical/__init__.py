@@ -1,0 +1,1 @@
+"""Words of chunks: tokens, language, BM25 statistics."""

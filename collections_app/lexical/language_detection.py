@@ -1,0 +1,92 @@
+"""In charge of guessing the language of a text, as the name of a text search configuration. Pure.
+
+By script first, then by the little words that hold a language together; a text that has too few of one language's
+is "simple": words as they stand, which is right for names, tables and languages that PostgreSQL has no stemmer for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from math import sqrt
+
+from .stopwords import ARABIC, CYRILLIC, DEVANAGARI, HEBREW, LATIN, NEVER
+
+PLAIN = "simple"
+LOOKED_AT = 20_000
+# So large a part of the words must be little words of the language, and so many different ones.
+LEAST_PART = 0.06
+LEAST_WORDS = 3
+
+_SCRIPTS: Mapping[str, str] = {
+    "latin": "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
+    "cyrillic": "\u0400-\u052f",
+    "greek": "\u0370-\u03ff\u1f00-\u1fff",
+    "armenian": "\u0531-\u058f",
+    "hebrew": "\u05d0-\u05f4",
+    "arabic": "\u0620-\u06ff\u0750-\u077f",
+    "devanagari": "\u0900-\u097f",
+    "tamil": "\u0b80-\u0bff",
+    # Nothing but bigrams will be made of these.
+    "unspaced": "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3",
+}
+_COUNTED = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
+# One sign of these scripts says as much as several letters do.
+_DENSE = {"unspaced": 3}
+
+_LITTLE = {
+    script: {name: frozenset(words.split()) for name, words in languages.items()}
+    for script, languages in {
+        "latin": LATIN,
+        "cyrillic": CYRILLIC,
+        "devanagari": DEVANAGARI,
+        "hebrew": HEBREW,
+        "arabic": ARABIC,
+    }.items()
+}
+_ONE_LANGUAGE = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
+
+
+def guess(text: str) -> str:
+    """The name of the configuration that the text is best read with.
+
+    >>> guess("The printer on the third floor is out of toner."), guess("プリンターは三階にあります。")
+    ('english', 'simple')
+    """
+    text = text[:LOOKED_AT]
+    script = _script(text)
+    if script in _ONE_LANGUAGE:
+        return _ONE_LANGUAGE[script]
+    if script not in _LITTLE:
+        return PLAIN
+    letters = _SCRIPTS[script]
+    words = re.findall(f"[{letters}\u0300-\u036f]+", text.lower())
+    return _language(words, _LITTLE[script])
+
+
+def _script(text: str) -> str:
+    """The one that most of the letters are of."""
+    counts = {name: len(found.findall(text)) * _DENSE.get(name, 1) for name, found in _COUNTED.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] else ""
+
+
+def _language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
+    counts = Counter(words)
+    # Square roots, so that a name that is often told does not outvote a whole language.
+    weights = {
+        name: sum([sqrt(counts[word]) for word in little]) - _impossible(counts, name)
+        for name, little in languages.items()
+    }
+    first = max(weights, key=lambda name: weights[name])
+    found = [counts[word] for word in languages[first] if word in counts]
+    if len(found) < LEAST_WORDS or sum(found) < LEAST_PART * len(words):
+        return PLAIN
+    return first.split()[0]
+
+
+def _impossible(counts: Counter[str], name: str) -> float:
+    """The weight of words with a letter that the language never writes."""
+    never = frozenset(NEVER.get(name, ""))
+    return sum([sqrt(count) for word, count in counts.items() if not never.isdisjoint(word)])

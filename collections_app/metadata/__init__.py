@@ -1,0 +1,1 @@
+"""Document metadata: validation, and its filter as SQL. Pure."""

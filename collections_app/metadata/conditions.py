@@ -1,0 +1,48 @@
+"""In charge of one condition on metadata as it becomes SQL: its field, its values, and where it may not stand. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from system.encoded_query import Condition, Moment, Path, QueryError
+
+from .fields import Field, Kind, Sql
+from .operands import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCondition:
+    """One condition, with its field and the moment that its values depend on."""
+
+    field: Field
+    condition: Condition
+    moment: Moment
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.field, self.condition, self.moment)
+
+    def other(self, path: Path) -> Field:
+        return Field(self.field.column, path)
+
+    def only(self, *kinds: Kind) -> None:
+        """Refuse the operator on fields of other kinds; what may hold anything takes every operator."""
+        refuse_unless(self.condition, self.field, *kinds)
+
+
+def refuse_unless(condition: Condition, field: Field, *kinds: Kind) -> None:
+    if field.kind is not Kind.ANY and field.kind not in kinds:
+        raise QueryError(
+            f"{field.name} is a field of {field.kind}, on which {condition.operator} cannot stand", condition.position
+        )
+
+
+# What an operator asks of the values of its field.
+Row = Callable[[MetadataCondition], Sql]
+
+
+def not_empty(asked: MetadataCondition) -> Sql:
+    if asked.field.kind is not Kind.ANY:
+        return Sql(f"{asked.field.subject().key} IS NOT NULL")
+    return asked.field.holds(Sql("""item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)"""))

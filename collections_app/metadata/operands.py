@@ -1,0 +1,81 @@
+"""In charge of what the values in a filter are: numbers, instants, true or false, or plain text. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from system.encoded_query import Condition, Moment, Operand, QueryError, ValueFunction, read_instant, resolve
+
+from .fields import Field, Kind
+
+BIGGEST = 2**63
+NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the values of one condition for its field; what cannot be one is refused, naming the field."""
+
+    field: Field
+    condition: Condition
+    moment: Moment
+
+    def resolved(self, operand: Operand) -> str | datetime:
+        # Metadata hold no people: what is the caller's own, here and in DYNAMIC, would be compared as a plain text.
+        if isinstance(operand, ValueFunction) and operand.name == "getUserID":
+            raise self.refused("a value that depends on the caller cannot stand here")
+        return resolve(operand, self.moment)
+
+    def typed(self, operand: Operand) -> Any:
+        """As a field of its kind is compared with it."""
+        value = self.resolved(operand)
+        if self.field.kind is Kind.INSTANT:
+            return self.instant(value)
+        if isinstance(value, datetime):
+            raise self.refused("a time cannot be compared with this field")
+        if self.field.kind is Kind.INTEGER:
+            return self._integer(value)
+        if self.field.kind is Kind.BOOLEAN:
+            if value not in BOOLEANS:
+                raise self.refused("true or false is expected")
+            return BOOLEANS[value]
+        return value
+
+    def instant(self, value: str | datetime) -> datetime:
+        """To the second, as times are shown."""
+        try:
+            return read_instant(value).replace(microsecond=0)
+        except QueryError as error:
+            raise self.refused(error.message) from None
+
+    def refused(self, message: str) -> QueryError:
+        return QueryError(f"{self.field.name}: {message}", self.condition.value_position, self.condition.value)
+
+    def _integer(self, value: str) -> int:
+        if not re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII) or not -BIGGEST <= int(value) < BIGGEST:
+            raise self.refused("a whole number is expected")
+        return int(value)
+
+
+def number(value: str | datetime) -> Decimal | None:
+    """
+    >>> number("3.50"), number("3a"), number("1e3")
+    (Decimal('3.50'), None, None)
+    """
+    return Decimal(value) if isinstance(value, str) and NUMBER.fullmatch(value) else None
+
+
+def instant(value: str | datetime) -> datetime | None:
+    """
+    >>> instant("2024-05-19").isoformat(), instant("2024")
+    ('2024-05-19T00:00:00+00:00', None)
+    """
+    try:
+        return read_instant(value).replace(microsecond=0)
+    except QueryError:
+        return None

@@ -1,0 +1,164 @@
+"""In charge of what a document's metadata may be: six fields with types, any others, within limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+
+from system.errors import BadRequest, together
+from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
+
+DEEPEST = 5
+BIGGEST = 2**63
+# What a filter can name.
+LONGEST_FIELD = 200
+NOT_JSON = 'The metadata are not a JSON object, such as {"type": "manual", "priority": 2}.'
+
+_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
+)
+
+
+class InvalidMetadata(BadRequest):
+    code = "invalid_metadata"
+    message = "The metadata are a JSON object."
+
+
+def checked(metadata: Any) -> dict[str, Any]:
+    """The metadata as they were sent, or a 400 that names each field that is wrong."""
+    if not isinstance(metadata, dict):
+        raise InvalidMetadata(field="metadata")
+    refuse_unkept(metadata)
+    wrong = [*_wrong_types(metadata), *_wrong_names(metadata)]
+    if wrong:
+        raise together(wrong)
+    limit = settings.COLLECTIONS["metadata_limit"]
+    if len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()) > limit:
+        raise InvalidMetadata(f"The metadata have more than {limit:,} bytes.", field="metadata")
+    return metadata
+
+
+def read(text: str) -> dict[str, Any]:
+    """Of a form, where they come as a text: the same rules as for a JSON body.
+
+    >>> read('{"type": "manual"}')
+    {'type': 'manual'}
+    """
+    try:
+        found = parse_json(text.encode("utf-8", "surrogatepass"))
+    except InvalidJson as error:
+        is_told_alone = error.message != InvalidJson.message
+        told = error.message.replace("The body is", "The metadata are") if is_told_alone else NOT_JSON
+        raise InvalidMetadata(told, field="metadata") from None
+    return checked(found)
+
+
+def refuse_unkept(metadata: Mapping[str, Any]) -> None:
+    """What cannot be stored and given back as it is."""
+    if depth(metadata) > DEEPEST:
+        raise InvalidMetadata(f"The metadata are nested deeper than {DEEPEST} levels.", field="metadata")
+    try:
+        refuse_unstorable(metadata)
+    except InvalidJson as error:
+        raise InvalidMetadata(error.message, field="metadata") from None
+    for field, value in metadata.items():
+        for each in _scalars(value):
+            # Floats that are none of JSON's, and what a float would change on its way back.
+            if isinstance(each, Decimal) or (isinstance(each, float) and each - each != 0.0):
+                raise InvalidMetadata(
+                    f"{field} holds a number that cannot be kept as it is. Send it as a text.",
+                    field=field or "metadata",
+                )
+
+
+def depth(value: Any) -> int:
+    """How many objects and arrays lie within each other.
+
+    >>> depth(1), depth({}), depth({"a": [{}]})
+    (0, 1, 3)
+    """
+    levels, deepest = [(value, 1)], 0
+    while levels:
+        item, level = levels.pop()
+        if isinstance(item, dict | list):
+            deepest = max(deepest, level)
+            if level > DEEPEST:
+                return level
+            levels += [(each, level + 1) for each in (item.values() if isinstance(item, dict) else item)]
+    return deepest
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+        else:
+            yield item
+
+
+def _wrong_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+    for field, (is_right, expected) in TYPED.items():
+        # Chosen: null says that there is no value, as leaving the field out does.
+        value = metadata.get(field)
+        if value is not None and not is_right(value):
+            yield InvalidMetadata(f"{field} is {expected}.", field=field)
+
+
+def _wrong_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+    for field in metadata:
+        if not 1 <= len(field) <= LONGEST_FIELD:
+            yield InvalidMetadata(
+                f"The name of a field has 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata"
+            )
+
+
+def is_integer(value: Any) -> bool:
+    """
+    >>> [is_integer(each) for each in (5, True, "5", 5.0, 10**20)]
+    [True, False, False, False, False]
+    """
+    return type(value) is int and -BIGGEST <= value < BIGGEST
+
+
+def is_instant(value: Any) -> bool:
+    """ISO 8601 with date, time and zone.
+
+    >>> is_instant("2024-05-19T15:30:00Z"), is_instant("2024-05-19T15:30:00"), is_instant("2024-02-30T10:00:00Z")
+    (True, False, False)
+    """
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value).utctimetuple()
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+# "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
+TYPED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "sys_id": (_is_text, "a text"),
+    "status": (_is_text, "a text"),
+    "type": (_is_text, "a text"),
+    "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
+    "flag": (_is_boolean, "true or false, without quotation marks"),
+    "created": (is_instant, "a date and time with its zone, such as 2024-05-19T15:30:00Z"),
+}

@@ -1,0 +1,1 @@
+"""Whose turn it is: leases, wake-ups and shutdown of the worker."""

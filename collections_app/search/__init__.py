@@ -1,0 +1,1 @@
+"""Scope, keyword and vector retrieval, fusion, passages."""

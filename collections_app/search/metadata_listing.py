@@ -1,0 +1,100 @@
+"""In charge of whole documents by their metadata: the texts of those that match, page after page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from collections_app.http.responses import moment
+from collections_app.metadata.filter import Filter
+from collections_app.models import Collection
+from system.errors import Unavailable
+
+DEFAULT_LIMIT = 20
+MOST_DOCUMENTS = 200
+DEEPEST = 1_000_000
+# An answer ends before the document that would make it longer than this, but has one at least.
+MOST_CHARACTERS = 4_000_000
+# A longer document takes ten times its length in memory until it is written; so, one at a time in a process.
+LONG = threading.BoundedSemaphore(1)
+
+# One statement, so that a document which is replaced meanwhile is there once, as it was or as it is.
+STATEMENT = """
+    WITH matching AS MATERIALIZED (
+        SELECT version.id, version.document_id, version.characters
+        FROM document_version version
+        WHERE version.collection_id = %s AND version.is_searched AND ({condition})
+    ), page AS (
+        SELECT id, document_id, characters, sum(characters) OVER (ORDER BY document_id) AS so_far
+        FROM (SELECT * FROM matching ORDER BY document_id LIMIT {limit} OFFSET {offset}) cut
+    )
+    SELECT (SELECT count(*) FROM matching), document.doc_id,
+        CASE WHEN {may_be_long} OR page.characters <= {most} THEN extracted.text END,
+        version.metadata::text, version.filename, version.chunks_count, document.created_at, document.updated_at,
+        page.characters
+    FROM (SELECT 1) always
+    LEFT JOIN page ON so_far <= {most} OR so_far = characters
+    LEFT JOIN document_version version ON version.id = page.id
+    LEFT JOIN document ON document.id = page.document_id
+    LEFT JOIN document_text extracted ON extracted.version_id = page.id
+    ORDER BY page.document_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    total: int
+    documents: list[dict[str, Any]]
+    next_offset: int | None
+
+
+@contextmanager
+def matching(collection: Collection, filter: Filter, *, limit: int, offset: int) -> Iterator[Contents]:
+    """In the order in which the documents were first loaded. A long one is there as long as the block lasts, and only
+    for one at a time."""
+    condition, values = filter.sql("version.metadata")
+    parts = {"condition": condition, "limit": limit, "offset": offset, "most": MOST_CHARACTERS}
+    asked = [collection.pk, *values]
+    rows = _rows(STATEMENT.format(**parts, may_be_long=False), asked)
+    if not any(characters is not None and characters > MOST_CHARACTERS for *_, characters in rows):
+        yield _contents(collection, rows, offset)
+        return
+    if not LONG.acquire(blocking=False):
+        raise Unavailable("Another long document is being answered. Try again shortly.")
+    try:
+        yield _contents(collection, _rows(STATEMENT.format(**parts, may_be_long=True), asked), offset)
+    finally:
+        LONG.release()
+
+
+def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _contents(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> Contents:
+    found = [document(collection, row[1:-1]) for row in rows if row[1] is not None]
+    after = offset + len(found)
+    return Contents(rows[0][0], found, after if found and after < rows[0][0] else None)
+
+
+def document(collection: Collection, row: tuple[Any, ...]) -> dict[str, Any]:
+    doc_id, text, metadata, filename, chunks, created_at, updated_at = row
+    return {
+        "doc_id": doc_id,
+        "collection_name": collection.name,
+        "page_content": text or "",
+        "metadata": json.loads(metadata),
+        "filename": filename,
+        "chunks_count": chunks,
+        "created_at": moment(created_at),
+        "updated_at": moment(updated_at),
+    }

@@ -1,0 +1,147 @@
+"""In charge of what a search answers with: the passages of the best chunks, and what is known of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from django.db import connection
+
+from collections_app.lexical.language_detection import PLAIN
+from collections_app.lexical.term_statistics import QueryTerms
+
+from .fusion import ScoredChunk
+from .highlights import Passage, highlights
+
+# Words of a query that are marked in passages.
+MOST_LEXEMES = 64
+# Digits that are kept of a score: more would only tell of how it was added up.
+DIGITS = 6
+ROWS = """
+    SELECT chunk.id, collection.sys_id, collection.name, collection.text_configuration, document.id, document.doc_id,
+        version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
+        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation
+    FROM chunk
+    JOIN document_version version ON version.id = chunk.version_id
+    JOIN document ON document.id = version.document_id
+    JOIN document_collection collection ON collection.sys_id = chunk.collection_id
+    WHERE chunk.id = ANY(%s)
+"""
+
+PLACES = """
+    SELECT chunk.id, version.document_id, chunk.number
+    FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A passage that was found; `scores` are its cosine and its BM25, None where that was not looked at."""
+
+    id: str
+    page_content: str
+    metadata: dict[str, Any]
+    doc_id: str
+    collection_name: str
+    chunk_index: int
+    chunks_count: int
+    page: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    heading_path: list[str]
+    filename: str
+    score: float
+    scores: dict[str, float | None]
+    highlights: list[list[int]]
+    # For links to the document and into it; not part of the answer.
+    document_id: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageRow:
+    """What the database has of a chunk, its version, document and collection."""
+
+    collection_id: str
+    collection_name: str
+    configuration: str
+    document_id: str
+    doc_id: str
+    metadata: str
+    filename: str
+    chunks_count: int
+    number: int
+    text: str
+    heading_path: list[str]
+    page: int | None
+    page_end: int | None
+    char_start: int
+    char_end: int
+    generation: int
+
+
+def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
+    """The best k of them; equal ones in the order of their documents, and of the passages in these."""
+    found = _best(scored, k)
+    rows = _rows([each.candidate.chunk_id for each in found])
+    best = [(each, rows[each.candidate.chunk_id]) for each in found]
+    marked = highlights([_asked(row, words[row.collection_id]) for _, row in best])
+    return [_hit(each, row, places) for (each, row), places in zip(best, marked, strict=True)]
+
+
+def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
+    """The first k. Those as good as the last of them may be thousands of the same text: only their places are read."""
+    among = [each for each in scored if each.rank <= scored[k - 1].rank] if len(scored) > k else scored
+    with connection.cursor() as cursor:
+        cursor.execute(PLACES, [[each.candidate.chunk_id for each in among]])
+        places = {chunk_id: place for chunk_id, *place in cursor.fetchall()}
+    there = [each for each in among if each.candidate.chunk_id in places]
+    return sorted(there, key=lambda each: (each.rank, places[each.candidate.chunk_id]))[:k]
+
+
+def _rows(chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
+    if not chunk_ids:
+        return {}
+    names = [each.name for each in fields(PassageRow)]
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, [list(chunk_ids)])
+        return {row[0]: PassageRow(**dict(zip(names, row[1:], strict=True))) for row in cursor.fetchall()}
+
+
+def _asked(row: PassageRow, words: QueryTerms) -> Passage:
+    # The rarest say the most, and each costs a comparison with each word of each passage.
+    lexemes = [each.lexeme for each in words.known[:MOST_LEXEMES]]
+    return Passage(text=row.text, configuration=row.configuration or PLAIN, lexemes=lexemes)
+
+
+def _hit(scored: ScoredChunk, row: PassageRow, places: list[list[int]]) -> Hit:
+    candidate = scored.candidate
+    return Hit(
+        # Chosen: made from what the caller knows. The numbers of rows would tell how much others load.
+        id=str(uuid5(NAMESPACE_URL, f"{row.collection_name}\n{row.doc_id}\n{row.number}")),
+        page_content=row.text,
+        metadata=json.loads(row.metadata),
+        doc_id=row.doc_id,
+        collection_name=row.collection_name,
+        chunk_index=row.number,
+        chunks_count=row.chunks_count,
+        page=row.page,
+        page_end=row.page_end,
+        char_start=row.char_start,
+        char_end=row.char_end,
+        heading_path=row.heading_path,
+        filename=row.filename,
+        score=round(scored.score, DIGITS),
+        scores={"vector": _rounded(candidate.vector), "text": _rounded(candidate.text)},
+        highlights=places,
+        document_id=row.document_id,
+        generation=row.generation,
+    )
+
+
+def _rounded(score: float | None) -> float | None:
+    return None if score is None else round(score, DIGITS)

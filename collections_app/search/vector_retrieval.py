@@ -1,0 +1,75 @@
+"""In charge of the chunks whose vectors lie nearest to that of a query: by scan, or by a large collection's index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+
+from collections_app.models import EmbeddingSpace
+from collections_app.vectors import vector_indexes
+
+from .scope import Scope
+
+SCAN = """
+    SELECT chunk_id, embedding <=> %s::halfvec AS distance FROM chunk_vector
+    WHERE collection_id = %s AND space_id = %s AND {condition} ORDER BY distance, chunk_id LIMIT %s
+"""
+BY_INDEX = """
+    SELECT chunk_id, embedding::halfvec({dimensions}) <=> %s::halfvec({dimensions}) AS distance FROM chunk_vector
+    WHERE collection_id = %s AND space_id = %s AND {condition}
+    ORDER BY embedding::halfvec({dimensions}) <=> %s::halfvec({dimensions}) LIMIT %s
+"""
+SIMILARITIES = """
+    SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
+"""
+# It goes on beyond the first candidates until enough of them are kept.
+MOST_VISITED = 40_000
+# Without figures on the table the planner would rather read and sort the whole collection.
+SETTINGS = f"""
+    SET LOCAL enable_sort = off;
+    SET LOCAL hnsw.iterative_scan = strict_order;
+    SET LOCAL hnsw.max_scan_tuples = {MOST_VISITED};
+    SET LOCAL hnsw.ef_search = {{ef}}
+"""
+
+
+def written(vector: Sequence[float]) -> str:
+    """
+    >>> written([0.5, -1])
+    '[0.5,-1]'
+    """
+    return "[" + ",".join([f"{each:.7g}" for each in vector]) + "]"
+
+
+def nearest(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, float]:
+    """Cosines of the nearest chunks; the collection has so many in all."""
+    space = scope.collection.space
+    looked_at = chunks if scope.chunks is None else scope.chunks
+    condition, values = scope.condition("version_id")
+    within = [scope.collection.pk, space.pk]
+    is_large = vector_indexes.is_wanted(looked_at, space.dimensions)
+    if not is_large or not vector_indexes.is_usable(scope.collection.pk, space.pk):
+        return _cosines(SCAN.format(condition=condition), [vector, *within, *values, count])
+    with connection.cursor() as cursor:
+        ef = max(vector_indexes.ef_search(chunks), count)
+        cursor.execute(SETTINGS.format(ef=ef))
+    statement = BY_INDEX.format(condition=condition, dimensions=int(space.dimensions))
+    found = _cosines(statement, [vector, *within, *values, vector, count])
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_sort = on")
+    return found
+
+
+def cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dict[int, float]:
+    """Of chunks that were found otherwise; those without a vector are left out."""
+    ids = sorted(chunk_ids)
+    return _cosines(SIMILARITIES, [vector, space.pk, ids]) if ids else {}
+
+
+def _cosines(statement: str, values: list[Any]) -> dict[int, float]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return {chunk: 1.0 - distance for chunk, distance in cursor.fetchall() if not math.isnan(distance)}

@@ -1,0 +1,1 @@
+"""Vectors of chunks: store, index, move to another model."""

@@ -1,0 +1,128 @@
+"""In charge of the chunks that have no vector in a space yet, and of storing their vectors.
+
+They are looked for behind the last one that was stored (`Version.embedded_to`): from the beginning, each batch would
+look through all that are there already. That only saves looking: before a version is searched, `lacks` looks at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from django.db import connection
+from pgvector import HalfVector
+from pgvector.psycopg.halfvec import register_halfvec_info
+from psycopg.types import TypeInfo
+
+from collections_app.chunk.splitter import indexed_text
+from collections_app.documents.storage import bound_cursor
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder, provider_pauses
+from collections_app.models import EmbeddingSpace, Version
+
+# Embedded together.
+AT_ONCE = 256
+
+LACKING = """
+    SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
+    WHERE chunk.version_id = ANY(%s) AND (chunk.version_id, chunk.number) > (%s, %s) AND NOT EXISTS (
+        SELECT 1 FROM chunk_vector WHERE chunk_vector.chunk_id = chunk.id AND chunk_vector.space_id = %s
+    )
+    ORDER BY chunk.version_id, chunk.number LIMIT %s
+"""
+# Of chunks that still stand: their documents may be deleted or replaced while the provider thinks. In one order, so
+# that two who store never wait for each other.
+STORE = """
+    INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
+    SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector
+    FROM unnest(%b::bigint[], %b::halfvec[]) AS made (chunk_id, vector) JOIN chunk ON chunk.id = made.chunk_id
+    ORDER BY chunk.id FOR KEY SHARE OF chunk
+    ON CONFLICT DO NOTHING
+"""
+BEFORE_ALL = (0, -1)  # a version, and the number of a chunk in it
+
+
+class ChunkWithoutVector(NamedTuple):
+    """A chunk without a vector."""
+
+    version_id: int
+    number: int
+    chunk_id: int
+    heading_path: list[str]
+    text: str
+
+    @property
+    def indexed_text(self) -> str:
+        return indexed_text(self.heading_path, self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Vectors that are not stored yet."""
+
+    space: EmbeddingSpace
+    rows: Sequence[ChunkWithoutVector]
+    vectors: list[list[float]]
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The version and number of the last chunk: the next that lack vectors come after it."""
+        return self.rows[-1].version_id, self.rows[-1].number
+
+
+def make(version: Version, space: EmbeddingSpace, within_s: float) -> Made | None:
+    """Vectors of the next chunks that lack them; None when none does. Outside of any transaction: it calls others."""
+    rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
+    return Made(space=space, rows=rows, vectors=_vectors(space, rows, within_s)) if rows else None
+
+
+def embedded_to(version: Version, space: EmbeddingSpace) -> int:
+    """The number of the last chunk whose vector was stored; -1 before the first."""
+    number: int = version.embedded_to.get(str(space.pk), -1)
+    return number
+
+
+def embedded_to_with(version: Version, made: Made) -> dict[str, int]:
+    """The same of all spaces, when these are stored."""
+    return {**version.embedded_to, str(made.space.pk): made.last[1]}
+
+
+def lacking(
+    version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
+) -> list[ChunkWithoutVector]:
+    """The next chunks of these versions, behind that one, that have no vector in the space."""
+    with connection.cursor() as cursor:
+        cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
+        return [ChunkWithoutVector(*row) for row in cursor.fetchall()]
+
+
+def _vectors(space: EmbeddingSpace, rows: Sequence[ChunkWithoutVector], within_s: float) -> list[list[float]]:
+    """A provider that failed is left alone for a while, whoever's document it is."""
+    if wait_s := provider_pauses.left_s(space.pk):
+        code, message = provider_pauses.reason(space.pk)
+        raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(wait_s))
+    try:
+        found = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
+    except (EmbeddingUnavailable, EmbeddingRefused) as error:
+        if not error.is_of_the_texts:
+            pause_s = provider_pauses.after_failure(space.pk, error.retry_after_s, (error.code, error.message))
+            error.retry_after_s = ceil(pause_s)
+        raise
+    provider_pauses.went_well(space.pk)
+    return found
+
+
+def lacks(version: Version, space_id: int) -> bool:
+    """Looked at from the first chunk to the last."""
+    return bool(lacking([version.pk], space_id, most=1))
+
+
+def store(made: Made) -> None:
+    """In binary: written as text they take five times as long."""
+    with bound_cursor() as cursor:
+        halfvec = TypeInfo.fetch(cursor.connection, "halfvec")
+        assert halfvec is not None  # the extension is checked at each start
+        register_halfvec_info(cursor, halfvec)  # type: ignore[arg-type]  # whatever has adapters
+        chunk_ids = [row.chunk_id for row in made.rows]
+        cursor.execute(STORE, [made.space.pk, made.space.dimensions, chunk_ids, list(map(HalfVector, made.vectors))])

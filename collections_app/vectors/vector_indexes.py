@@ -1,0 +1,188 @@
+"""In charge of the indexes of vectors: one for each large collection and space, built by the worker beside writers.
+
+Small ones are scanned: exact, and fast up to the threshold. Never one index over all collections: what others hold
+would take places among the nearest, and a search would find fewer than it asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from django.db import connection
+from psycopg import sql
+
+from system.background import index_builds
+
+LOCK = 7_301_041
+# Numbers that an exact scan compares in 10 to 16 ms: chunks times dimensions.
+THRESHOLD = 10_000_000
+# An index stays until its collection is far below, so that it is not built again and again around the threshold.
+KEPT_ABOVE = 0.5
+
+M, EF_CONSTRUCTION = 16, 128
+# Of searched chunks, up to so many → how many candidates a search looks at. Recall of the ten nearest: .94 to .97.
+EF_SEARCH = ((100_000, 200), (250_000, 400))
+EF_SEARCH_OF_MORE = 800
+
+# The graph is built in memory, and slowly where it does not fit; what an index of its own takes beside the vectors.
+BYTES_OF_A_NODE = 400
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 64, 1024
+
+PREFIX = "chunk_vector_near_"
+BELIEVED_S = 10.0
+
+SIZES = """
+    SELECT collection.sys_id, space.id, space.dimensions, space.id = collection.space_id,
+        (SELECT coalesce(sum(version.chunks_count), 0) FROM document_version version
+         WHERE version.collection_id = collection.sys_id AND version.is_searched)::bigint
+    FROM document_collection collection
+    JOIN embedding_space space ON space.id IN (collection.space_id, collection.next_space_id)
+    WHERE collection.deleted_at IS NULL
+"""
+FILLED = "SELECT count(*) FROM chunk_vector WHERE collection_id = %s AND space_id = %s"
+FOUND = """
+    SELECT class.relname, index.indisvalid FROM pg_index index
+    JOIN pg_class class ON class.oid = index.indexrelid
+    WHERE index.indrelid = 'public.chunk_vector'::regclass AND starts_with(class.relname, %s)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedSpace:
+    """The vectors of one collection in one space."""
+
+    collection_id: str
+    space_id: int
+    dimensions: int
+    is_searched: bool
+    chunks: int
+
+    @property
+    def name(self) -> str:
+        return index_name(self.collection_id, self.space_id)
+
+    @property
+    def size(self) -> int:
+        return self.chunks * self.dimensions
+
+
+def index_name(collection_id: str, space_id: int) -> str:
+    """Within the 63 bytes of a name, whatever an id is made of.
+
+    >>> index_name("176000000000000001", 3)
+    'chunk_vector_near_3_9199d7d66001aafc3b8b'
+    """
+    return f"{PREFIX}{space_id}_{sha256(collection_id.encode()).hexdigest()[:20]}"
+
+
+def ef_search(chunks: int) -> int:
+    """
+    >>> ef_search(100_000), ef_search(100_001), ef_search(1_000_000)
+    (200, 400, 800)
+    """
+    return next((found for most, found in EF_SEARCH if chunks <= most), EF_SEARCH_OF_MORE)
+
+
+def maintain_indexes() -> list[str]:
+    """Build what is missing, drop what is surplus, one at a time; returns the names. Takes minutes for large ones.
+
+    Whoever comes second leaves it to the first.
+    """
+    with index_builds.builder(LOCK) as cursor:
+        if cursor is None:
+            return []
+        # One process: several share memory that containers lack.
+        cursor.execute("SET max_parallel_maintenance_workers = 0")
+        parts, found = _parts(cursor), _found(cursor)
+        kept = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
+        dropped = [name for name in found if name not in kept and index_builds.run(cursor, name, _drop(name))]
+        built = [part.name for part in _wanted(cursor, parts) if not found.get(part.name) and _build(cursor, part)]
+    forget()
+    return dropped + built
+
+
+def is_wanted(chunks: int, dimensions: int) -> bool:
+    """Whether so many are too many for an exact scan."""
+    return chunks * dimensions > THRESHOLD
+
+
+_believed: dict[str, tuple[bool, float]] = {}
+
+
+def is_usable(collection_id: str, space_id: int) -> bool:
+    """Whether a search may rely on an index: it is built, and valid. Believed for seconds."""
+    name = index_name(collection_id, space_id)
+    usable, until = _believed.get(name, (False, 0.0))
+    if time.monotonic() < until:
+        return usable
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [f"public.{name}"])
+        row = cursor.fetchone()
+    if len(_believed) > 10_000:
+        forget()
+    _believed[name] = (bool(row and row[0]), time.monotonic() + BELIEVED_S)
+    return _believed[name][0]
+
+
+def forget() -> None:
+    """Ask the database at the next `is_usable`."""
+    _believed.clear()
+
+
+def _parts(cursor: Any) -> list[IndexedSpace]:
+    cursor.execute(SIZES)
+    names = ("collection_id", "space_id", "dimensions", "is_searched", "chunks")
+    return [IndexedSpace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+
+
+def _wanted(cursor: Any, parts: Iterable[IndexedSpace]) -> list[IndexedSpace]:
+    """A space that is being filled gets its index when it is full: one that is there makes each row dear."""
+    return [part for part in parts if is_wanted(part.chunks, part.dimensions) and _is_filled(cursor, part)]
+
+
+def _is_filled(cursor: Any, part: IndexedSpace) -> bool:
+    if part.is_searched:
+        return True
+    cursor.execute(FILLED, [part.collection_id, part.space_id])
+    filled: int = cursor.fetchone()[0]
+    return filled >= part.chunks
+
+
+def _found(cursor: Any) -> dict[str, bool]:
+    cursor.execute(FOUND, [PREFIX])
+    return dict(cursor.fetchall())
+
+
+def _build(cursor: Any, part: IndexedSpace) -> bool:
+    memory_mb = part.chunks * (part.dimensions * 2 + BYTES_OF_A_NODE) // 2**20 + 1
+    memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MOST_MEMORY_MB)
+    return index_builds.run(
+        cursor,
+        part.name,
+        sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),
+        _drop(part.name),  # what an interrupted build left
+        _create(part),
+    )
+
+
+def _create(part: IndexedSpace) -> sql.Composed:
+    return sql.SQL(
+        "CREATE INDEX CONCURRENTLY {name} ON public.chunk_vector "
+        "USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "
+        "WITH (m = {m}, ef_construction = {ef}) WHERE collection_id = {collection} AND space_id = {space}"
+    ).format(
+        name=sql.Identifier(part.name),
+        dimensions=sql.Literal(part.dimensions),
+        m=sql.Literal(M),
+        ef=sql.Literal(EF_CONSTRUCTION),
+        collection=sql.Literal(part.collection_id),
+        space=sql.Literal(part.space_id),
+    )
+
+
+def _drop(name: str) -> sql.Composed:
+    return sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS public.{}").format(sql.Identifier(name))

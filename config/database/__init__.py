@@ -1,0 +1,1 @@
+"""DATABASE_URL as Django settings."""

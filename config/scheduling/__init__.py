@@ -1,0 +1,1 @@
+"""Beat with a leader, and what it sends."""

@@ -1,0 +1,1 @@
+"""Saving and keeping a connection: approval, script check, certificates."""

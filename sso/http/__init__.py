@@ -1,0 +1,1 @@
+"""To the provider and back, and signing out at both ends."""

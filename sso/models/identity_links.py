@@ -1,0 +1,62 @@
+"""Which identity of which provider is which account: found at the first sign-in, decisive from then on."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from accounts.privileges import privilege_guard
+from system.records.record import Record
+
+
+class IdentityLink(Record):
+    """An account holds at most one identity of each provider, and an identity belongs to one account."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identity_links", editable=False
+    )
+    issuer = models.CharField(max_length=700, db_collation="C", editable=False)
+    sub = models.CharField("subject", max_length=255, db_collation="C", editable=False)
+    is_unapproved = models.BooleanField(
+        "made before approval",
+        default=False,
+        editable=False,
+        help_text="Made while the connection waited for an approval: opens no account that holds a guarded role.",
+    )
+    is_email_unverified = models.BooleanField(
+        "email not verified",
+        default=False,
+        editable=False,
+        help_text="The account was made with an address that the provider does not vouch for: nobody is found by it.",
+    )
+
+    class Meta(Record.Meta):
+        db_table = "sso_identity_link"
+        verbose_name = "identity link"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["issuer", "sub"], name="sso_identity_once"),
+            models.UniqueConstraint(fields=["user", "issuer"], name="sso_identity_one_per_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.issuer}"
+
+    def vouch_for(self, email: str) -> None:
+        """The provider calls this address verified by now: if it is that of the account, it is found by it."""
+        if self.user.email.lower() == email.lower():
+            self.is_email_unverified = False
+            self.save(update_fields=["is_email_unverified"])
+
+    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        """Reset the link: the next sign-in matches by User field again."""
+        if not may_reset(self):
+            raise ValidationError("Only an administrator resets the link of an account that holds a guarded role.")
+        return super().delete(*positional, **options)
+
+
+def may_reset(link: IdentityLink) -> bool:
+    """Whoever only runs single sign-on must not open an account with more rights to another identity."""
+    return privilege_guard.may_change_account(link.user)

@@ -1,0 +1,1 @@
+"""Calls to the provider: discovery, token, userinfo, at most two at once."""

@@ -1,0 +1,1 @@
+"""Verified claims become an account, in one transaction."""

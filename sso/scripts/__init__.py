@@ -1,0 +1,1 @@
+"""Mapping scripts, run in a sandboxed child process."""

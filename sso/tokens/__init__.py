@@ -1,0 +1,1 @@
+"""Tokens and keys become claims or a refusal. Pure."""

@@ -1,0 +1,1 @@
+"""The admin site: base pages, dashboard, history, edit conflicts."""

@@ -1,0 +1,1 @@
+"""Index builds beside writers, wake-ups of the worker."""

@@ -1,0 +1,1 @@
+"""Middleware, error responses, request bodies, ETags."""

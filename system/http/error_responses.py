@@ -1,0 +1,154 @@
+"""In charge of the one HTTP shape: success is the view's, every error is `{status, error_type, errors}`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.template.loader import render_to_string
+from rest_framework import exceptions as drf
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+
+from system import errors
+from system.error_details import sqlstate_of
+from system.errors import ServiceError
+from system.http.request_body import BodyTooSlow, NoReaderFree
+
+logger = structlog.get_logger(__name__)
+
+CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
+RETRY_AFTER_S = 2
+
+
+class AlwaysJSON(BaseContentNegotiation):
+    """Answers are JSON whatever a client says it accepts."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        for parser in parsers:
+            if parser.accepts(request.content_type):
+                return parser
+        return None
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+def own_url(request: HttpRequest, path: str) -> str:
+    """The full address of a path of ours: by SVC_BASE_URL, else by the host that the request used."""
+    return f"{settings.BASE_URL}{path}" if settings.BASE_URL else request.build_absolute_uri(path)
+
+
+def error_response(error: ServiceError) -> HttpResponse:
+    """The answer that every JSON endpoint gives for an error."""
+    body = {"status": "ERROR", "error_type": "SERVER", "errors": error.as_items()}
+    response = HttpResponse(json.dumps(body), content_type="application/json", status=error.status)
+    if error.status == 401:
+        response["WWW-Authenticate"] = CHALLENGE
+    if error.retry_after_s is not None or error.status in (429, 503):
+        response["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    """Whether an error goes to a script (JSON) or to a person (a page)."""
+    is_program = request.path.startswith((*settings.PROGRAM_PATHS, "/api/"))
+    return is_program or "text/html" not in request.headers.get("Accept", "")
+
+
+def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:
+    """The error as this caller reads it: JSON or a page."""
+    if is_for_programs(request):
+        return error_response(error)
+    # Who was found already; to ask now would ask a database that may be what is away.
+    known = getattr(request, "_cached_user", None)
+    seen = {"status": error.status, "message": error.message, "is_signed_in": bool(known and known.is_authenticated)}
+    page = render_to_string("pages/error.html", seen)
+    response = HttpResponse(page, status=error.status)
+    response["Cache-Control"] = "no-store"
+    if error.status in (429, 503):
+        response["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
+    return response
+
+
+def from_drf(error: drf.APIException) -> ServiceError:
+    if isinstance(error, drf.NotAuthenticated | drf.AuthenticationFailed):
+        return errors.Unauthenticated()
+    if isinstance(error, drf.PermissionDenied):
+        return errors.AccessDenied()
+    if isinstance(error, drf.NotFound):
+        return errors.NotFound()
+    if isinstance(error, drf.Throttled):
+        return errors.TooMany(retry_after_s=int(getattr(error, "wait", None) or RETRY_AFTER_S))
+    if isinstance(error, drf.UnsupportedMediaType):
+        return errors.UnsupportedMedia()
+    if isinstance(error, drf.ValidationError):
+        return from_validation(error)
+    made = ServiceError(str(error.detail), code=str(error.get_codes()))
+    made.status = error.status_code  # type: ignore[misc]  # DRF's own: 405 and 400
+    return made
+
+
+def from_validation(error: drf.ValidationError) -> ServiceError:
+    """The complaints of a serializer, the first of each field."""
+    return errors.together([_invalid(field, detail) for field, detail in _complaints(error.detail)])
+
+
+def _complaints(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    if isinstance(detail, dict) and detail:
+        for name, more in detail.items():
+            yield from _complaints(more, f"{field}.{name}" if field else name)
+    elif isinstance(detail, list) and detail:
+        yield from _complaints(detail[0], field)
+    else:
+        yield field, detail
+
+
+def _invalid(field: str | None, detail: Any) -> errors.Invalid:
+    code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
+    return errors.Invalid(str(detail), code=code, field=field)
+
+
+def to_service_error(error: Exception) -> ServiceError | None:
+    """The caller's view of an exception; None for a fault of ours."""
+    match error:
+        case ServiceError():
+            return error
+        case drf.APIException():
+            return from_drf(error)
+        case Http404():
+            return errors.NotFound()
+        case PermissionDenied():
+            return errors.AccessDenied()
+        case NoReaderFree():
+            return errors.Unavailable()
+        case UnreadablePostError() if isinstance(error.__cause__, NoReaderFree):
+            return errors.Unavailable()
+        case DataError():
+            return errors.BadRequest("A value cannot be stored or compared.")
+        case BodyTooSlow() | UnreadablePostError():
+            return errors.TimedOut()
+        case RequestDataTooBig() | TooManyFieldsSent() | TooManyFilesSent():
+            return errors.TooLarge()
+        case OperationalError() | InterfaceError():
+            # Away, out of connections, a statement or lock over its time: all pass by themselves.
+            kind = type(error.__cause__ or error).__name__
+            logger.warning("database_unavailable", kind=kind, sqlstate=sqlstate_of(error))
+            return errors.Unavailable()
+    return None
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
+    """DRF's EXCEPTION_HANDLER."""
+    found = to_service_error(error)
+    if found is None:
+        return None
+    response = error_response(found)
+    if isinstance(error, drf.MethodNotAllowed):
+        response["Allow"] = ", ".join(context["view"].allowed_methods)
+    return response

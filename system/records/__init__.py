@@ -1,0 +1,1 @@
+"""Base model, change history, acting user."""

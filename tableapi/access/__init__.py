@@ -1,0 +1,1 @@
+"""Rules become decisions, and a table as one caller sees it. Pure."""

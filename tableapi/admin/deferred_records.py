@@ -1,0 +1,32 @@
+"""Admin page of records that wait to be created, or could not be."""
+
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from system.admin_site.site import ReadOnlyAdmin
+from system.records.history import name_of
+from tableapi.models import DeferredRecord
+
+
+@admin.register(DeferredRecord)
+class DeferredRecordAdmin(ReadOnlyAdmin):
+    """Without the values: whoever may see this page need not be the one who may see them."""
+
+    holds = "A record that is to be created in the background stands here until it is, or when it could not be."
+
+    list_display = ("created_at", "table", "record_id", "state", "attempts", "error")
+    list_filter: ClassVar[list[Any]] = ["state"]
+    search_fields = ("table", "record_id")
+    fields = ("table", "record_id", "by_whom", "state", "attempts", "error", "created_at", "next_at")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        return [(None, {"fields": self.fields})]  # it is no record with bookkeeping of its own
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields
+
+    @admin.display(description="Sent by")
+    def by_whom(self, deferred: DeferredRecord) -> str:
+        return name_of(deferred.caller) or "the system"

@@ -1,0 +1,1 @@
+"""The frozen catalogue of tables and columns. Pure."""

@@ -1,0 +1,1 @@
+"""Changes tables in PostgreSQL: names, types, locks, ALTER TABLE."""

@@ -1,0 +1,136 @@
+"""In charge of how the database calls and keeps what is designed: types, names of indexes and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from psycopg import sql
+
+from tableapi.catalogue.definitions import TEXT_TYPES, plain_name
+from tableapi.sql import operators
+
+SCHEMA = "records"
+ID = sql.SQL('varchar(32) COLLATE "C"')
+
+TYPES = {
+    "string": sql.SQL("text"),
+    "text": sql.SQL("text"),
+    "wysiwyg": sql.SQL("text"),
+    "password": sql.SQL("text"),
+    "secret": sql.SQL("text"),
+    "choice": sql.SQL('text COLLATE "C"'),
+    "integer": sql.SQL("bigint"),
+    "decimal": sql.SQL("numeric"),
+    "boolean": sql.SQL("boolean"),
+    "datetime": sql.SQL("timestamptz"),
+    "date": sql.SQL("date"),
+    "json": sql.SQL("jsonb"),
+    "reference": ID,
+    "list": sql.SQL('varchar(32)[] COLLATE "C"'),
+}
+
+# A B-tree refuses a value of more than 2,704 bytes, and the write that brings it: these can be longer.
+WITHOUT_MAIN_INDEX = frozenset({"text", "wysiwyg", "json", "password", "secret"})
+
+
+class IndexableColumn(Protocol):
+    """What the naming asks of a column."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def physical(self) -> str: ...
+    @property
+    def is_unique(self) -> bool: ...
+    @property
+    def is_display(self) -> bool: ...
+    @property
+    def is_indexed(self) -> bool: ...
+    @property
+    def converted_from_text(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that the product makes; its name says what it is for, so a rename of a label changes nothing."""
+
+    name: str
+    schema: str
+    table: str
+    body: sql.Composable
+    is_unique: bool = False
+
+    def create(self, concurrently: bool = False) -> sql.Composed:
+        return sql.SQL("CREATE {unique} INDEX {concurrently} IF NOT EXISTS {name} ON {table} {body}").format(
+            unique=sql.SQL("UNIQUE" if self.is_unique else ""),
+            concurrently=sql.SQL("CONCURRENTLY" if concurrently else ""),
+            name=sql.Identifier(self.name),
+            table=sql.Identifier(self.schema, self.table),
+            body=self.body,
+        )
+
+    def drop(self, concurrently: bool = False) -> sql.Composed:
+        return drop_index(self.schema, self.name, concurrently)
+
+
+def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Composed:
+    word = sql.SQL("CONCURRENTLY" if concurrently else "")
+    return sql.SQL("DROP INDEX {} IF EXISTS {}").format(word, sql.Identifier(schema, name))
+
+
+def searched(column: IndexableColumn) -> sql.Identifier:
+    """The column that filters and sorting look at."""
+    return sql.Identifier(plain_name(column.id) if column.type == "wysiwyg" else column.physical)
+
+
+def key(column: IndexableColumn) -> sql.Composable:
+    """What is compared and sorted by: text without regard to case, the empty one like none.
+
+    `pg_c_utf8` comes with PostgreSQL itself: every installation sorts alike, no update of an operating system
+    makes an index wrong.
+    """
+    if column.type not in TEXT_TYPES:
+        return searched(column)
+    # The query's own expression: an index on any other would not be used.
+    return sql.SQL(operators.key("text", "{}")).format(searched(column))
+
+
+def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
+    return Index(f"U{column.id}", schema, table, sql.SQL("(({}))").format(key(column)), is_unique=True)
+
+
+def main_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
+    shape = sql.SQL("USING gin ({})") if column.type == "list" else sql.SQL("(({}), sys_id)")
+    return Index(f"I{column.id}", schema, table, shape.format(key(column)))
+
+
+def word_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
+    words: sql.Composable = searched(column)
+    if not column.converted_from_text:
+        return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))
+    # What was a text before has no plain text beside it: the query asks for one or the other, and so must the index.
+    both = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.physical))
+    return Index(f"W{column.id}c", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(both))
+
+
+def family_index(table_id: str, table: str) -> Index:
+    """Finds the records of one table among those of its parent."""
+    return Index(f"I{table_id}", SCHEMA, table, sql.SQL("(sys_db_table_id, sys_id)"))
+
+
+def wanted_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
+    """What the background builds for a column; the unique one is made at once, with the column or its mark."""
+    is_marked = column.is_indexed or column.is_display or column.is_unique
+    if (column.type in ("reference", "list") or is_marked) and column.type not in WITHOUT_MAIN_INDEX:
+        yield main_index(column, table, schema)
+    if column.is_indexed and column.type in TEXT_TYPES:
+        yield word_index(column, table, schema)
+
+
+def sequence(table_id: str) -> str:
+    """Gives the numbers of the records of a table."""
+    return f"N{table_id}"

@@ -1,0 +1,1 @@
+"""What happens when an administrator changes a table, column, view or rule."""

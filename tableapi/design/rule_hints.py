@@ -1,0 +1,99 @@
+"""In charge of what is doubtful about a rule or a query: it can stand, but gives much, or asks for what is not there.
+
+Chosen: said to who saves a rule in the administration, and beside an empty list, not refused. A choice or a record may
+come later, and a rule that names one that has gone still fails closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from psycopg import sql
+
+from system.encoded_query import Condition, parse, read
+from tableapi.access import permissions
+from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.query.path_resolver import ReadScope, RuleScope
+
+if TYPE_CHECKING:
+    from tableapi.models import Rule
+
+# As this service and its family make them; others can be there, but a name is meant more often.
+USUAL_ID = re.compile("[0-9]{18,32}|[0-9a-f]{32}")
+MOST_TOLD = 20
+LONGEST_TOLD = 100
+WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
+
+
+def rule_hints(rule: Rule) -> Iterator[str]:
+    """What it gives to everybody, and which other rule gives the same or more."""
+    if not rule.active:
+        return
+    if not (rule.table or rule.column_name or rule.roles or rule.condition):
+        yield f"Everybody who is signed in may {rule.operation} the records of every designed table by this rule."
+    about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
+    others = type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table")
+    for other in others:
+        is_as_wide = other.condition in ("", rule.condition) and (other.admin_overrides or not rule.admin_overrides)
+        if is_as_wide and set(other.roles) == set(rule.roles):
+            yield f"There is the access rule “{other}” already: this one adds nothing to it."
+            return
+
+
+def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
+    """A sentence for each value that no record can have now."""
+    for test in permissions.tests(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
+        column, path = test.leaf.column, ".".join(test.condition.path)
+        values = _values(test.condition)
+        yield from (f"{value} is none of the choices of {path}." for value in _labels(column, values))
+        target = catalogue.tables.get(column.reference or "")
+        if target is not None:
+            there = _there(target, values)
+            yield from (
+                f"{path}: {target.name} has no record with the id {value}." for value in values if value not in there
+            )
+
+
+def of_query(eyes: ReadScope, table: Table, text: str) -> tuple[str, ...]:
+    """The first conditions whose value no record can have now: labels in place of choices, names in place of ids.
+
+    It tells nothing of records, only what may stand in a column that the caller can ask for anyway.
+    """
+    return tuple(islice(_doubtful(eyes, table, text), MOST_TOLD))
+
+
+def _doubtful(eyes: ReadScope, table: Table, text: str) -> Iterator[str]:
+    for test in permissions.tests(eyes, table, parse(text)):
+        column, values = test.leaf.column, _values(test.condition)
+        names = [each for each in values if column.reference and not USUAL_ID.fullmatch(each)]
+        # As it stands in the query; a value in braces is told without them.
+        asked = text[test.condition.position : test.condition.value_position].removesuffix("{")
+        yield from (f"{asked}{value[:LONGEST_TOLD]}" for value in (*_labels(column, values), *names))
+
+
+def _labels(column: Column, values: Iterable[str]) -> list[str]:
+    """Those that are no choice of the column."""
+    if column.type != "choice" or not column.choices:
+        return []
+    known = {value for value, _ in column.choices}
+    return [each for each in values if each not in known]
+
+
+def _values(condition: Condition) -> list[str]:
+    """The values that stand there as text: what a function gives depends on the caller."""
+    if condition.operator not in WITH_VALUES:
+        return []
+    found = read(condition)
+    given = found if isinstance(found, tuple) else (found,)
+    return [each for each in given if isinstance(each, str)]
+
+
+def _there(target: Table, ids: list[str]) -> set[str]:
+    query = sql.SQL("SELECT sys_id FROM {} WHERE sys_id = ANY (%s)").format(sql.Identifier(target.schema, target.name))
+    with connection.cursor() as cursor:
+        cursor.execute(query, [ids])
+        return {sys_id for (sys_id,) in cursor.fetchall()}

@@ -1,0 +1,302 @@
+"""In charge of what a table and all that belongs to it may be; asked by whichever way one is saved or deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
+
+from accounts.models import Role
+from system.encoded_query import QueryError
+from system.errors import BadRequest
+from tableapi.catalogue import definitions
+from tableapi.catalogue.definitions import NUMBER, OWN_TABLE, SYS_COLUMNS
+from tableapi.ddl import schema_editor
+from tableapi.ddl.physical_names import WITHOUT_MAIN_INDEX
+from tableapi.values import defaults
+
+if TYPE_CHECKING:
+    from tableapi.models.rules import Rule
+    from tableapi.models.tables import Choice, Column, Table
+    from tableapi.models.views import ViewColumn
+
+# An indexed text must fit into a page of the index, whatever its letters; its words into the list of them.
+LONGEST_INDEXED = 600
+LONGEST_SEARCHED = 100_000
+USUAL_LENGTH = 255
+
+OURS = ("sys_", "svc_")
+# What PostgreSQL itself calls columns of every table.
+OF_DATABASE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+SYSTEM_TABLE = "This table is the product's own; its columns cannot be changed."
+
+ONLY_TEXT_HAS_LENGTH = "Only text has one, of at least 1."
+WITH_LENGTH = frozenset({"string", "text", "wysiwyg"})
+WITH_TARGET = frozenset({"reference", "list"})
+NOT_UNIQUE = frozenset({"wysiwyg", "text", "json", "list", "boolean", "password", "secret"})
+NOT_INDEXED = frozenset({"json", "password", "secret"})
+NOT_SHOWN = WITHOUT_MAIN_INDEX | {"list"}
+# Types that the database keeps alike; a formatted text keeps its plain one beside it.
+RETYPED = {("string", "text"), ("text", "string"), ("string", "wysiwyg"), ("text", "wysiwyg")}
+
+
+def check_table(table: Table) -> None:
+    before = None if table.is_new else type(table).objects.filter(pk=table.pk).first()
+    if schema_editor.is_product():
+        return
+    if table.is_system or (before is not None and before.is_system):
+        own = ("number_prefix", "deferred_create")
+        if before is None or any(getattr(table, name) != getattr(before, name) for name in own):
+            raise ValidationError(SYSTEM_TABLE)
+        return
+    if before is None and table.name.startswith(OURS):
+        raise ValidationError({"name": "Names that begin with sys_ or svc_ are the product's own."})
+    parent = type(table).objects.filter(pk=table.parent_id).first()
+    if parent is not None and parent.is_system:
+        raise ValidationError({"parent": "A table of the product's own cannot be extended."})
+
+
+def check_table_can_go(table: Table) -> None:
+    if table.is_system and not schema_editor.is_product():
+        raise ValidationError("This table is the product's own; it cannot be deleted.")
+    if table.children.exists():
+        raise ValidationError(f"{table.name} is extended by other tables; delete these first.")
+    referring = table.referring_columns.exclude(table=table).select_related("table").first()
+    if referring is not None:
+        raise ValidationError(f"{referring} refers to {table.name}; delete that column first.")
+    if not table.is_system and schema_editor.has_records(table):
+        raise ValidationError(f"{table.name} has records; delete these first.")
+
+
+def check_column(column: Column) -> None:
+    table = apps.get_model("tableapi", "Table").objects.filter(pk=column.table_id).first()
+    if table is None or column.type not in column.Type.values:
+        return  # said by the checks of the fields
+    before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
+    if table.is_system and not schema_editor.is_product():
+        _check_label_only(column, before)
+        return
+    if before is None:
+        _check_name(column, table)
+    elif column.type != before.type:
+        _check_new_type(column, before)
+    _check_target(column)
+    _check_marks(column)
+    _check_length(column)
+    if before is not None:
+        _check_stored_lengths(column, before)
+    _check_default(column)
+
+
+def _check_label_only(column: Column, before: Column | None) -> None:
+    fields = [field.attname for field in column._meta.concrete_fields if not field.name.startswith("sys_")]
+    if before is None or any(getattr(column, name) != getattr(before, name) for name in fields if name != "label"):
+        raise ValidationError(SYSTEM_TABLE)
+
+
+def _check_name(column: Column, table: Table) -> None:
+    name = column.name
+    is_ours = name.startswith(OURS) and not schema_editor.is_product()
+    if is_ours or name in SYS_COLUMNS or name == OWN_TABLE:
+        raise ValidationError({"name": "Names that begin with sys_ or svc_ are the product's own."})
+    if name in OF_DATABASE:
+        raise ValidationError({"name": "The database itself calls a column so; choose another name."})
+    relatives = [*table.lineage, *table.descendants]
+    taken = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
+    if taken is not None:
+        shared = "" if taken.table == table else "; tables that extend one another share their columns"
+        raise ValidationError({"name": f"{taken.table.name} has a column of this name{shared}."})
+
+
+def _check_new_type(column: Column, before: Column) -> None:
+    if (before.type, column.type) not in RETYPED:
+        raise ValidationError(
+            {
+                "type": f"{before.type} cannot become {column.type}: every record would be written anew. "
+                "Make a new column of that type, copy the values, then delete this one."
+            }
+        )
+    if column.type == column.Type.WYSIWYG:
+        column.converted_from_text = True
+
+
+def _check_target(column: Column) -> None:
+    if column.type in WITH_TARGET and column.reference_table_id is None:
+        raise ValidationError({"reference_table": "Which table does it refer to?"})
+    if column.type not in WITH_TARGET and column.reference_table_id is not None:
+        raise ValidationError({"reference_table": "Only a reference or a list of references has one."})
+
+
+def _check_marks(column: Column) -> None:
+    label = column.get_type_display().lower()
+    for mark, refused in (("is_unique", NOT_UNIQUE), ("is_indexed", NOT_INDEXED), ("is_display", NOT_SHOWN)):
+        if getattr(column, mark) and column.type in refused:
+            raise ValidationError({mark: f"A column of type {label} cannot be this."})
+    if column.converted_from_text and column.type != column.Type.WYSIWYG:
+        raise ValidationError({"converted_from_text": "Only a formatted text can be this."})
+
+
+def _check_length(column: Column) -> None:
+    if column.max_length is not None and column.type not in WITH_LENGTH:
+        raise ValidationError({"max_length": ONLY_TEXT_HAS_LENGTH})
+    is_marked = column.is_unique or column.is_indexed or column.is_display
+    if column.type not in WITH_LENGTH or not is_marked:
+        return
+    longest, usual = (LONGEST_INDEXED, USUAL_LENGTH) if column.type == "string" else (LONGEST_SEARCHED,) * 2
+    column.max_length = column.max_length or usual
+    if column.max_length > longest:
+        raise ValidationError({"max_length": f"At most {longest:,}, so that it can be indexed."})
+
+
+def _check_stored_lengths(column: Column, before: Column) -> None:
+    """One text that is too long for an index, or for its list of words, would keep it from ever being built."""
+    marks = ("is_unique", "is_indexed", "is_display")
+    is_new_type = column.type != before.type
+    is_marked_now = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
+    if is_marked_now and column.max_length and schema_editor.has_longer_text(before, column.max_length):
+        problem = f"A record holds a text of more than {column.max_length:,} characters; shorten those first."
+        raise ValidationError({"max_length": problem})
+
+
+def _check_default(column: Column) -> None:
+    if not column.default_value:
+        return
+    choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
+    if column.type == column.Type.CHOICE and not choices:
+        return  # they come after their column
+    as_read = definitions.Column(
+        name=column.name,
+        type=column.type,
+        owner="",
+        physical="",
+        default=column.default_value,
+        max_length=column.max_length,
+        choices=choices,
+    )
+    if problem := defaults.problem(as_read):
+        raise ValidationError({"default_value": problem})
+
+
+def check_column_can_go(column: Column) -> None:
+    if column.table.is_system and not schema_editor.is_product():
+        raise ValidationError(SYSTEM_TABLE)
+    relatives = [column.table, *column.table.descendants]
+    if column.name == NUMBER and any(each.number_prefix for each in relatives):
+        raise ValidationError("The records are numbered in this column; take away the prefix of the table first.")
+
+
+def check_choice(choice: Choice) -> None:
+    try:
+        column = choice.column
+        is_system = column.table.is_system
+    except ObjectDoesNotExist:
+        return  # said by the checks of the fields
+    if schema_editor.is_product():
+        return
+    if is_system:
+        raise ValidationError(SYSTEM_TABLE)
+    if column.type != column.Type.CHOICE:
+        raise ValidationError("Only a column of type choice has choices.")
+    before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
+    if "," in choice.value and (before is None or before.value != choice.value):
+        raise ValidationError({"value": "A value has no comma: a query could not ask for it beside others, with IN."})
+    if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
+        _check_is_no_default(before)
+
+
+def check_choice_can_go(choice: Choice, *, with_column: bool) -> None:
+    if schema_editor.is_product():
+        return
+    if choice.column.table.is_system:
+        raise ValidationError(SYSTEM_TABLE)
+    if not with_column:
+        _check_is_no_default(choice)
+
+
+def _check_is_no_default(choice: Choice) -> None:
+    """Chosen: refused, not warned of. New records would silently come without a value from then on."""
+    if choice.column.default_value == choice.value:
+        raise ValidationError(f"{choice.value} is the default of {choice.column}; give the column another one first.")
+
+
+def check_rule(rule: Rule) -> None:
+    table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
+    wrong: dict[str, Any] = {}
+    for check in (_check_rule_roles, _check_rule_column, _check_rule_condition):
+        try:
+            check(rule, table)
+        except ValidationError as error:
+            wrong = error.update_error_dict(wrong)
+    if wrong:
+        raise ValidationError(wrong)
+
+
+def _check_rule_condition(rule: Rule, table: Table | None) -> None:
+    if not rule.condition:
+        return
+    from tableapi.access import permissions  # noqa: PLC0415  (they import the models)
+    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
+
+    try:
+        # Read anew: the table may have been made in this transaction, which no other process knows of yet.
+        permissions.check_condition(catalogue_loader.read(), table.name if table else None, rule.condition)
+    except QueryError as error:
+        said = str(error)
+        raise ValidationError({"condition": f"{said[0].upper()}{said[1:]}."}) from None
+
+
+def _check_rule_roles(rule: Rule, _: Table | None) -> None:
+    known = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
+    stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
+    if set(rule.roles) - known - set(stored or ()):
+        raise ValidationError({"roles": "There is no such role."})
+    if rule.roles and not known:
+        # Without any it would be a rule for everybody.
+        raise ValidationError({"roles": "The roles of this rule are gone; choose others."})
+    rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in known]
+
+
+def _check_rule_column(rule: Rule, table: Table | None) -> None:
+    name = rule.column_name
+    if table is None or name in ("", "*", OWN_TABLE) or name in SYS_COLUMNS:
+        return
+    columns = apps.get_model("tableapi", "Column").objects
+    if not columns.filter(table__in=table.lineage, name=name).exists():
+        raise ValidationError({"column_name": f"{table.name} has no column of this name."})
+
+
+def check_view_column(column: ViewColumn) -> None:
+    """A path that dies later, with its column, is left out of answers; one that never led anywhere is a mistake."""
+    before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
+    if before is not None and (before.path, before.view_id) == (column.path, column.view_id):
+        return
+    view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
+    if view is not None:  # else said by the checks of the fields
+        check_path(view.table, column.path)
+        others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
+        check_joins(view.table, (*others, column.path))
+
+
+def check_joins(table: Table, paths: tuple[str, ...]) -> None:
+    """Every request with a view that leads too far would be refused."""
+    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
+    from tableapi.query import path_resolver, read_plan  # noqa: PLC0415  (they import the models)
+
+    known = catalogue_loader.read()
+    try:
+        read_plan.plan_read(path_resolver.RuleScope(known), known.tables[table.name], fields=paths)
+    except BadRequest as error:
+        raise ValidationError({"path": error.message}) from None
+
+
+def check_path(table: Table, path: str) -> None:
+    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
+    from tableapi.query import path_resolver  # noqa: PLC0415  (they import the models)
+
+    known = catalogue_loader.read()  # anew, as for a rule
+    if (
+        path_resolver.resolve_path(path_resolver.RuleScope(known), known.tables[table.name], tuple(path.split(".")))
+        is None
+    ):
+        raise ValidationError({"path": f"{path} leads nowhere from {table.name}."})

@@ -1,0 +1,1 @@
+"""The Table API in the OpenAPI document, as each caller sees it."""

@@ -1,0 +1,113 @@
+"""What the values of each type of column look like in JSON, as OpenAPI schemas. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tableapi.catalogue.definitions import Column
+
+Object = dict[str, Any]
+
+
+def reference(kind: str, name: str) -> Object:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
+TIME = DATE[:-1] + " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
+ID: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
+NULL: Object = {"type": "null"}
+IMPORTED_ID: Object = {
+    "anyOf": [ID, NULL],
+    "description": "The id that the record had elsewhere; else the service gives one.",
+}
+
+# What stands in hundreds of columns, said once: by its name a column's schema is a third as long.
+TYPES: Mapping[str, Object] = {
+    "Time": {"type": "string", "pattern": TIME, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
+    "SentTime": {
+        "anyOf": [{"type": "string", "pattern": TIME}, {"type": "string", "format": "date-time"}],
+        "description": "In UTC, or with its zone.",
+        "examples": ["2024-05-19 13:45:00", "2024-05-19T15:45:00+02:00"],
+    },
+    "SentDate": {"type": "string", "pattern": DATE, "examples": ["2024-05-19"]},
+    "Reference": {
+        "anyOf": [
+            {
+                "type": "object",
+                "required": ["value"],
+                "properties": {"value": ID, "link": {"type": "string", "format": "uri"}},
+            },
+            ID,
+        ]
+    },
+}
+
+
+def _or_null(schema: Object) -> Object:
+    return {"anyOf": [schema, NULL]}
+
+
+READ: Mapping[str, Object] = {
+    "string": {"type": ["string", "null"]},
+    "text": {"type": ["string", "null"]},
+    "wysiwyg": {"type": ["string", "null"]},
+    "choice": {"type": ["string", "null"]},
+    "integer": {"type": ["integer", "null"], "format": "int64"},
+    "decimal": {"type": ["number", "null"]},
+    "boolean": {"type": ["boolean", "null"]},
+    "date": {"type": ["string", "null"], "format": "date"},
+    "datetime": _or_null(reference("schemas", "Time")),
+    "reference": _or_null(reference("schemas", "Reference")),
+    "list": _or_null({"type": "array", "items": reference("schemas", "Reference")}),
+    "json": {},
+}
+WRITTEN: Mapping[str, Object] = {
+    **READ,
+    "date": _or_null(reference("schemas", "SentDate")),
+    "datetime": _or_null(reference("schemas", "SentTime")),
+    "password": {"type": ["string", "null"], "minLength": 1, "format": "password", "writeOnly": True},
+    "secret": {"type": ["string", "null"], "minLength": 1, "format": "password", "writeOnly": True},
+}
+
+
+def read_schema(column: Column, target: str) -> Object:
+    """A value as it is stored and answered."""
+    return _described(dict(READ[column.type]), column, target)
+
+
+def written_schema(column: Column, target: str) -> Object:
+    """A value as it may be sent; a mandatory one is not null."""
+    found = dict(WRITTEN[column.type])
+    if column.mandatory:
+        found = _not_null(found)
+    if column.max_length is not None and column.type in ("string", "text"):
+        found["maxLength"] = column.max_length
+    if column.mandatory and column.type in ("string", "text", "wysiwyg"):
+        found["minLength"] = 1
+    return _described(found, column, target)
+
+
+def _not_null(schema: Object) -> Object:
+    """
+    >>> _not_null({"type": ["string", "null"]})
+    {'type': 'string'}
+    """
+    if "anyOf" in schema:
+        return schema | {"anyOf": [each for each in schema["anyOf"] if each != NULL]}
+    return schema | ({"type": schema["type"][0]} if "type" in schema else {})
+
+
+def _described(schema: Object, column: Column, target: str) -> Object:
+    schema["title"] = column.label or column.name
+    if column.choices:
+        schema["enum"] = [value for value, _ in column.choices]
+        if isinstance(schema["type"], list):
+            schema["enum"].append(None)
+        schema["description"] = ", ".join(f"`{value}`: {label}" for value, label in column.choices)
+    elif target:
+        schema["description"] = f"{'References' if column.type == 'list' else 'Reference'} to {target}."
+    if column.default and not column.read_only and column.type in ("string", "choice"):
+        schema["default"] = column.default
+    return schema

@@ -1,0 +1,1 @@
+"""Parameters, parsed query, resolved paths, read plan. Pure."""

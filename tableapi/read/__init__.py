@@ -1,0 +1,1 @@
+"""Read records: parse, open the table, plan, compile, run, page."""

@@ -1,0 +1,1 @@
+"""What every installation gets: product tables, shipped tables and rules, demo records."""

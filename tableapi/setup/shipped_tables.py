@@ -1,0 +1,142 @@
+"""In charge of the tables and rules that the product comes with; made once, then they are the administrator's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accounts import roles
+from accounts.models import Role
+from tableapi.ddl import schema_editor
+from tableapi.models import Choice, Column, Rule, State, Table
+from tableapi.models.validation import LONGEST_SEARCHED
+
+# What each level made is never made again: "what an administrator deletes stays deleted".
+LEVEL = 2
+
+STATES = {"1": "New", "2": "In progress", "3": "On hold", "4": "Resolved", "5": "Closed"}
+PRIORITIES = {"1": "Critical", "2": "High", "3": "Moderate", "4": "Low"}
+DEGREES = {"1": "High", "2": "Medium", "3": "Low"}
+APPROVALS = {
+    "not_requested": "Not requested",
+    "requested": "Requested",
+    "approved": "Approved",
+    "rejected": "Rejected",
+}
+
+# Of a column: its type, what it refers to or may be, and what else is said of it.
+TASK: dict[str, dict[str, Any]] = {
+    "state": {"choices": STATES, "default_value": "1", "is_indexed": True},
+    "priority": {"choices": PRIORITIES, "default_value": "4", "is_indexed": True},
+    "urgency": {"choices": DEGREES, "default_value": "3"},
+    "impact": {"choices": DEGREES, "default_value": "3"},
+    "assigned_user": {"to": "user"},
+    "assignment_group": {"to": "sys_group"},
+    "wf_executing_activity": {},
+    "closed_by": {"to": "user"},
+    "followers_list": {"type": "list", "to": "user"},
+    "parent_id": {"to": "task", "label": "Parent"},
+    "opened_by": {"to": "user"},
+    "caller": {"to": "user"},
+    "contact": {"to": "user"},
+    "service": {"to": "service"},
+    "screenshot": {},
+    "short_description": {"max_length": 255},
+    "work_notes": {"type": "text"},
+    "active": {"type": "boolean", "default_value": "true", "is_indexed": True},
+    "closed_at": {"type": "datetime"},
+    "sla_due": {"type": "datetime", "label": "SLA due"},
+    "description": {"type": "text", "is_indexed": True, "max_length": LONGEST_SEARCHED},
+    "subject": {"max_length": 255, "is_indexed": True},
+    "additional_comments": {"type": "text"},
+    "comments": {"type": "text"},
+    "opened_at": {"type": "datetime", "is_indexed": True},
+    "due_date": {"type": "datetime"},
+    "attention_required": {"type": "boolean", "default_value": "false"},
+    "company": {"to": "company"},
+    "approval_state": {"choices": APPROVALS, "default_value": "not_requested"},
+    "display_name": {},
+    "state_changed_at": {"type": "datetime"},
+}
+NAME: dict[str, dict[str, Any]] = {"name": {"mandatory": True, "is_display": True, "max_length": 255}}
+
+TABLES: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
+    "service": ({"label": "Service"}, NAME),
+    "sys_schedule": ({"label": "Schedule", "deferred_create": True}, NAME),
+    "sys_indication": ({"label": "Indication", "deferred_create": True}, NAME),
+    "task": ({"label": "Task", "number_prefix": "TSK"}, TASK),
+}
+
+# "any signed-in user reads login, first_name, last_name, active of user and the name of sys_group, company, service;
+# nothing else"
+READABLE = {
+    "user": ("sys_id", "login", "first_name", "last_name", "active"),
+    "sys_group": ("sys_id", "name"),
+    "company": ("sys_id", "name"),
+    "service": ("sys_id", "name"),
+}
+# The tables of an area, and what the role that runs it does there.
+AREAS = {
+    "oidc_setting": (roles.SSO_ADMIN, tuple(Rule.Operation)),
+    "idp_certificate": (roles.SSO_ADMIN, (Rule.Operation.READ,)),
+}
+
+
+def make() -> None:
+    """Make what this database has not been given yet."""
+    with schema_editor.locked(), schema_editor.as_product():
+        state = State.row()
+        if state.shipped_level >= LEVEL:
+            return
+        if state.shipped_level < 1:
+            for name, (about, columns) in TABLES.items():
+                _make_table(name, about, columns)
+            for name, readable in READABLE.items():
+                _make_rules(Table.objects.get(name=name), readable)
+        if state.shipped_level < 2:
+            for table in Table.objects.filter(is_system=True, name__in=AREAS):
+                _open_to(table, *AREAS[table.name])
+        State.objects.filter(pk=state.pk).update(shipped_level=LEVEL)
+        State.raise_version()
+
+
+def _make_table(name: str, about: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:
+    table = Table(name=name, **about)
+    table.save()
+    # All at once, past the checks of single ones: a table of thirty columns would take seconds.
+    Column.objects.bulk_create(_column(table, column, values) for column, values in columns.items())
+    made = {column.name: column for column in table.columns.filter(name__in=columns).select_related("reference_table")}
+    schema_editor.make_columns(table, list(made.values()))
+    Choice.objects.bulk_create(
+        Choice(column=made[column], value=value, label=label, position=position)
+        for column, values in columns.items()
+        for position, (value, label) in enumerate(values.get("choices", {}).items(), 1)
+    )
+
+
+def _column(table: Table, name: str, values: dict[str, Any]) -> Column:
+    told = dict(values)
+    choices, target = told.pop("choices", None), told.pop("to", None)
+    usual = "choice" if choices else "reference" if target else "string"
+    if target:
+        told["reference_table"] = Table.objects.get(name=target)
+    return Column(table=table, name=name, **{"type": usual, "label": name.replace("_", " ").capitalize()} | told)
+
+
+def _make_rules(table: Table, readable: tuple[str, ...]) -> None:
+    admin = Role.objects.get(name=roles.ADMIN).pk
+    allow: dict[str, Any] = {"operation": Rule.Operation.READ, "table": table}
+    Rule.objects.bulk_create(
+        [
+            Rule(**allow, description="Everybody signed in sees that it is there."),
+            Rule(**allow, column_name="*", roles=[admin], description="What no other rule opens is for admin."),
+            *(Rule(**allow, column_name=name, description="Everybody signed in reads this.") for name in readable),
+        ]
+    )
+
+
+def _open_to(table: Table, role: str, operations: tuple[Rule.Operation, ...]) -> None:
+    held = [Role.objects.get(name=role).pk]
+    Rule.objects.bulk_create(
+        Rule(operation=operation, table=table, roles=held, description=f"Holders of {role} run this area.")
+        for operation in operations
+    )

@@ -1,0 +1,183 @@
+"""In charge of the product's own tables in the catalogue: an allow-list of columns of each model, and nothing else.
+
+So hashes of keys, staff flags and sessions never become columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+from system.records.record import Record
+from tableapi.ddl import schema_editor
+from tableapi.models import Choice, Column, State, Table
+
+# In this order: a date with time is a date too.
+TYPES: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
+    (models.BooleanField, "boolean"),
+    (models.DateTimeField, "datetime"),
+    (models.DateField, "date"),
+    (models.IntegerField, "integer"),
+    (models.DecimalField, "decimal"),
+    (models.FloatField, "decimal"),
+    (models.JSONField, "json"),
+    (models.TextField, "text"),
+    (models.CharField, "string"),
+)
+WRITE_ONLY = {"password": "password"}  # hashed; every other secret is encrypted
+
+
+def make() -> None:
+    """Bring the mirror up to date; without a difference nothing is written."""
+    with schema_editor.locked(), schema_editor.as_product():
+        State.row()
+        shown = {model.table_name(): model for model in _models()}
+        changed = _make_tables(shown)
+        tables = {table.name: table for table in Table.objects.filter(is_system=True)}
+        changed |= _make_columns(shown, tables)
+        changed |= _make_choices(shown)
+        changed |= _drop_tables(set(tables) - set(shown))
+        if changed:
+            State.raise_version()
+
+
+def _models() -> Iterator[type[Record]]:
+    for model in apps.get_models():
+        if issubclass(model, Record) and model.table_columns:
+            yield model
+
+
+def _make_tables(shown: dict[str, type[Record]]) -> bool:
+    known = set(Table.objects.filter(name__in=shown).values_list("name", flat=True))
+    new = [
+        Table(name=name, label=_capitalised(model._meta.verbose_name), is_system=True)
+        for name, model in shown.items()
+        if name not in known
+    ]
+    Table.objects.bulk_create(new)
+    return bool(new)
+
+
+def _drop_tables(names: set[str]) -> bool:
+    gone = Table.objects.filter(is_system=True, name__in=names)
+    return bool(gone.delete()[0]) if names else False
+
+
+def _make_columns(shown: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
+    stored = {(column.table_id, column.name): column for column in Column.objects.filter(table__is_system=True)}
+    wanted = {(table_id, name): values for table_id, name, values in _described(shown, tables)}
+    new = [Column(table_id=key[0], name=key[1], **values) for key, values in wanted.items() if key not in stored]
+    changed = [stored[key] for key, values in wanted.items() if key in stored and _differs(stored[key], values)]
+    gone = [column.pk for key, column in stored.items() if key not in wanted]
+    for column in changed:
+        for name in DESCRIBED:
+            setattr(column, name, wanted[column.table_id, column.name][name])
+        column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
+    Column.objects.bulk_create(new)
+    Column.objects.bulk_update(changed, [*DESCRIBED, "sys_updated_at", "sys_version"])
+    if gone:
+        Column.objects.filter(pk__in=gone).delete()
+    return bool(new or changed or gone)
+
+
+def _described(shown: dict[str, type[Record]], tables: dict[str, Table]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for table_name, model in shown.items():
+        if table_name not in tables:
+            continue  # somebody designed one of this name before the product had it
+        for name in model.table_columns:
+            values = _describe(model, name, tables)
+            if values is not None:
+                yield tables[table_name].pk, name, values
+
+
+# What the model says; the label belongs to the administrator, once it is there.
+DESCRIBED = (
+    "type",
+    "reference_table_id",
+    "mandatory",
+    "is_unique",
+    "read_only",
+    "default_value",
+    "max_length",
+    "is_display",
+    "physical_name",
+)
+
+
+def _differs(column: Column, values: dict[str, Any]) -> bool:
+    return any(getattr(column, name) != values[name] for name in DESCRIBED)
+
+
+def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
+    """What the catalogue says of a field; None for a reference to what the catalogue does not show."""
+    field: Any = model._meta.get_field(name)
+    type_name, target = _type_of(model, field)
+    if target is not None and target not in tables:
+        return None
+    is_secret = name in model.secret_columns
+    is_optional = field.blank or field.null or field.has_default() or not field.editable or is_secret
+    return {
+        "label": _capitalised(field.verbose_name),
+        "type": type_name,
+        "reference_table_id": tables[target].pk if target else None,
+        "mandatory": not is_optional,
+        "is_unique": field.unique or _is_unique(model, name),
+        "read_only": not field.editable,
+        "default_value": "" if is_secret else _default(field),
+        "max_length": field.max_length if type_name == "string" else None,
+        "is_display": model.display_column == name,
+        "physical_name": field.column,
+    }
+
+
+def _capitalised(name: Any) -> str:
+    """ "URL IdP" keeps its capitals."""
+    return str(name)[:1].upper() + str(name)[1:]
+
+
+def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
+    """The type, and which table it refers to."""
+    if field.name in model.secret_columns:
+        return WRITE_ONLY.get(field.name, "secret"), None
+    if field.name in model.references:
+        return "list" if isinstance(field, ArrayField) else "reference", model.references[field.name]
+    if isinstance(field, models.ForeignKey):
+        return "reference", field.related_model._meta.db_table
+    if field.choices:
+        return "choice", None
+    for kind, type_name in TYPES:
+        if isinstance(field, kind):
+            return type_name, None
+    raise TypeError(f"{model.__name__}.{field.name} is of a kind that no column type shows; leave it out.")
+
+
+def _is_unique(model: type[Record], name: str) -> bool:
+    return any(each.fields == (name,) for each in model._meta.total_unique_constraints)
+
+
+def _default(field: Any) -> str:
+    value = field.default if field.has_default() and not callable(field.default) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _make_choices(shown: dict[str, type[Record]]) -> bool:
+    changed = False
+    columns = Column.objects.filter(table__is_system=True, type=Column.Type.CHOICE).select_related("table")
+    for column in columns.prefetch_related("choices"):
+        field: Any = shown[column.table.name]._meta.get_field(column.name)
+        wanted = [(str(value), str(label)) for value, label in field.choices]
+        if [(choice.value, choice.label) for choice in column.choices.all()] != wanted:
+            changed = True
+            column.choices.all().delete()
+            Choice.objects.bulk_create(
+                Choice(column=column, value=value, label=label, position=position)
+                for position, (value, label) in enumerate(wanted, 1)
+            )
+    return changed

@@ -1,0 +1,1 @@
+"""A read plan becomes SQL text with parameters. Pure."""

@@ -1,0 +1,152 @@
+"""Writes SQL text with numbered parameters: values never stand in the text, names come from the catalogue. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from system.encoded_query import Condition, Moment
+from tableapi.catalogue.definitions import OWN_TABLE, Column, Table
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a statement is given when it runs: the request's own values."""
+
+    moment: Moment
+    version: int = 0
+    role_names: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    link: str = ""
+    given: Mapping[str, Any] | None = None
+
+
+Parameter = Callable[[Inputs], Any]
+
+
+def quoted(name: str) -> str:
+    """
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text of the product's or of the catalogue's own, as a constant."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def physical(table: Table) -> str:
+    return f"{table.schema}.{quoted(table.name)}"
+
+
+class StatementBuilder:
+    """One statement in the making: its parameters and aliases."""
+
+    def __init__(self) -> None:
+        self.parameters: list[Parameter] = []
+        self._shared: dict[str, str] = {}
+        self._aliases = count(1)
+
+    def alias(self) -> str:
+        return f"t{next(self._aliases)}"
+
+    def parameter(self, value: Parameter, sql_type: str) -> str:
+        self.parameters.append(value)
+        return f"${len(self.parameters)}::{sql_type}"
+
+    def shared(self, name: str, value: Parameter, sql_type: str) -> str:
+        """A parameter that a statement may need more than once."""
+        if name not in self._shared:
+            self._shared[name] = self.parameter(value, sql_type)
+        return self._shared[name]
+
+    def given(self, name: str, sql_type: str) -> str:
+        """A value that the caller of the statement passes by this name."""
+        return self.shared(name, lambda inputs: (inputs.given or {})[name], sql_type)
+
+    def me(self) -> str:
+        return self.shared("me", lambda inputs: inputs.moment.user_id, "varchar")
+
+    def roles(self) -> str:
+        return self.shared("roles", lambda inputs: list(inputs.role_names), "varchar[]")
+
+    def link(self) -> str:
+        return self.shared("link", lambda inputs: inputs.link, "text")
+
+
+class ValueBinder:
+    """Binds the values of one condition: those of a rule are known, those of a request come with it."""
+
+    def __init__(self, text: StatementBuilder, condition: Condition, slot: int | None) -> None:
+        self.text = text
+        self.condition = condition
+        self.slot = slot
+
+    def value(self, of: Callable[[Condition, Moment], Any], sql_type: str) -> str:
+        slot, condition = self.slot, self.condition
+        if slot is None:
+            return self.text.parameter(lambda inputs: of(condition, inputs.moment), sql_type)
+        return self.text.parameter(lambda inputs: of(inputs.conditions[slot], inputs.moment), sql_type)
+
+    def me(self) -> str:
+        return self.text.me()
+
+    def roles(self) -> str:
+        return self.text.roles()
+
+
+class TableAlias:
+    """The records of one table in a FROM clause; its parents' tables join when a column of theirs is asked."""
+
+    def __init__(self, text: StatementBuilder, table: Table) -> None:
+        self.table = table
+        self._text = text
+        self._aliases: dict[str, str] = {table.name: text.alias()}
+
+    def sys_id(self) -> str:
+        return f"{self._aliases[self.table.name]}.sys_id"
+
+    def column(self, column: Column, *, plain: bool = True) -> str:
+        """The stored value; of a wysiwyg column its plain text, unless the HTML is asked for."""
+        if column.name == "sys_id":
+            return self.sys_id()
+        alias = self._alias(column.owner)
+        stored = f"{alias}.{quoted(column.physical)}"
+        if column.type != "wysiwyg" or not plain:
+            return stored
+        plain_text = f"{alias}.{quoted(column.plain)}"
+        # What was a text column before holds its old values as they were.
+        return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
+
+    def is_html(self, column: Column) -> str:
+        return f"{self._alias(column.owner)}.{quoted(column.plain)} IS NOT NULL"
+
+    def own_table(self) -> str:
+        return self.column(self.table.columns[OWN_TABLE])
+
+    def _alias(self, owner: str) -> str:
+        if owner not in self._aliases:
+            self._aliases[owner] = self._text.alias()
+        return self._aliases[owner]
+
+    def whole(self) -> list[str]:
+        """The aliases of every row that the record has, in this table and its parents."""
+        return [self._alias(name) for name in self.table.lineage]
+
+    def joined(self) -> str:
+        """For FROM; call it when every column has been asked."""
+        own = self._aliases[self.table.name]
+        found = f"{physical(self.table)} {own}"
+        for owner, alias in self._aliases.items():
+            if owner != self.table.name:
+                found += f" JOIN records.{quoted(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
+        return found
+
+    def enclosed(self) -> str:
+        """For JOIN: PostgreSQL takes parentheses around a join, not around a single table."""
+        joined = self.joined()
+        return f"({joined})" if len(self._aliases) > 1 else joined

@@ -1,0 +1,1 @@
+"""Column values: read, compare, display, sanitize."""

@@ -1,0 +1,32 @@
+"""What a request wants done with one record, and what a write answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tableapi.catalogue.definitions import Table
+from tableapi.query.parameters import OutputOptions
+from tableapi.read.pipeline import ReadContext, RecordAnswer
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    request: ReadContext
+    table: Table
+    body: Body
+    shown: OutputOptions
+    by_display: bool = False
+    # Whether If-Match names this version; None without the header.
+    is_current: Callable[[int | None], bool] | None = None
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """`answer` is None when the caller may not read what became of the record."""
+
+    sys_id: str
+    answer: RecordAnswer | None

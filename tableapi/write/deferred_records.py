@@ -1,0 +1,98 @@
+"""In charge of records that are accepted now and created by the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.db import DatabaseError, IntegrityError, transaction
+from django.utils import timezone
+from psycopg.types.json import Jsonb
+
+from system.background.task_dispatch import wake
+from system.errors import ServiceError
+from system.records import acting_user
+from tableapi.catalogue.definitions import Column, Table
+from tableapi.database import catalogue_loader
+from tableapi.models import DeferredRecord
+
+from . import designed_records
+
+logger = structlog.get_logger(__name__)
+
+MOST_TRIES = 5
+FIRST_PAUSE = timedelta(seconds=10)
+AT_ONCE = 100
+
+
+def accept(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
+    """Keep the values, as the database takes them, in the transaction of the request."""
+    kept = {column.name: _kept(value) for column, value in given.items() if value is not None}
+    try:
+        DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=kept, caller=acting_user.current())
+    except IntegrityError:
+        raise designed_records.Duplicate from None  # an imported id that waits already
+    transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Jsonb):
+        return value.obj
+    return value if isinstance(value, list | str) else str(value)
+
+
+def create_due() -> int:
+    """Create what waits, each in a transaction of its own; returns how many were looked at."""
+    due = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED, next_at__lte=timezone.now()).order_by("id")
+    ids = list(due.values_list("id", flat=True)[:AT_ONCE])
+    for each in ids:
+        _create(each)
+    return len(ids)
+
+
+def _create(queued: int) -> None:
+    with transaction.atomic():
+        # Another worker has it: it is done there.
+        row = (
+            DeferredRecord.objects.select_for_update(skip_locked=True)
+            .filter(pk=queued, state=DeferredRecord.State.QUEUED)
+            .first()
+        )
+        if row is None:
+            return
+        try:
+            with transaction.atomic():
+                _insert(row)
+        except (ServiceError, DatabaseError) as error:
+            _note_failure(row, error)
+        else:
+            row.delete()
+
+
+def _insert(row: DeferredRecord) -> None:
+    catalogue = catalogue_loader.reload_if_changed()
+    table = catalogue.tables.get(row.table)
+    if table is None:
+        raise ServiceError(f"There is no table {row.table} any more.")
+    given = {}
+    for name, value in row.values.items():
+        column = table.columns.get(name)
+        if column is None:
+            raise ServiceError(f"There is no column {name} any more.")
+        given[column] = Jsonb(value) if column.type == "json" else value
+    with acting_user.acting_as(row.caller):
+        designed_records.insert(catalogue, table, given, row.record_id)
+
+
+def _note_failure(row: DeferredRecord, error: Exception) -> None:
+    row.attempts += 1
+    # Never the database's own words: they could hold values that the reader may not see.
+    row.error = error.message if isinstance(error, ServiceError) else type(error).__name__
+    is_final = isinstance(error, ServiceError) and error.status < 500
+    if is_final or row.attempts >= MOST_TRIES:
+        row.state = DeferredRecord.State.FAILED
+        logger.error("deferred_record_failed", table=row.table, record_id=row.record_id, attempts=row.attempts)
+    row.next_at = timezone.now() + FIRST_PAUSE * 2 ** (row.attempts - 1)
+    row.save()

@@ -1,0 +1,32 @@
+"""In charge of what takes its time to find out about a change, before it takes its turn and others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from system.errors import BadRequest, Invalid
+from tableapi.catalogue.definitions import WRITE, Column
+from tableapi.query.expressions import NEVER
+from tableapi.read.pipeline import RECORD_ID
+
+from . import payload, system_records
+from .change_request import WriteRequest
+
+
+def prevalidate(change: WriteRequest, sys_id: str, named: Mapping[Column, Any]) -> Any:
+    """For `system_records.update`. It refuses nothing: what is wrong is told with everything else, in its turn."""
+    table, rights = change.table, change.request.sight.rights
+    if not table.is_system or not RECORD_ID.fullmatch(sys_id):
+        return None
+    model = system_records.model_of(table.name)
+    # Work of the server is only for those who may change something.
+    if not model.ahead_columns or rights.records(WRITE, table) == NEVER:
+        return None
+    wanted = {}
+    for column, value in named.items():
+        if column.physical in model.ahead_columns and rights.column(WRITE, table, column) != NEVER:
+            with suppress(Invalid, BadRequest):
+                wanted[column.physical] = payload.value(change, column, value)
+    return model.look_ahead(sys_id, wanted)
