@@ -1,4 +1,4 @@
-"""The app of people and credentials."""
+"""The app of users, roles and credentials."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.db.models.signals import post_migrate
 def after_migrate(**_: Any) -> None:
     from accounts import roles
 
-    roles.make_shipped()
+    roles.create_shipped()
 
 
 class AccountsConfig(AppConfig):

@@ -1,26 +1,26 @@
-"""In charge of the one spelling of a login: pure, used where it is stored and wherever it is compared."""
+"""Normalizes logins, wherever they are stored or compared. Pure."""
 
 import unicodedata
 from itertools import groupby
 
 
 def composed(text: str) -> str:
-    """A letter and its accent as one character (NFC), as keyboards write them: no matter of upper and lower case.
+    """Composes a letter and its accent into one character (NFC), as keyboards write them; keeps the case.
 
     >>> composed("jose\u0301") == composed("jos\xe9") == "jos\xe9"
     True
 
-    Unlike NFC it makes no character another one: a Kelvin sign is no K, or somebody could call themselves so.
+    Unlike NFC it replaces no character with another: a Kelvin sign must not become a K.
 
     >>> composed("\u212aarl")
     '\u212aarl'
     """
-    parts = (("".join(found), is_another) for is_another, found in groupby(text, stands_for_another))
-    return "".join(part if is_another else unicodedata.normalize("NFC", part) for part, is_another in parts)
+    parts = (("".join(characters), is_alias) for is_alias, characters in groupby(text, is_alias_of_another))
+    return "".join(part if is_alias else unicodedata.normalize("NFC", part) for part, is_alias in parts)
 
 
 def bare(text: str) -> str:
-    """What two names that people take for one have in common.
+    """The form in which two easily confused names are equal.
 
     >>> bare("Service Desk") == bare("servicedesk ")
     True
@@ -28,9 +28,9 @@ def bare(text: str) -> str:
     return "".join(text.split()).lower()
 
 
-def stands_for_another(character: str) -> bool:
+def is_alias_of_another(character: str) -> bool:
     """
-    >>> stands_for_another("\u212a"), stands_for_another("\xe9")
+    >>> is_alias_of_another("\u212a"), is_alias_of_another("\xe9")
     (True, False)
     """
     composed_alone = unicodedata.normalize("NFC", character)

@@ -1,4 +1,4 @@
-"""In charge of accounts that an identity provider vouches for: making them, keeping data and grants as it says."""
+"""Creates and updates accounts of people who sign in through an identity provider."""
 
 import unicodedata
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ from accounts.normalisation import composed
 from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
 from system import properties
 
-# Nobody from outside gets an account that looks like one of ours.
+# Logins that no provider account may have or resemble.
 RESERVED = frozenset(
     (
         "admin",
@@ -32,7 +32,7 @@ RESERVED = frozenset(
 
 
 class AccountNotCreated(Exception):
-    """There can be no account of this login; `code` is `login_reserved`, `login_taken` or `profile_invalid`."""
+    """The account cannot be created; `code` is `login_reserved`, `login_taken` or `profile_invalid`."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(code, detail)
@@ -41,7 +41,7 @@ class AccountNotCreated(Exception):
 
 
 def folded(name: str) -> str:
-    """One spelling for all that look like it: of names that are guarded.
+    """One form for all names that look alike, to compare with protected names.
 
     >>> folded("\uff41dmin "), folded("ADMIN")
     ('admin', 'admin')
@@ -50,7 +50,7 @@ def folded(name: str) -> str:
 
 
 def is_taken(login: str, but: str = "") -> bool:
-    """Whether somebody else has this login, or one that counts as the same."""
+    """Whether another user has this login, or one that is equal to it."""
     others, login = User.objects.exclude(pk=but), composed(login)
     if others.filter(login=login).exists():
         return True
@@ -66,7 +66,7 @@ def check_login(login: str, but: str = "") -> None:
 
 
 def create(profile: Mapping[str, str]) -> User:
-    """A new account without password; `NotMade` says why there can be none."""
+    """Creates an account without a password; raises AccountNotCreated if that is not possible."""
     check_login(profile.get("login", ""))
     user = User(**profile)
     user.set_unusable_password()
@@ -79,20 +79,20 @@ def create(profile: Mapping[str, str]) -> User:
 
 
 def update(user: User, profile: Mapping[str, str]) -> list[str]:
-    """Take over what differs; what cannot be taken over stays as it is and is told."""
+    """Updates the columns that differ; keeps invalid ones and returns a note about each."""
     changed = {name: value for name, value in profile.items() if getattr(user, name) != value}
     notes = []
     if "login" in changed:
         try:
             check_login(changed["login"], but=user.pk)
         except AccountNotCreated as error:
-            notes.append(f"{error.detail} It stays {user.login}.")
+            notes.append(f"{error.detail} The login {user.login} was kept.")
             del changed["login"]
     for name, value in [*changed.items()]:
         try:
             User._meta.get_field(name).run_validators(value)  # type: ignore[union-attr]  # a column
         except ValidationError as error:
-            notes.append(f"{name} stays as it is. {' '.join(error.messages)}")
+            notes.append(f"{name} was kept. {' '.join(error.messages)}")
             del changed[name]
         else:
             setattr(user, name, value)
@@ -103,7 +103,7 @@ def update(user: User, profile: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RoleChange:
-    """Names of roles: granted, taken away again, and refused because no sign-in may grant them."""
+    """Names of roles that were granted, revoked, and refused because no sign-in may grant them."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -111,25 +111,25 @@ class RoleChange:
 
 
 def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
-    """Make the provider's grants of a user these; grants given here stay. Part of the caller's transaction.
+    """Replaces the grants that the provider made; keeps grants made here. Runs in the caller's transaction.
 
     "A provider role with no matching Role (`sys_role`) record causes a new Role record to be created and assigned."
     """
     change = plan(user, names)
-    # In one order everywhere: two sign-ins that make the same roles must not wait for each other.
+    # Always in the same order: two sign-ins that create the same roles must not deadlock.
     for name in sorted(change.added):
         role, _ = Role.objects.get_or_create(name=name, defaults={"description": "From the identity provider."})
         UserRole.objects.get_or_create(user=user, role=role, source=UserRole.PROVIDER)
     if change.removed:
         try:
             with keeping_an_admin():
-                # Locked: of two sign-ins of one person the second finds what is left.
-                gone = provider_grants(user).filter(role__name__in=change.removed)
-                for grant in gone.select_for_update(of=("self",)).order_by("pk"):
+                # Locked, so that the second of two concurrent sign-ins sees what is left.
+                revoked = provider_grants(user).filter(role__name__in=change.removed)
+                for grant in revoked.select_for_update(of=("self",)).order_by("pk"):
                     grant.delete()
         except NoAdminLeft:
             change = replace(change, removed=())
-    user.__dict__.pop("role_names", None)  # remembered from before
+    user.__dict__.pop("role_names", None)  # cached before the change
     return change
 
 
@@ -137,21 +137,21 @@ def plan(user: User, names: Collection[str]) -> RoleChange:
     known = {role.name: role for role in Role.objects.filter(name__in=names)}
     guarded = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
     refused = tuple(name for name in names if is_guarded(name, known.get(name), guarded))
-    wanted = [name for name in names if name not in refused]
-    held = set(provider_grants(user).values_list("role__name", flat=True))
+    allowed = [name for name in names if name not in refused]
+    current = set(provider_grants(user).values_list("role__name", flat=True))
     return RoleChange(
-        added=tuple(name for name in wanted if name not in held),
-        removed=tuple(sorted(held.difference(wanted))),
+        added=tuple(name for name in allowed if name not in current),
+        removed=tuple(sorted(current.difference(allowed))),
         refused=refused,
     )
 
 
 def is_guarded(name: str, role: Role | None, guarded: frozenset[str]) -> bool:
-    """Whether this is a role that no sign-in may grant, looks like one, or contains one."""
+    """Whether no sign-in may grant this role: it is protected, resembles a protected role, or contains one."""
     if role is not None and not guarded.isdisjoint(roles.closure([role.pk])):
         return True
-    # One that was unticked is granted under its own name; others that look like a guarded one are not.
-    return folded(name) in {folded(each) for each in guarded}
+    # A role that merely resembles a protected one is refused as well.
+    return folded(name) in {folded(guarded_name) for guarded_name in guarded}
 
 
 def provider_grants(user: User) -> QuerySet[UserRole]:

@@ -1,4 +1,4 @@
-"""Answers which roles somebody holds, contained ones included."""
+"""Role names, and the closure of roles that contain others."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,9 +14,9 @@ MONITORING = "monitoring"
 
 # Shipped roles: description, and whether a sign-in through a provider may grant it.
 SHIPPED = {
-    ADMIN: ("Everything.", False),
-    SSO_ADMIN: ("Single sign-on connections and their certificates.", False),
-    COLLECTION_ADMIN: ("Document collections: making, filling and deleting them.", False),
+    ADMIN: ("Full access.", False),
+    SSO_ADMIN: ("Manages single sign-on connections and certificates.", False),
+    COLLECTION_ADMIN: ("Creates, fills and deletes document collections.", False),
     ITIL: ("Works on service records.", True),
     MONITORING: ("Reads /metrics.", False),
 }
@@ -24,7 +24,7 @@ SHIPPED = {
 # The role beside admin that sees and changes an area's pages in the admin.
 AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
-# UNION leaves out what was found before, so a cycle of roles ends too.
+# UNION drops duplicates, so that a cycle of roles ends as well.
 CLOSURE = """
     WITH RECURSIVE held AS (
         SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
@@ -35,7 +35,7 @@ CLOSURE = """
 """
 
 
-# The other way: from a role up to all that contain it.
+# The other direction: from a role to all roles that contain it.
 HOLDERS = """
     WITH RECURSIVE holding AS (
         SELECT %s::varchar COLLATE "C" AS sys_id
@@ -47,7 +47,7 @@ HOLDERS = """
 
 
 def closure(role_ids: Collection[str]) -> frozenset[str]:
-    """Names of these roles and of all that they contain."""
+    """Names of these roles and of all roles that they contain."""
     if not role_ids:
         return frozenset()
     with connection.cursor() as cursor:
@@ -56,24 +56,24 @@ def closure(role_ids: Collection[str]) -> frozenset[str]:
 
 
 def contained_ids(role_id: str) -> frozenset[str]:
-    """Ids of this role and of all that it contains, directly or through others."""
+    """Ids of this role and of all roles that it contains, directly or indirectly."""
     query = CLOSURE.replace("role.name", "role.sys_id")
     with connection.cursor() as cursor:
         cursor.execute(query, [[role_id]])
-        return frozenset(found for (found,) in cursor.fetchall())
+        return frozenset(sys_id for (sys_id,) in cursor.fetchall())
 
 
 def ids_that_give(role_id: str) -> frozenset[str]:
-    """Ids of the roles whose holders have this one: itself and all that contain it, directly or through others."""
+    """Ids of this role and of all roles that contain it, directly or indirectly."""
     with connection.cursor() as cursor:
         cursor.execute(HOLDERS, [role_id])
-        return frozenset(found for (found,) in cursor.fetchall())
+        return frozenset(sys_id for (sys_id,) in cursor.fetchall())
 
 
-def make_shipped() -> None:
-    """The roles that the product asks for by name; what an administrator changed of them stays."""
+def create_shipped() -> None:
+    """Creates the shipped roles that are missing; keeps what an administrator changed."""
     role: Any = apps.get_model("accounts", "Role")
-    known = set(role.objects.values_list("name", flat=True))
+    existing = set(role.objects.values_list("name", flat=True))
     for name, (description, grantable) in SHIPPED.items():
-        if name not in known:
+        if name not in existing:
             role(name=name, description=description, grantable_by_sign_in=grantable).save()

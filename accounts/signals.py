@@ -1,4 +1,4 @@
-"""What follows when people, roles and credentials change."""
+"""Signal receivers for changes of users, roles and credentials."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole, sessions
 
 
-def note_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
-    # Not `save`: a sign-in is no change of the record, for its version and its history.
+def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
+    # Not `save`: a sign-in must not change the record's version or history.
     User.objects.filter(pk=user.pk).update(last_login=timezone.now())
     request.session[sessions.ADDRESS] = request.META.get("REMOTE_ADDR", "")[:45]
     request.session[sessions.BROWSER] = request.headers.get("User-Agent", "")[:200]
 
 
 def forget_role(sender: Any, instance: Role, **_: Any) -> None:
-    """A deleted role goes from the roles that contain it and from the scopes of keys."""
-    # A key that was scoped to this role alone must not become one for all roles.
+    """Removes a deleted role from the roles that contain it and from the scopes of keys."""
+    # A key that is limited to this role alone must not become one for all roles.
     AccessKey.objects.filter(scope__contains=[instance.pk], scope__contained_by=[instance.pk]).delete()
     AccessKey.objects.filter(scope__contains=[instance.pk]).update(
         scope=Func("scope", Value(instance.pk), function="array_remove")
@@ -31,15 +31,15 @@ def forget_role(sender: Any, instance: Role, **_: Any) -> None:
         role.save()
 
 
-def forget_remembered(sender: Any, **_: Any) -> None:
-    """In this process at once; in others within a second."""
+def forget_cached_keys(sender: Any, **_: Any) -> None:
+    """Takes effect in this process immediately, in others within a second."""
     access_keys.REMEMBERED.forget()
 
 
 def connect() -> None:
     user_logged_in.disconnect(dispatch_uid="update_last_login")  # Django's own, which saves the user
-    user_logged_in.connect(note_sign_in)
+    user_logged_in.connect(record_sign_in)
     post_delete.connect(forget_role, sender=Role)
     for model in (User, Role, UserRole, AccessKey):
-        post_save.connect(forget_remembered, sender=model)
-        post_delete.connect(forget_remembered, sender=model)
+        post_save.connect(forget_cached_keys, sender=model)
+        post_delete.connect(forget_cached_keys, sender=model)

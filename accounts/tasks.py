@@ -1,4 +1,4 @@
-"""Background work of the accounts area."""
+"""Background tasks of the accounts app."""
 
 from celery import shared_task
 from django.db import transaction
@@ -10,11 +10,11 @@ from accounts.models import AccessKey, FailedAttempts, Session
 
 @shared_task
 def forget_expired() -> None:
-    """Delete what can never be used again: ended sessions, expired keys from sign-ins, old counters."""
+    """Deletes expired sessions, expired keys of API sign-ins and old counters."""
     now = timezone.now()
     Session.objects.filter(expire_date__lt=now).delete()
     AccessKey.objects.filter(kind=AccessKey.LOGIN, expires_at__lt=now).delete()
-    # A counter that is being counted right now is skipped: waiting for it could deadlock with its request.
+    # A locked counter is skipped: waiting for it could deadlock with its request.
     with transaction.atomic():
-        old = FailedAttempts.objects.select_for_update(skip_locked=True).filter(started_at__lt=now - WINDOW)
-        FailedAttempts.objects.filter(pk__in=old).delete()
+        expired = FailedAttempts.objects.select_for_update(skip_locked=True).filter(started_at__lt=now - WINDOW)
+        FailedAttempts.objects.filter(pk__in=expired).delete()

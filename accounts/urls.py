@@ -1,4 +1,4 @@
-"""Addresses of the accounts area."""
+"""URLs of the accounts app."""
 
 from django.urls import path
 
@@ -12,7 +12,7 @@ urlpatterns = [
     path("logout/", pages.SignOut.as_view(), name="logout"),
     path("account/", pages.Account.as_view(), name="account"),
     path("account/password/", pages.ChangePassword.as_view(), name="account-password"),
-    path("account/keys/", pages.MakeKey.as_view(), name="account-keys"),
+    path("account/keys/", pages.CreateKey.as_view(), name="account-keys"),
     path("account/keys/<slug:sys_id>/revoke/", pages.RevokeKey.as_view(), name="account-key-revoke"),
     path("account/sessions/<slug:session>/end/", pages.EndSession.as_view(), name="account-session-end"),
 ]

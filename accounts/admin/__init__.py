@@ -1,4 +1,4 @@
-"""Admin pages of the accounts area."""
+"""Admin pages of the accounts app, its links in the sidebar, dashboard tile and start page entries."""
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -26,8 +26,8 @@ def people(request: HttpRequest) -> dashboard.Tile | None:
         return None
     active, inactive = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
     about = "active users" + (f", {inactive} inactive" if inactive else "")
-    if waiting := login_attempts.waiting_logins():
-        about += f". {waiting} login{' waits' if waiting == 1 else 's wait'} after wrong passwords"
+    if locked := login_attempts.locked_logins():
+        about += f". {locked} login{' is' if locked == 1 else 's are'} temporarily locked"
     return dashboard.Tile("People", str(active), about, dashboard.Link("", "", "accounts.User").address, "person")
 
 
@@ -35,7 +35,7 @@ def people(request: HttpRequest) -> dashboard.Tile | None:
 def administration(request: HttpRequest) -> start_page.Entry | None:
     if not getattr(request.user, "is_staff", False):
         return None
-    return start_page.Entry("Administration", "Set up what this service does and for whom.", reverse("admin:index"))
+    return start_page.Entry("Administration", "Manage users, sign-on, tables and collections.", reverse("admin:index"))
 
 
 @start_page.register_entry
@@ -46,5 +46,5 @@ def own_account(request: HttpRequest) -> start_page.Entry | None:
 
 
 @start_page.register_entry
-def interface(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("API", "What scripts can call, with examples to try.", reverse("docs"))
+def api_docs(request: HttpRequest) -> start_page.Entry | None:
+    return start_page.Entry("API", "API reference with examples to try.", reverse("docs"))

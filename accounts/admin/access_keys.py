@@ -1,4 +1,4 @@
-"""Admin pages of access keys: made for somebody, shown once, revoked by deleting."""
+"""Admin pages of access keys: created for a user, shown once, revoked by deletion."""
 
 from typing import Any
 
@@ -23,14 +23,14 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     scope = RoleChoices(
         queryset=Role.objects.all(),
         required=False,
-        label="Acts only as",
-        help_text="Nothing chosen: with all roles of its user. A role that the user does not hold gives nothing.",
+        label="Limit to roles",
+        help_text="Leave empty for all roles of the user. A role that the user does not have grants nothing.",
     )
 
     class Meta:
         model = AccessKey
         fields = ("user", "name", "expires_at", "scope")
-        help_texts = {"expires_at": "UTC, such as 2030-12-31 and 23:59:00. Empty: no end."}
+        help_texts = {"expires_at": "UTC, for example 2030-12-31 and 23:59:00. Leave empty for no expiry."}
         error_messages = {
             "expires_at": {
                 "invalid_date": "Enter the date as 2030-12-31.",
@@ -41,7 +41,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]
         if expires_at is not None and "expires_at" in self.changed_data and expires_at <= timezone.now():
-            raise forms.ValidationError("This is in the past.")
+            raise forms.ValidationError("The expiry date must be in the future.")
         return expires_at
 
 
@@ -49,14 +49,14 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 def revoke_selected(
     model_admin: "AccessKeyAdmin", request: HttpRequest, queryset: QuerySet[AccessKey]
 ) -> HttpResponse | None:
-    """Django's, in the words of keys."""
+    """Django's action with wording for keys."""
     count = queryset.count()
     if request.POST.get("post"):
         model_admin.log_deletions(request, queryset)
         model_admin.delete_queryset(request, queryset)
-        messages.success(request, f"Revoked: {count} access key{'' if count == 1 else 's'}.")
+        messages.success(request, f"{count} access key{' was' if count == 1 else 's were'} revoked.")
         return None
-    page: TemplateResponse = delete_selected(model_admin, request, queryset)  # type: ignore[assignment]  # its page: nothing is confirmed yet
+    page: TemplateResponse = delete_selected(model_admin, request, queryset)  # type: ignore[assignment]  # the confirmation page
     assert page.context_data is not None
     page.context_data |= {"title": "Revoke these keys?", "keys": queryset.select_related("user")}
     return page
@@ -64,7 +64,7 @@ def revoke_selected(
 
 @admin.register(AccessKey)
 class AccessKeyAdmin(RecordAdmin):
-    holds = "A script sends a key in place of its user's password."
+    holds = "Scripts send a key instead of the user's password."
     form = AccessKeyForm
     list_display = ("name", "user", "prefix", "kind", "expires_at", "last_used_at")
     list_filter = ("kind",)
@@ -82,15 +82,15 @@ class AccessKeyAdmin(RecordAdmin):
         return self.fields if obj else ("user", "name", "expires_at", "scope")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        found = super().get_readonly_fields(request, obj)
-        # A key never changes hands.
-        return (*found, "user") if obj else found
+        names = super().get_readonly_fields(request, obj)
+        # The owner of a key cannot be changed.
+        return (*names, "user") if obj else names
 
     def get_actions(self, request: HttpRequest) -> Any:
-        found = super().get_actions(request)
-        if "delete_selected" in found:
-            found["delete_selected"] = (revoke_selected, "delete_selected", revoke_selected.short_description)  # type: ignore[attr-defined]
-        return found
+        actions = super().get_actions(request)
+        if "delete_selected" in actions:
+            actions["delete_selected"] = (revoke_selected, "delete_selected", revoke_selected.short_description)  # type: ignore[attr-defined]
+        return actions
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         key = context.get("original")
@@ -107,7 +107,7 @@ class AccessKeyAdmin(RecordAdmin):
         return page
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: str) -> HttpResponse:
-        messages.success(request, f"The key {obj_display} works no longer.")
+        messages.success(request, f"The key {obj_display} was revoked.")
         return redirect("admin:accounts_accesskey_changelist")
 
     def save_model(self, request: HttpRequest, obj: AccessKey, form: Any, change: bool) -> None:
@@ -116,21 +116,21 @@ class AccessKeyAdmin(RecordAdmin):
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
-        """To its page, which shows the secret once; a message would travel in a cookie."""
+        """Redirects to the key's page, which shows the secret once; a message would travel in a cookie."""
         secret = request.new_key_secret  # type: ignore[attr-defined]
-        new_key_handover.leave(request.session, obj.pk, obj.name, secret)
+        new_key_handover.store(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        made = new_key_handover.take(request.session, object_id) if request.method == "GET" else None
+        new_key = new_key_handover.take(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
-        if made is None or key is None:
+        if new_key is None or key is None:
             page: HttpResponse = super().change_view(request, object_id, form_url, extra_context)
             return page
-        seen = {
-            **self.admin_site.each_context(request), "title": "Access key made", "key": key, "secret": made[1],
+        context = {
+            **self.admin_site.each_context(request), "title": "Access key new_key", "key": key, "secret": new_key[1],
             "opts": self.opts,
         }  # fmt: skip
-        return TemplateResponse(request, "admin/new_access_key.html", seen)
+        return TemplateResponse(request, "admin/new_access_key.html", context)

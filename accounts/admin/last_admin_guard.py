@@ -1,24 +1,24 @@
-"""Undoes a change in the admin after which nobody could administer."""
+"""Rolls back changes in the admin that would remove the last administrator."""
 
 from typing import Any
 
 from django.db import models
 from django.http import HttpRequest
 
-from accounts.privileges.last_admin import is_there, keeping_an_admin
+from accounts.privileges.last_admin import has_admin, keeping_an_admin
 from system.admin_site.site import TrackedAdmin
 
 
-class KeepingAnAdmin(TrackedAdmin):
-    """Base of the pages that could take the last administrator away: those of users and of roles."""
+class LastAdminGuard(TrackedAdmin):
+    """Base of the admin pages that could remove the last administrator: users and roles."""
 
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
-        # The record is saved first, what belongs to it in a second step: asked before both, checked after both.
-        request.had_admin = is_there()
+        # Django saves the record first and its inlines in a second step: look before both, check after both.
+        request.had_admin = has_admin()
         super().save_model(request, obj, form, change)
 
     def save_related(self, request: Any, form: Any, formsets: Any, change: bool) -> None:
-        with keeping_an_admin(was_there=request.had_admin):
+        with keeping_an_admin(had_admin=request.had_admin):
             super().save_related(request, form, formsets, change)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:

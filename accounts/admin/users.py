@@ -17,70 +17,72 @@ from unfold.admin import TabularInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 
-from accounts.admin.last_admin_guard import KeepingAnAdmin
+from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import first_of
 from system.admin_site.site import RecordAdmin, TrackedAdmin
 
-admin.site.unregister(DjangoGroup)  # roles and groups of our own take its place
+admin.site.unregister(DjangoGroup)  # replaced by our own groups
 
 
-# Others with the same email, by name.
+# How many other accounts a warning names.
 MOST_NAMED = 3
 SHARED_EMAIL = (
-    "This is not the only account with this email: whoever signs in through an identity provider and is found by email "
-    "is let into none of them (user_ambiguous)."
+    "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
+    "them (user_ambiguous)."
 )
 
 
-# Django's own entries of what somebody did on these pages go with them; only records without a history show them.
-NOTES = "notes of what they changed, shown by companies, access keys and periodic tasks"
-KEPT = "Not deleted: the histories of what they changed, which name them by their id from then on"
-# What follows when users are deleted; each area says what of its own does.
-TellConsequences = Callable[[Iterable[User]], Iterable[str]]
-CONSEQUENCES: list[TellConsequences] = []
+# Django deletes a user's log entries with the user; only records without a history show them.
+LOG_ENTRIES = "log entries of their changes to companies, access keys and periodic tasks"
+KEPT = "History entries of their changes are kept and will show the user's ID"
+# Warnings about deleting users, registered by each app.
+DeletionWarning = Callable[[Iterable[User]], Iterable[str]]
+DELETION_WARNINGS: list[DeletionWarning] = []
 
 
-def told_before_deletion(tell: TellConsequences) -> TellConsequences:
-    """Add what the page that deletes users warns of."""
-    CONSEQUENCES.append(tell)
-    return tell
+def warns_before_deletion(warning: DeletionWarning) -> DeletionWarning:
+    """Registers a warning for the page that deletes users."""
+    DELETION_WARNINGS.append(warning)
+    return warning
 
 
-SIGN_IN_ONLY = "Without a password they come in through an identity provider, where one is connected."
+SIGN_IN_ONLY = "Without a password, the user can sign in only through an identity provider."
 
 
-def _without_notes(deleted: list[Any]) -> list[Any]:
-    """One by one they are many, and say nothing about who is deleted."""
-    is_note = f"{capfirst(LogEntry._meta.verbose_name)}: "
-    nested = [_without_notes(each) if isinstance(each, list) else each for each in deleted]
-    return [each for each in nested if each and not (isinstance(each, str) and each.startswith(is_note))]
+def _without_log_entries(deleted: list[Any]) -> list[Any]:
+    """There are many of them, and they say nothing about the user."""
+    prefix = f"{capfirst(LogEntry._meta.verbose_name)}: "
+    nested = [_without_log_entries(item) if isinstance(item, list) else item for item in deleted]
+    return [item for item in nested if item and not (isinstance(item, str) and item.startswith(prefix))]
 
 
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
-    """Says what would stand twice: Django leaves the parent, and what is no field, out of its own check."""
+    """Refuses duplicates: Django's own check leaves out the parent and hidden fields."""
 
     column: ClassVar[str]
-    given_here: ClassVar[dict[str, str]] = {}
+    manual_only: ClassVar[dict[str, str]] = {}
 
     def clean(self) -> None:
         super().clean()
-        leaving = self.deleted_forms
-        new = [form.cleaned_data.get(self.column) for form in self.extra_forms if form not in leaving]
-        given = [linked for linked in new if linked]
-        is_twice = len(given) != len(set(given))
-        if not is_twice and given and not self.instance.is_new:
-            same = {self.fk.name: self.instance, f"{self.column}__in": given, **self.given_here}
-            stays = self.get_queryset().model._default_manager.filter(**same)
-            is_twice = stays.exclude(pk__in=[form.instance.pk for form in leaving if not form.instance.is_new]).exists()
-        if is_twice:
-            raise forms.ValidationError(f"The same {self.column} stands twice.")
+        removed = self.deleted_forms
+        new = [form.cleaned_data.get(self.column) for form in self.extra_forms if form not in removed]
+        added = [linked for linked in new if linked]
+        is_duplicate = len(added) != len(set(added))
+        if not is_duplicate and added and not self.instance.is_new:
+            same = {self.fk.name: self.instance, f"{self.column}__in": added, **self.manual_only}
+            existing = self.get_queryset().model._default_manager.filter(**same)
+            is_duplicate = existing.exclude(
+                pk__in=[form.instance.pk for form in removed if not form.instance.is_new]
+            ).exists()
+        if is_duplicate:
+            raise forms.ValidationError(f"The same {self.column} was added more than once.")
 
 
 class GrantFormSet(LinkFormSet):
     column = "role"
-    given_here: ClassVar[dict[str, str]] = {"source": UserRole.MANUAL}
+    manual_only: ClassVar[dict[str, str]] = {"source": UserRole.MANUAL}
 
 
 class GroupFormSet(LinkFormSet):
@@ -92,7 +94,7 @@ class MemberFormSet(LinkFormSet):
 
 
 class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
-    """What links two records is given and taken away, never changed: two that change places would collide."""
+    """Links are added and removed, never changed: swapping two would violate the unique constraint."""
 
     extra = 0
 
@@ -103,13 +105,13 @@ class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
 class Grants(Links):
     model = UserRole
     formset = GrantFormSet
-    fields = ("role", "source", "sys_created_at", "given_by")
-    readonly_fields = ("source", "sys_created_at", "given_by")
+    fields = ("role", "source", "sys_created_at", "granted_by")
+    readonly_fields = ("source", "sys_created_at", "granted_by")
     verbose_name, verbose_name_plural = "role", "roles"
 
-    @admin.display(description="given by")
-    def given_by(self, grant: UserRole) -> str:
-        """An id of somebody who is gone stays what it is."""
+    @admin.display(description="granted by")
+    def granted_by(self, grant: UserRole) -> str:
+        """Shows the id of a deleted user."""
         by = grant.sys_created_by
         return str(User.objects.filter(pk=by).first() or by) if by else "the system"
 
@@ -133,21 +135,21 @@ class NewUserForm(UserCreationForm):  # type: ignore[misc]
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
     def save(self, commit: bool = True) -> User:
-        """Somebody else's hand may have known the old one: what it opened ends."""
+        """Ends the user's sessions, because somebody else may have known the old password."""
         with transaction.atomic():
             user: User = super().save(commit=False)
-            user.save(update_fields=["password"])  # what somebody else changed meanwhile stays
+            user.save(update_fields=["password"])  # keeps concurrent changes of other columns
             user.end_sessions()
         return user
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc]  # takes `change` by name only
+class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
     history_parts = (
         RelatedRecords(UserRole, "user", "Role", "role"),
         RelatedRecords(UserGroup, "user", "Group", "group"),
     )
-    form = forms.ModelForm  # Django's own shows parts of the password's hash
+    form = forms.ModelForm  # Django's form shows parts of the password hash
     add_form = NewUserForm
     change_password_form = PasswordForm
     list_display = ("login", "first_name", "last_name", "email", "active", "last_login")
@@ -175,22 +177,22 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if others := [str(other) for other in User.objects.taken_for(obj)[: MOST_NAMED + 1]]:
+        if others := [str(other) for other in User.objects.similar_to(obj)[: MOST_NAMED + 1]]:
             names = first_of(others, MOST_NAMED)
-            messages.warning(request, f"Is this somebody who is here already? Like {obj} is called: {names}.")
+            messages.warning(request, f"{obj} may be a duplicate of {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        if notes := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
-            count[NOTES] = notes
-        kept = [KEPT] if objs else []
-        if "post" not in request.POST:  # else it is done, and was said before
-            for sentence in (sentence for tell in CONSEQUENCES for sentence in tell(objs)):
+        if entries := count.pop(str(LogEntry._meta.verbose_name_plural), 0):
+            count[LOG_ENTRIES] = entries
+        consequences = [KEPT] if objs else []
+        if "post" not in request.POST:  # the confirmation page, not the deletion itself
+            for sentence in (sentence for warning in DELETION_WARNINGS for sentence in warning(objs)):
                 messages.warning(request, sentence)
-        return [*_without_notes(deleted), *kept], count, needed, protected
+        return [*_without_log_entries(deleted), *consequences], count, needed, protected
 
     def response_change(self, request: HttpRequest, obj: User) -> Any:
-        if "_continue" not in request.POST:  # else the form that follows says it
+        if "_continue" not in request.POST:  # otherwise the next form shows the warning
             self._warn(request, obj)
         return super().response_change(request, obj)
 
@@ -208,12 +210,12 @@ class UserAdmin(DjangoUserAdmin, KeepingAnAdmin):  # type: ignore[type-arg, misc
     @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
     def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:
         obj.end_sessions()
-        messages.success(request, f"All sessions of {obj.login} and the keys of their sign-ins have ended.")
+        messages.success(request, f"Ended all sessions of {obj.login} and deleted the keys of their API sign-ins.")
 
 
 @admin.register(Group)
 class GroupAdmin(TrackedAdmin):
-    holds = "People who work together. Records and access rules can name a group."
+    holds = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
     list_filter: ClassVar[list[Any]] = ["active"]
     search_fields = ("name",)
@@ -232,7 +234,7 @@ class GroupAdmin(TrackedAdmin):
 
 @admin.register(Company)
 class CompanyAdmin(RecordAdmin):
-    holds = "Organisations that people and records belong to."
+    holds = "Organizations that people and records belong to."
     list_display = ("name", "active")
     list_filter: ClassVar[list[Any]] = ["active"]
     search_fields = ("name",)

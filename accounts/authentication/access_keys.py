@@ -1,4 +1,4 @@
-"""In charge of access keys: 256 random bits shown once, stored as a hash, with name, expiry, last use, role scope."""
+"""Creates and looks up access keys. A key is 256 random bits, shown once and stored as a hash."""
 
 import threading
 import time
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 FROM_LOGIN_FOR = timedelta(hours=12)
 MOST_FROM_LOGIN = 20
-# Where nobody says otherwise.
+# Default lifetime of a named key.
 VALID_FOR = timedelta(days=90)
-# A look-up is remembered this long in each process: a revoked key works no longer than that.
+# Each process caches a look-up for this long, so a revoked key stops working within that time.
 REMEMBERED_FOR_S = 1.0
 MOST_REMEMBERED = 10_000
 LAST_USE_EVERY = timedelta(minutes=1)
 
 
-def make(user: "User", name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
-    """A new named key; returns its secret, which is never readable again."""
+def create(user: "User", name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
+    """Creates a named key and returns its secret, which cannot be read again."""
     key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [])
     secret = key.arm()
     key.save()
     return secret
 
 
-def make_from_login(user: "User") -> str:
-    """A key for a client that signed in by the API; the oldest beyond twenty go."""
+def create_for_login(user: "User") -> str:
+    """Creates a key for a client that signed in by API; deletes the oldest beyond twenty."""
     with transaction.atomic():
         type(user)._base_manager.select_for_update().get(pk=user.pk)
         own = AccessKey.objects.filter(user=user, kind=AccessKey.LOGIN)
-        kept = own.order_by("-sys_id").values_list("sys_id", flat=True)[: MOST_FROM_LOGIN - 1]
-        own.exclude(sys_id__in=list(kept)).delete()
+        newest = own.order_by("-sys_id").values_list("sys_id", flat=True)[: MOST_FROM_LOGIN - 1]
+        own.exclude(sys_id__in=list(newest)).delete()
         key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.LOGIN)
         key.expires_at = timezone.now() + FROM_LOGIN_FOR
         secret = key.arm()
@@ -71,11 +71,11 @@ REMEMBERED = Remembered()
 
 
 def owner(secret: str) -> "User | None":
-    """The active user of a valid key, narrowed to the key's scope; None for every other reason alike."""
+    """Returns the active user of a valid key, limited to the key's scope; None in every other case."""
     if not secret.startswith(PREFIX) or len(secret) > 100:
         return None
     hashed = digest(secret)
-    # The time before the question: an answer is never older than it says.
+    # Taken before the query, so that an entry is never older than it claims.
     asked_at = time.monotonic()
     return REMEMBERED.get(hashed) or look_up(hashed, asked_at)
 
@@ -86,7 +86,7 @@ def look_up(hashed: str, asked_at: float) -> "User | None":
         return None
     if key.scope:
         key.user.narrow_to(key.scope)
-    key.user.role_names  # noqa: B018  (read now, so that a remembered user needs no query)
+    key.user.role_names  # noqa: B018  (evaluated now, so that a cached user needs no query)
     note_use(key)
     REMEMBERED.put(hashed, key.user, asked_at)
     return key.user

@@ -1,10 +1,10 @@
-"""Counts wrong passwords in PostgreSQL: ten for an account from an address, a hundred from an address, in 15 minutes.
+"""Counts failed sign-ins in PostgreSQL and locks out after 10 per login and address, or 100 per address, in 15 minutes.
 
-An attempt is reserved before the password is checked and given back when it was right, so that however many come at
-once no eleventh wrong one is checked. Only the pair or the address waits, never the account from elsewhere: nobody can
-lock somebody else out.
+An attempt is counted before the password is checked and taken back on success, so that however many arrive at once, no
+eleventh wrong password is checked. Only the pair or the address is locked out, never the account from other addresses:
+nobody can lock somebody else out.
 
-What needs no password at all, and leaves a row each time, is counted by address in the same way.
+Actions that need no password and leave a row are counted per address in the same way.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 10
 MOST_PER_ADDRESS = 100
 
-# Tells the counters of a login and an address from those of an address alone.
+# Separates the counters of a login and an address from those of an address alone.
 PAIR = "pair:"
 
 RESERVE = """
@@ -56,28 +56,28 @@ def network(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
 
 
-def waiting_logins() -> int:
-    """How many logins can be tried no more from some address, until their windows end."""
+def locked_logins() -> int:
+    """How many logins are locked out for some address."""
     full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
     return full.filter(started_at__gt=timezone.now() - WINDOW).count()
 
 
 def count_one(what: str, address: str, most: int) -> None:
-    """Count what anybody can do without being anybody; TooMany when so many came from one address in a window."""
+    """Counts an action that needs no account; raises TooMany when one address exceeds the limit within the window."""
     with transaction.atomic():
         _count(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
 
 
-def _count(key: str, most: int, said: str) -> None:
+def _count(key: str, most: int, message: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
         count, wait_s = cursor.fetchone()
     if count > most:
-        raise TooMany(f"{said} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+        raise TooMany(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
 
 def in_minutes(seconds: int) -> str:
-    """Of a waiting, never too few.
+    """A waiting time in words, rounded up.
 
     >>> in_minutes(61), in_minutes(60), in_minutes(0)
     ('2 minutes', '1 minute', '1 minute')
@@ -88,7 +88,7 @@ def in_minutes(seconds: int) -> str:
 
 @dataclass(frozen=True)
 class PasswordAttempt:
-    """One try of one login, spelled as it is counted, from one address."""
+    """One attempt for one login from one address."""
 
     login: str
     address: str
@@ -102,15 +102,15 @@ class PasswordAttempt:
         return hashlib.sha256(network(self.address).encode()).hexdigest()
 
     def reserve(self) -> None:
-        """Count this attempt as failed until it succeeds; TooMany when a window is full.
+        """Counts this attempt as failed until it succeeds; raises TooMany when a limit is reached.
 
-        What is refused is not counted: a script that repeats one old password must not use up its whole address.
+        Refused attempts are not counted: a script that repeats an old password must not lock out its address.
         """
         with transaction.atomic():
             for key, most in ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS)):
                 _count(key, most, "Too many failed attempts.")
 
     def succeeded(self) -> None:
-        """Forget the pair's failures; the address only gets this attempt back, so that spraying still counts."""
+        """Clears the pair's failures; the address gets back only this attempt, so that spraying still counts."""
         FailedAttempts.objects.filter(key=self.pair_key).delete()
         FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)

@@ -1,4 +1,4 @@
-"""Checks a login and password: counted, remembered for a minute, equally slow for users that do not exist."""
+"""Checks passwords: counts attempts, caches successes for a minute, takes equally long for unknown users."""
 
 import hmac
 import re
@@ -20,31 +20,31 @@ from system import properties
 from system.errors import Unauthenticated
 
 LONGEST = 1024
-# Of new ones. Chosen: with any login it still fits into the header of Basic, however many bytes its characters take.
+# Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
 LONGEST_NEW = 512
-# Login, names and email are what others know: so many characters have to stand beside them. As long as any new one.
-LEAST_BESIDE_NAMES = 10
-# Shorter names and parts of them are found in many words by chance.
+# Login, names and email are known to others: a password needs this many characters besides them.
+MIN_BESIDE_NAMES = 10
+# Shorter names occur in many words by chance.
 SHORTEST_NAME = 3
 REMEMBERED_FOR_S = 60.0
 MOST_REMEMBERED = 10_000
-# Made anew at each start: what is remembered is worth nothing elsewhere.
+# New at each start, so that cached entries are useless elsewhere.
 _START_SECRET = secrets.token_bytes(32)
 _remembered: dict[bytes, tuple[float, str]] = {}
 _turns = [threading.Lock() for _ in range(64)]
-# Checked for users that do not exist, so that they take as long as those that do.
+# Checked for unknown users, so that they take as long as known ones.
 NOBODY = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
 
 
 def verify(login: str, password: str, address: str) -> User:
-    """The active user of this login and password; the same refusal for every cause."""
+    """Returns the active user with this login and password; refuses every other case in the same way."""
     if not login or not password or len(login) > LONGEST or len(password) > LONGEST or "\x00" in login + password:
         raise Unauthenticated
     user = User.objects.with_login(login)
     memory = hmac.new(_START_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
     if user is not None and is_remembered(memory, user):
         return user
-    # One thread checks, others with the same words wait for its result instead of counting as attempts.
+    # One thread checks; others with the same credentials wait for its result instead of counting as attempts.
     with _turns[memory[0] % len(_turns)]:
         if user is not None and is_remembered(memory, user):
             return user
@@ -56,7 +56,7 @@ def verify(login: str, password: str, address: str) -> User:
 
 def check(user: User | None, password: str, memory: bytes, attempt: PasswordAttempt) -> User:
     attempt.reserve()
-    nobody = str(NOBODY)  # made here whoever is asked for: the first stranger must not take longer
+    nobody = str(NOBODY)  # evaluated for everybody: the first unknown user must not take longer
     has_password = user is not None and user.has_usable_password()
     is_right = check_password(password, user.password if user is not None and has_password else nobody)
     if user is None or not has_password or not is_right or not user.is_active:
@@ -69,7 +69,7 @@ def check(user: User | None, password: str, memory: bytes, attempt: PasswordAtte
 
 
 def is_remembered(memory: bytes, user: User) -> bool:
-    """Bound to the stored hash: a changed password is forgotten at once."""
+    """Bound to the stored hash, so that a changed password takes effect immediately."""
     entry = _remembered.get(memory)
     return (
         entry is not None
@@ -80,12 +80,12 @@ def is_remembered(memory: bytes, user: User) -> bool:
 
 
 def forget() -> None:
-    """Check every password anew."""
+    """Empties the cache."""
     _remembered.clear()
 
 
 class NotTooLong:
-    """A password validator: what could be set but never sent with Basic is refused when it is set."""
+    """Password validator: refuses passwords that could never be sent with Basic authentication."""
 
     def validate(self, password: str, user: User | None = None) -> None:
         if len(password) > LONGEST_NEW or "\x00" in password:
@@ -96,7 +96,7 @@ class NotTooLong:
 
 
 class NotLikeItsUser(UserAttributeSimilarityValidator):
-    """A password validator: Django's, by this product's columns, and for a name with little beside it too."""
+    """Password validator: Django's, for our columns, which also refuses a name with a few characters added."""
 
     def __init__(self) -> None:
         super().__init__(user_attributes=("login", "first_name", "last_name", "email"))
@@ -104,15 +104,15 @@ class NotLikeItsUser(UserAttributeSimilarityValidator):
     def validate(self, password: str, user: Any = None) -> None:
         super().validate(password, user)
         for name in self.user_attributes:
-            if user is not None and any(_says_little_beside(part, password) for part in _parts(getattr(user, name))):
-                said = str(user._meta.get_field(name).verbose_name)
+            if user is not None and any(_adds_little_to(part, password) for part in _parts(getattr(user, name))):
+                label = str(user._meta.get_field(name).verbose_name)
                 raise ValidationError(
-                    self.get_error_message(), code="password_too_similar", params={"verbose_name": said}
+                    self.get_error_message(), code="password_too_similar", params={"verbose_name": label}
                 )
 
 
 def _parts(value: str) -> list[str]:
-    """Of an email only what stands before the @: "com" stands in many words.
+    """The parts of a name; of an email address only the part before the @, since "com" occurs in many words.
 
     >>> _parts("Dora Lee-Smith"), _parts("dora.li@example.com")
     (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])
@@ -121,10 +121,10 @@ def _parts(value: str) -> list[str]:
     return [part for part in dict.fromkeys((value, *re.split(r"\W+", value))) if len(part) >= SHORTEST_NAME]
 
 
-def _says_little_beside(name: str, password: str) -> bool:
+def _adds_little_to(name: str, password: str) -> bool:
     """
-    >>> _says_little_beside("dora", "Dora123456"), _says_little_beside("dora", "dora likes battery staples")
+    >>> _adds_little_to("dora", "Dora123456"), _adds_little_to("dora", "dora likes battery staples")
     (True, False)
     """
-    beside = password.lower().replace(name.lower(), "")
-    return len(beside) < min(len(password), LEAST_BESIDE_NAMES)
+    rest = password.lower().replace(name.lower(), "")
+    return len(rest) < min(len(password), MIN_BESIDE_NAMES)

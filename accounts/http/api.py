@@ -1,4 +1,4 @@
-"""REST endpoints of the accounts area."""
+"""REST endpoints: sign in for an access key, and the caller's profile."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ class Credentials(serializers.Serializer[Any]):
 
 
 class Login(APIView):
-    """Trade login and password for an access key that is valid for 12 hours."""
+    """Exchanges login and password for an access key that is valid for 12 hours."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
     @extend_schema(
         tags=["Credentials"],
-        summary="Sign in for a key",
+        summary="Create an access key by signing in",
         request=Credentials,
         responses={
             200: inline_serializer(
@@ -44,22 +44,22 @@ class Login(APIView):
     def post(self, request: Request) -> Response:
         if not isinstance(request.data, dict):
             raise BadRequest("Send one JSON object with username and password.", code="invalid_json")
-        given = Credentials(data=request.data)
-        given.is_valid(raise_exception=True)
-        login, password = given.validated_data["username"], given.validated_data["password"]
+        credentials = Credentials(data=request.data)
+        credentials.is_valid(raise_exception=True)
+        login, password = credentials.validated_data["username"], credentials.validated_data["password"]
         user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
         acting_user.become(user.pk)
-        return Response({"status": "OK", "data": {"auth_key": access_keys.make_from_login(user)}})
+        return Response({"status": "OK", "data": {"auth_key": access_keys.create_for_login(user)}})
 
 
 class Me(APIView):
-    """Who is calling."""
+    """The caller's login, email and roles."""
 
     authentication_classes = (Bearer, Basic, Session)
 
     @extend_schema(
         tags=["Credentials"],
-        summary="Who is calling",
+        summary="Get the caller's profile",
         responses=inline_serializer(
             "Me",
             {

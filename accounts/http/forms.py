@@ -13,7 +13,7 @@ from accounts.authentication.access_keys import VALID_FOR
 from accounts.models import Role, User
 from system.errors import Unauthenticated
 
-LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no end")]
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
 
 
 class SignInForm(forms.Form):
@@ -28,7 +28,7 @@ class SignInForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Without the email: a first sign-in through a provider finds an account by it, so nobody may claim another's."""
+    """Has no email field: a first sign-in through a provider matches accounts by email, so nobody may set it freely."""
 
     class Meta:
         model = User
@@ -36,23 +36,23 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class KeyForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="What it is for, such as “backup script”.")
+    name = forms.CharField(max_length=100, help_text="What the key is for, for example “backup script”.")
     days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(VALID_FOR.days), label="Valid for")
     scope = forms.ModelMultipleChoiceField(
         queryset=Role.objects.none(),
         required=False,
-        label="Acts only as",
+        label="Limit to roles",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Nothing chosen: with all your roles.",
+        help_text="Leave empty to use all your roles.",
     )
 
     def __init__(self, user: User, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
-        held = Role.objects.all() if user.is_superuser else Role.objects.filter(name__in=user.role_names)
+        own_roles = Role.objects.all() if user.is_superuser else Role.objects.filter(name__in=user.role_names)
         scope = self.fields["scope"]
         assert isinstance(scope, forms.ModelMultipleChoiceField)
-        scope.queryset = held
-        if not held:
+        scope.queryset = own_roles
+        if not own_roles:
             del self.fields["scope"]
 
     def expires_at(self) -> Any:
@@ -64,20 +64,20 @@ class KeyForm(forms.Form):
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Django's, with the words of this product."""
+    """Django's form with our labels, and with the lockout of the sign-in."""
 
     def __init__(self, *positional: Any, address: str = "", **named: Any) -> None:
         super().__init__(*positional, **named)
         self.address = address
         self.fields["old_password"].label = "Current password"
-        self.fields["new_password2"].label = "New password again"
+        self.fields["new_password2"].label = "Repeat new password"
         self.fields["old_password"].widget.attrs.pop("autofocus", None)
 
     def clean_old_password(self) -> str:
-        """Counted like a sign-in: a borrowed session is no place to guess the password either."""
+        """Counts like a sign-in attempt, so that a stolen session cannot be used to guess the password."""
         old: str = self.cleaned_data["old_password"]
         try:
             passwords.verify(self.user.get_username(), old, self.address)
         except Unauthenticated:
-            raise ValidationError("The current password is wrong.", code="password_incorrect") from None
+            raise ValidationError("The current password is incorrect.", code="password_incorrect") from None
         return old

@@ -1,4 +1,4 @@
-"""In charge of a new key's way to the one page that shows it: a reload of that page must not make another key."""
+"""Hands a new access key to the page that shows it once, so that a reload does not create another key."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from system import encryption
 SLOT = "new_key"
 
 
-def leave(session: Any, place: str, name: str, secret: str) -> None:
-    """For the page that follows; never in clear, since sessions are rows of the database."""
-    session[SLOT] = [place, name, encryption.encrypt(secret)]
+def store(session: Any, page: str, name: str, secret: str) -> None:
+    """Keeps the key for the next page; encrypted, because sessions are rows of the database."""
+    session[SLOT] = [page, name, encryption.encrypt(secret)]
 
 
-def take(session: Any, place: str) -> tuple[str, str] | None:
-    """Name and secret, once."""
-    if session.get(SLOT, [None])[0] != place:
+def take(session: Any, page: str) -> tuple[str, str] | None:
+    """Returns name and secret, once."""
+    if session.get(SLOT, [None])[0] != page:
         return None
     _, name, stored = session.pop(SLOT)
     try:
         return name, encryption.decrypt(stored)
-    except encryption.Undecipherable:  # the operator took its key away meanwhile
+    except encryption.Undecipherable:  # the encryption key was removed in between
         return None

@@ -23,8 +23,8 @@ from system import properties
 from system.errors import NotFound, TooMany
 from system.http import start_page
 
-# Where a key that is made here is shown.
-PLACE = "account"
+# The page on which a key that is created here is shown.
+PAGE = "account"
 
 
 class Start(View):
@@ -34,70 +34,70 @@ class Start(View):
         if request.user.is_authenticated:
             return render(request, "pages/start.html", {"entries": start_page.entries(request)})
         welcome = str(properties.get(properties.WELCOME_PAGE))
-        # This page itself, however spelled, would send the visitor in circles: browsers take dots out of a path.
+        # A welcome page that leads back here would redirect for ever; browsers remove dots from a path.
         leads_elsewhere = posixpath.normpath(unquote(urlsplit(welcome).path)).strip("./") != ""
         return HttpResponseRedirect(welcome if leads_elsewhere else reverse("login"))
 
 
-def local_path(request: HttpRequest, wanted: str) -> str:
+def local_path(request: HttpRequest, next_url: str) -> str:
     """Where to go after sign-in: a path of this service or the start page."""
-    is_local = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-    return wanted if is_local else reverse("start")
+    is_local = next_url.startswith("/") and url_has_allowed_host_and_scheme(next_url, allowed_hosts=None)
+    return next_url if is_local else reverse("start")
 
 
 class SignIn(View):
-    """`/login/`: by password; where there is another way, that one first and the form behind `?local=1`."""
+    """`/login/`: the password form; behind `?local=1` when another way to sign in is configured."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        wanted = request.GET.get("next", "")
+        next_url = request.GET.get("next", "")
         if request.user.is_authenticated:
-            return redirect(local_path(request, wanted))
-        return self._show(request, SignInForm(), wanted, is_open="local" in request.GET)
+            return redirect(local_path(request, next_url))
+        return self._show(request, SignInForm(), next_url, is_open="local" in request.GET)
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form, wanted = SignInForm(request.POST), request.POST.get("next", "")
+        form, next_url = SignInForm(request.POST), request.POST.get("next", "")
         if not form.is_valid():
-            return self._show(request, form, wanted, status=400)
+            return self._show(request, form, next_url, status=400)
         try:
             user = authenticate(request, username=form.cleaned_data["login"], password=form.cleaned_data["password"])
         except TooMany as error:
             form.add_error(None, error.message)
-            response = self._show(request, form, wanted, status=429)
+            response = self._show(request, form, next_url, status=429)
             response["Retry-After"] = str(error.retry_after_s)
             return response
         if user is None:
             form.add_error(None, "Login or password is wrong, or the account is not active.")
-            return self._show(request, form, wanted, status=401)
+            return self._show(request, form, next_url, status=401)
         login(request, user)
-        return redirect(local_path(request, wanted))
+        return redirect(local_path(request, next_url))
 
     def _show(
-        self, request: HttpRequest, form: SignInForm, wanted: str, status: int = 200, *, is_open: bool = True
+        self, request: HttpRequest, form: SignInForm, next_url: str, status: int = 200, *, is_open: bool = True
     ) -> HttpResponse:
-        if form.data.get("login"):  # who typed a login goes on with the password
+        if form.data.get("login"):  # the login is already typed, so focus the password
             form.fields["login"].widget.attrs.pop("autofocus")
             form.fields["password"].widget.attrs["autofocus"] = True
-        ways = sign_in_hooks.ways(request)
-        seen = {
-            "form": form if is_open or not ways else None,
-            "ways": ways,
-            "next": wanted,
+        options = sign_in_hooks.options(request)
+        context = {
+            "form": form if is_open or not options else None,
+            "options": options,
+            "next": next_url,
             "has_signed_out": "signed_out" in request.GET,
         }
-        return render(request, "pages/login.html", seen, status=status)
+        return render(request, "pages/login.html", context, status=status)
 
 
 class SignOut(View):
     """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        finish = sign_in_hooks.leaving(request)
+        finish = sign_in_hooks.sign_out_step(request)
         logout(request)
         return finish(request) if finish else redirect(reverse("login") + "?signed_out=1")
 
 
 class OwnAccount(LoginRequiredMixin, View):
-    """Base of the account pages: one page, several forms; the one that was sent keeps what was typed."""
+    """Base of the account pages: one page with several forms; the submitted form keeps its input."""
 
     def user(self) -> User:
         assert isinstance(self.request.user, User)
@@ -105,7 +105,7 @@ class OwnAccount(LoginRequiredMixin, View):
 
     def show(self, status: int = 200, **forms: Any) -> HttpResponse:
         user = self.user()
-        seen = {
+        context = {
             "profile": ProfileForm(instance=user),
             "password": OwnPasswordForm(user) if user.has_usable_password() else None,
             "key_form": KeyForm(user),
@@ -115,20 +115,20 @@ class OwnAccount(LoginRequiredMixin, View):
             "roles": sorted(user.role_names),
             **forms,
         }
-        return render(self.request, "pages/account.html", seen, status=status)
+        return render(self.request, "pages/account.html", context, status=status)
 
-    def done(self, said: str) -> HttpResponse:
-        messages.success(self.request, said)
+    def done(self, message: str) -> HttpResponse:
+        messages.success(self.request, message)
         return redirect("account")
 
-    def refuse(self, said: str, **forms: Any) -> HttpResponse:
-        """Said at the top too: the field in question may be out of sight."""
-        messages.error(self.request, said)
+    def refuse(self, message: str, **forms: Any) -> HttpResponse:
+        """Shows the message at the top as well, since the field may be out of sight."""
+        messages.error(self.request, message)
         return self.show(400, **forms)
 
 
 class AccountForm(OwnAccount):
-    """A form of the page with an address of its own; who opens that address is sent to the page."""
+    """A form with its own URL; opening that URL redirects to the account page."""
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return redirect("account")
@@ -138,7 +138,7 @@ class Account(OwnAccount):
     """`/account/`: the page, and the profile form."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        name, new_key = new_key_handover.take(request.session, PLACE) or (None, None)
+        name, new_key = new_key_handover.take(request.session, PAGE) or (None, None)
         return self.show(new_key=new_key, new_key_name=name)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -146,13 +146,13 @@ class Account(OwnAccount):
         if not form.is_valid():
             return self.refuse("The profile was not saved.", profile=form)
         user = form.save(commit=False)
-        # Only what was typed: a change by an administrator meanwhile stays.
+        # Save changed fields only, so that a concurrent change by an administrator is kept.
         user.save(update_fields=form.changed_data)
         return self.done("Profile saved.")
 
 
 class ChangePassword(AccountForm):
-    """Ends every other session and the keys that sign-ins by API gave out."""
+    """Changes the password; ends every other session and the keys that API sign-ins created."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
         user = self.user()
@@ -160,7 +160,7 @@ class ChangePassword(AccountForm):
         if not user.has_usable_password():
             raise NotFound("This account has no password.")
         if not form.is_valid():
-            return self.refuse("The password was not changed; see below.", password=form)
+            return self.refuse("The password was not changed. See below.", password=form)
         with transaction.atomic():
             form.save(commit=False)
             user.save(update_fields=["password"])
@@ -169,21 +169,23 @@ class ChangePassword(AccountForm):
         return self.done("Password changed. Other sessions have ended.")
 
 
-class MakeKey(AccountForm):
-    """Leaves the new key to the page that follows."""
+class CreateKey(AccountForm):
+    """Creates an access key and hands it over to the next page."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
         user = self.user()
         form = KeyForm(user, request.POST)
         if not form.is_valid():
-            return self.refuse("No key was made; see below.", key_form=form)
-        secret = access_keys.make(user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids())
-        new_key_handover.leave(request.session, PLACE, form.cleaned_data["name"], secret)
+            return self.refuse("The key was not created. See below.", key_form=form)
+        secret = access_keys.create(
+            user, form.cleaned_data["name"], expires_at=form.expires_at(), scope=form.scope_ids()
+        )
+        new_key_handover.store(request.session, PAGE, form.cleaned_data["name"], secret)
         return redirect("account")
 
 
 class RevokeKey(AccountForm):
-    """Asks first; only what is posted does it."""
+    """Asks for confirmation, then revokes the key."""
 
     def get(self, request: HttpRequest, sys_id: str = "", **_: Any) -> HttpResponse:
         key = self._key(sys_id)
@@ -192,9 +194,9 @@ class RevokeKey(AccountForm):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         key = self._key(sys_id)
         if key is None:
-            raise NotFound("There is no such key.")
+            raise NotFound("The key does not exist.")
         key.delete()
-        return self.done(f"The key “{key.name}” works no longer.")
+        return self.done(f"The key “{key.name}” was revoked.")
 
     def _key(self, sys_id: str) -> AccessKey | None:
         return AccessKey.objects.filter(user=self.user(), sys_id=sys_id).first()
@@ -203,4 +205,4 @@ class RevokeKey(AccountForm):
 class EndSession(AccountForm):
     def post(self, request: HttpRequest, session: str) -> HttpResponse:
         Session.objects.filter(user=self.user(), session_key=session).delete()
-        return self.done("The session has ended.")
+        return self.done("Session ended.")

@@ -1,6 +1,6 @@
-"""What other areas add to signing in and out: buttons on the sign-in page, and what is left to do elsewhere at the end.
+"""What other apps add to sign-in and sign-out: buttons on the sign-in page, and a last step at the provider.
 
-The direction of imports is the reason: single sign-on knows accounts, accounts do not know single sign-on.
+Apps register themselves here because `accounts` must not import `sso`.
 """
 
 from collections.abc import Callable
@@ -11,35 +11,35 @@ from django.http import HttpRequest, HttpResponse
 
 @dataclass(frozen=True)
 class SignInOption:
-    """Another way to sign in than by password."""
+    """A way to sign in other than by password."""
 
     title: str
-    address: str
+    url: str
 
 
-Offer = Callable[[HttpRequest], SignInOption | None]
+OptionFactory = Callable[[HttpRequest], SignInOption | None]
 Finish = Callable[[HttpRequest], HttpResponse]
-Leave = Callable[[HttpRequest], Finish | None]
+SignOutHook = Callable[[HttpRequest], Finish | None]
 
-OFFERS: list[Offer] = []
-LEAVES: list[Leave] = []
-
-
-def offer(make: Offer) -> Offer:
-    """Add a way; it returns None while it is closed."""
-    OFFERS.append(make)
-    return make
+SIGN_IN_OPTIONS: list[OptionFactory] = []
+SIGN_OUT_HOOKS: list[SignOutHook] = []
 
 
-def ways(request: HttpRequest) -> list[SignInOption]:
-    return [way for make in OFFERS if (way := make(request)) is not None]
+def register_option(factory: OptionFactory) -> OptionFactory:
+    """Registers a sign-in option; the factory returns None while the option is not available."""
+    SIGN_IN_OPTIONS.append(factory)
+    return factory
 
 
-def on_sign_out(prepare: Leave) -> Leave:
-    """Add what a sign-out leads to: asked before the session ends, what it returns answers after that."""
-    LEAVES.append(prepare)
-    return prepare
+def options(request: HttpRequest) -> list[SignInOption]:
+    return [option for factory in SIGN_IN_OPTIONS if (option := factory(request)) is not None]
 
 
-def leaving(request: HttpRequest) -> Finish | None:
-    return next((finish for prepare in LEAVES if (finish := prepare(request)) is not None), None)
+def on_sign_out(hook: SignOutHook) -> SignOutHook:
+    """Registers a hook that runs before the session ends; what it returns builds the response afterwards."""
+    SIGN_OUT_HOOKS.append(hook)
+    return hook
+
+
+def sign_out_step(request: HttpRequest) -> Finish | None:
+    return next((finish for hook in SIGN_OUT_HOOKS if (finish := hook(request)) is not None), None)

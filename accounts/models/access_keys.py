@@ -16,12 +16,12 @@ SHOWN = len(PREFIX) + 6
 
 
 def digest(key: str) -> str:
-    # A fast hash is right here: nobody can guess 256 random bits.
+    # A fast hash is enough: nobody can guess 256 random bits.
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 class AccessKey(Record):
-    """One key of one user."""
+    """An access key of a user."""
 
     NAMED = "named"
     LOGIN = "login"
@@ -30,7 +30,9 @@ class AccessKey(Record):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_keys")
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=10, choices=[(NAMED, "made by hand"), (LOGIN, "from sign-in")], default=NAMED)
+    kind = models.CharField(
+        max_length=10, choices=[(NAMED, "created by a user"), (LOGIN, "created by an API sign-in")], default=NAMED
+    )
     prefix = models.CharField(max_length=SHOWN, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -39,7 +41,7 @@ class AccessKey(Record):
         models.CharField(max_length=32, db_collation="C"),
         default=list,
         blank=True,
-        help_text="Roles the key acts with. None: all of its user's.",
+        help_text="Roles that the key is limited to. Leave empty for all roles of its user.",
     )
 
     class Meta(Record.Meta):
@@ -57,7 +59,7 @@ class AccessKey(Record):
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
     def arm(self) -> str:
-        """Give this unsaved key its secret; the only moment at which the secret is known."""
+        """Generates the secret of this unsaved key; only its hash is stored."""
         secret = PREFIX + secrets.token_urlsafe(32)
         self.prefix = secret[:SHOWN]
         self.digest = digest(secret)

@@ -14,7 +14,7 @@ from system.records.record import Record
 
 
 class Role(Record):
-    """A role; it may contain others, whose rights its holders have too."""
+    """A role; it may contain other roles, whose rights its holders get as well."""
 
     table_columns = ("name", "description", "contains", "grantable_by_sign_in")
     references: ClassVar[dict[str, str]] = {"contains": "sys_role"}
@@ -23,7 +23,7 @@ class Role(Record):
     description = models.CharField(max_length=255, blank=True, default="")
     contains = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
     grantable_by_sign_in = models.BooleanField(
-        "grantable by sign-in", default=True, help_text="Whether a sign-in through a provider may grant this role."
+        "grantable by sign-in", default=True, help_text="Whether a provider may grant this role at sign-in."
     )
     history = tracked()
 
@@ -36,8 +36,8 @@ class Role(Record):
 
     def clean(self) -> None:
         self._check_name()
-        known = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
-        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in known]
+        existing = set(Role.objects.filter(sys_id__in=self.contains).values_list("sys_id", flat=True))
+        self.contains = [sys_id for sys_id in dict.fromkeys(self.contains) if sys_id in existing]
         if self.is_new:
             return
         if any(self.pk in roles.contained_ids(sys_id) for sys_id in self.contains):
@@ -49,18 +49,20 @@ class Role(Record):
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         if self._stored_name() in roles.SHIPPED:
-            raise ValidationError("This role is shipped with the product: it cannot be deleted.")
+            raise ValidationError("This role is part of the product and cannot be deleted.")
         return super().delete(*positional, **options)
 
     def _check_name(self) -> None:
         if re.search(r"[\x00-\x1f]", self.name) or self.name != self.name.strip():
-            raise ValidationError({"name": "A role's name has no control characters and no spaces around it."})
+            raise ValidationError(
+                {"name": "A role name must not contain control characters or start or end with a space."}
+            )
         stored = self._stored_name()
         if stored in roles.SHIPPED and self.name != stored:
-            raise ValidationError({"name": "This role is shipped with the product: it keeps its name."})
+            raise ValidationError({"name": "This role is part of the product and cannot be renamed."})
 
     def _stored_name(self) -> str | None:
-        """Asked for anew: another name may stand in this object."""
+        """Reads the name from the database, because this object may hold a changed one."""
         return None if self.is_new else Role.objects.filter(pk=self.pk).values_list("name", flat=True).first()
 
 
@@ -76,7 +78,7 @@ class UserRole(Record):
     role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="grants")
     source = models.CharField(
         max_length=20,
-        choices=[(MANUAL, "given here"), (PROVIDER, "from the identity provider")],
+        choices=[(MANUAL, "granted here"), (PROVIDER, "granted by the identity provider")],
         default=MANUAL,
         editable=False,
     )

@@ -1,4 +1,4 @@
-"""The tables of people: companies, users, roles, grants, groups."""
+"""Companies and users."""
 
 import unicodedata
 from collections.abc import Collection
@@ -38,15 +38,15 @@ class Company(Record):
 
 
 def check_login(login: str) -> None:
-    """A login is one line of visible text; a colon would end it in Basic credentials."""
+    """Requires one line of visible text; a colon would end the login in Basic credentials."""
     if not login or login != login.strip() or ":" in login:
-        raise ValidationError("A login has no colon and no spaces around it.")
+        raise ValidationError("A login must not contain a colon or start or end with a space.")
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in login):
-        raise ValidationError("A login has no control or invisible characters.")
+        raise ValidationError("A login must not contain control or invisible characters.")
 
 
 class User(Record, AbstractBaseUser):
-    """Somebody who may call or sign in."""
+    """A person or program that can sign in or call the API."""
 
     table_columns = (
         "login",
@@ -69,9 +69,11 @@ class User(Record, AbstractBaseUser):
     phone = models.CharField(max_length=50, blank=True, default="")
     company = models.ForeignKey(Company, null=True, blank=True, on_delete=models.SET_NULL)
     last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
-    active = models.BooleanField(default=True, help_text="Cleared: keys, password and sessions stop working at once.")
+    active = models.BooleanField(
+        default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
+    )
     history = tracked(without=("password", "last_login"))
-    has_lost_password = False  # by what is not saved yet
+    has_lost_password = False  # by an unsaved change
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -84,7 +86,7 @@ class User(Record, AbstractBaseUser):
         ordering: ClassVar[list[str]] = ["login"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["login"], name="user_login_unique", violation_error_message="This login is taken."
+                fields=["login"], name="user_login_unique", violation_error_message="This login is already in use."
             )
         ]
         indexes: ClassVar[list[models.Index]] = [
@@ -98,20 +100,20 @@ class User(Record, AbstractBaseUser):
 
     @property
     def called(self) -> str:
-        """As they are spoken to."""
+        """The name to address the user by."""
         return f"{self.first_name} {self.last_name}".strip() or self.login
 
     @classmethod
     def normalize_username(cls, username: str) -> str:
-        return composed(username)  # beyond that unique as spelled
+        return composed(username)  # beyond that, case counts
 
     def save(self, *positional: Any, **options: Any) -> None:
-        """With a composed login; one from before that stays as it is while another user has its composed form."""
-        spelled = composed(self.login)
-        if self.login != spelled:
-            others = User.objects.filter(login=spelled)
+        """Normalizes the login; an older one keeps its form while another user has the normalized form."""
+        normalized = composed(self.login)
+        if self.login != normalized:
+            others = User.objects.filter(login=normalized)
             if self.is_new or not others.exclude(pk=self.pk).exists():
-                self.login = spelled
+                self.login = normalized
         super().save(*positional, **options)
         self.has_lost_password = False
 
@@ -135,31 +137,31 @@ class User(Record, AbstractBaseUser):
 
     @cached_property
     def role_names(self) -> frozenset[str]:
-        """Every role held, contained ones included; with a scoped access key only those in its scope."""
-        held = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
-        return roles.closure(set(held))
+        """All roles of the user, including contained ones; with a scoped access key only those in its scope."""
+        role_ids = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
+        return roles.closure(set(role_ids))
 
     def change_password(self, password: str) -> None:
-        """Set a password for somebody else's hand: sessions and keys from sign-ins end, named keys stay."""
+        """Sets a password on behalf of the user: ends sessions and keys from API sign-ins, keeps named keys."""
         with transaction.atomic():
             self.set_password(password)
             self.save(update_fields=["password"])
             self.end_sessions()
 
     def end_sessions(self, but: str = "") -> None:
-        """End all sessions (but the one of this row) and the keys that came from sign-ins by API."""
+        """Ends all sessions (except the one with this key) and deletes the keys from API sign-ins."""
         Session.objects.filter(user=self).exclude(session_key=but).delete()
         AccessKey.objects.filter(user=self, kind=AccessKey.LOGIN).delete()
 
     def narrow_to(self, scope: Collection[str]) -> None:
-        """Act with no more than these roles (ids) from here on: the right is that of the key and of its user."""
+        """Limits the user to these roles (ids): a scoped key grants only what both the key and its user have."""
         in_scope = roles.closure(scope)
         self.role_names = in_scope if roles.ADMIN in self.role_names else in_scope & self.role_names
 
     def has_role(self, name: str) -> bool:
         return name in self.role_names or roles.ADMIN in self.role_names
 
-    # What Django's admin asks.
+    # Required by Django's admin.
 
     @property
     def is_staff(self) -> bool:

@@ -1,4 +1,4 @@
-"""The rule that somebody must be able to administer: an active user who holds the role admin."""
+"""Keeps at least one active user with the role admin."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,24 +12,24 @@ from system.errors import Conflict
 
 class NoAdminLeft(Conflict):
     code = "last_admin"
-    message = "Nobody could administer any more: at least one active user must hold the role admin."
+    message = "At least one active user must hold the role admin."
 
 
 @contextmanager
-def keeping_an_admin(was_there: bool | None = None) -> Iterator[None]:
-    """Undo a change that takes the last active holder of `admin` away; where there was none, nothing is taken.
+def keeping_an_admin(had_admin: bool | None = None) -> Iterator[None]:
+    """Rolls back a change that removes the last active holder of `admin`; does nothing if there was none before.
 
-    `was_there` is for a change that has begun before: whether there was one until then.
+    Pass `had_admin` when the change started earlier: whether there was an administrator at that time.
     """
     with transaction.atomic():
-        was_there = is_there() if was_there is None else was_there
+        had_admin = has_admin() if had_admin is None else had_admin
         yield
-        # One after the other: two changes at once would each count on the administrator that the other takes away.
+        # Serialized: two concurrent changes would each rely on the administrator that the other removes.
         Role.objects.select_for_update(no_key=True).get(name=roles.ADMIN)
-        if was_there and not is_there():
+        if had_admin and not has_admin():
             raise NoAdminLeft
 
 
-def is_there() -> bool:
+def has_admin() -> bool:
     admin = Role.objects.get(name=roles.ADMIN)
     return User.objects.filter(active=True, grants__role__in=roles.ids_that_give(admin.pk)).exists()

@@ -1,5 +1,7 @@
-"""In charge of who is believed without a second look where a change could open an account with more rights: the system
-itself, and holders of admin. Guarded roles are those that no sign-in may grant; their holders are such accounts."""
+"""Protects privileged accounts: only the system itself and holders of admin may change how somebody signs in to one.
+
+Guarded roles are those that no sign-in may grant; an account that holds one is privileged.
+"""
 
 from django.db.models import Q, QuerySet
 
@@ -9,14 +11,14 @@ from system.records import acting_user
 
 
 def is_trusted() -> bool:
-    """By the credentials of the request: a key that is scoped to other roles makes nobody an administrator."""
-    acting, given = acting_user.current(), acting_user.role_names()
-    if acting is None:
+    """Whether the request acts as an administrator; a key that is limited to other roles does not."""
+    user_id, role_names = acting_user.current(), acting_user.role_names()
+    if user_id is None:
         return True
-    if given is not None:
-        return roles.ADMIN in given
-    found = User.objects.filter(pk=acting).first()
-    return found is not None and found.has_role(roles.ADMIN)
+    if role_names is not None:
+        return roles.ADMIN in role_names
+    user = User.objects.filter(pk=user_id).first()
+    return user is not None and user.has_role(roles.ADMIN)
 
 
 def guarded_roles() -> QuerySet[Role]:
@@ -28,5 +30,5 @@ def guarded_role_of(user: User) -> Role | None:
 
 
 def may_change_account(user: User) -> bool:
-    """Whether who acts may change by what, and whether, somebody comes into this account."""
+    """Whether the acting user may change the credentials, email or state of this account."""
     return is_trusted() or guarded_role_of(user) is None

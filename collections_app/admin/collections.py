@@ -16,7 +16,7 @@ from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from accounts.admin.roles import used_by
+from accounts.admin.roles import register_usages
 from accounts.models import Role
 from collections_app import access, embed
 from collections_app.admin.collection_form import FIXED_LANGUAGE, TAKEN, CollectionForm
@@ -30,7 +30,7 @@ from system.errors import Conflict, NotFound, ServiceError
 GIVEN_AWAY = "By its writers you may not change this collection any more. Who has the role admin can give that back."
 
 
-@used_by
+@register_usages
 def collections_of(role: Role) -> Iterator[str]:
     """Its id stays in them, so that nobody gets in who could not before."""
     for what in ("readers", "writers"):

@@ -13,7 +13,7 @@ COME_BACK = (
 )
 
 
-@people.told_before_deletion
+@people.warns_before_deletion
 def come_back(users: Iterable[User]) -> Iterable[str]:
     """Whom the active connection signs in, it would let in again."""
     setting = OidcSetting.active_one()

@@ -176,7 +176,7 @@ def refuse_sign_in(request: HttpRequest, came: SignInEvent, refusal: SignInRefus
     return pages.refused(request, refusal)
 
 
-@sign_in_hooks.offer
+@sign_in_hooks.register_option
 def button(request: HttpRequest) -> SignInOption | None:
     """On the sign-in page."""
     setting = OidcSetting.active_one()

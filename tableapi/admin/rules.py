@@ -11,7 +11,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.roles import RoleChoices, used_by
+from accounts.admin.roles import RoleChoices, register_usages
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
@@ -49,7 +49,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
 
-@used_by
+@register_usages
 def rules_of(role: Role) -> Iterator[str]:
     for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
         # The rule itself stays: it fails closed, and its other roles go on.

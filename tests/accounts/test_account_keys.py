@@ -124,18 +124,18 @@ def test_a_key_is_made_for_oneself_whatever_is_sent(as_bob: Client, bob: User, a
 
 
 def test_who_revokes_a_key_is_asked_first(as_bob: Client, bob: User, alice: User):
-    secret = access_keys.make(bob, "backup <b>", expires_at=None)
+    secret = access_keys.create(bob, "backup <b>", expires_at=None)
     asked = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
 
     assert "Revoke this key?" in asked and "backup &lt;b&gt;" in asked and secret[:9] in asked
     assert ask(bearer(secret)).status_code == 200
-    access_keys.make(alice, "of alice", expires_at=None)
+    access_keys.create(alice, "of alice", expires_at=None)
     others = AccessKey.objects.get(user=alice)
     assert as_bob.get(f"{ADDRESS}{others.pk}/revoke/")["Location"] == "/account/"
 
 
 def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
-    secret, other = (access_keys.make(bob, name, expires_at=None) for name in ("one", "two"))
+    secret, other = (access_keys.create(bob, name, expires_at=None) for name in ("one", "two"))
     assert ask(bearer(secret)).status_code == 200
     answer = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
 
@@ -147,7 +147,7 @@ def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
 def test_another_users_key_and_one_that_is_not_there_are_the_same_404(
     as_bob: Client, alice: User, settings: Any, sys_id: str
 ):
-    secret = access_keys.make(alice, "of alice", expires_at=None)
+    secret = access_keys.create(alice, "of alice", expires_at=None)
     answer = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
 
     assert answer.status_code == 404
@@ -156,8 +156,8 @@ def test_another_users_key_and_one_that_is_not_there_are_the_same_404(
 
 
 def test_the_page_lists_the_own_keys_alone(as_bob: Client, bob: User, alice: User):
-    access_keys.make(alice, "of alice", expires_at=None)
-    access_keys.make(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
+    access_keys.create(alice, "of alice", expires_at=None)
+    access_keys.create(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
     page = as_bob.get("/account/").content
 
     assert b"of alice" not in page

@@ -34,8 +34,8 @@ def test_other_sessions_end_and_the_own_goes_on_under_another_cookie(bob: User, 
 
 
 def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, alice: User):
-    from_login, named = access_keys.make_from_login(bob), access_keys.make(bob, "script", expires_at=None)
-    of_alice = access_keys.make_from_login(alice)
+    from_login, named = access_keys.create_for_login(bob), access_keys.create(bob, "script", expires_at=None)
+    of_alice = access_keys.create_for_login(alice)
     as_bob.post(ADDRESS, CHANGE)
 
     assert [ask(bearer(key)).status_code for key in (from_login, named, of_alice)] == [401, 200, 200]
@@ -44,7 +44,7 @@ def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, ali
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"old_password": "wrong"}, b"The current password is wrong."),
+        ({"old_password": "wrong"}, b"The current password is incorrect."),
         ({"old_password": ""}, b"This field is required"),
         ({"new_password2": "a third horse 44"}, b"didn\xe2\x80\x99t match"),
         ({"new_password1": "short 1", "new_password2": "short 1"}, b"too short"),

@@ -49,7 +49,7 @@ def test_the_last_one_stays_and_it_is_said_why(as_alice: Client, alice: User, wa
     assert is_admin(alice)
     assert alice.refreshed().sys_version == version
     assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), "nothing was done, nothing logged"
-    assert b"at least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
 
 
 @each_way
@@ -109,7 +109,7 @@ def test_a_role_that_makes_the_last_one_stays(
     answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
 
     assert is_admin(alice)
-    assert b"at least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
+    assert b"At least one active user must hold the role admin" in as_alice.get(answer["Location"]).content
 
 
 @pytest.mark.django_db(transaction=True)
@@ -139,7 +139,7 @@ def test_an_api_answers_conflict(alice: User):
         UserRole.objects.filter(user=alice).delete()
 
     assert (refused.value.status, refused.value.code) == (409, "last_admin")
-    assert "at least one active user must hold the role admin" in refused.value.message
+    assert "At least one active user must hold the role admin" in refused.value.message
     assert is_admin(alice)
 
 

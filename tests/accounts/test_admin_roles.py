@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.admin.roles import ACTS_AS_ALL
+from accounts.admin.roles import ADMIN_HAS_ALL_ROLES
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
 from accounts.roles import SHIPPED
@@ -46,7 +46,12 @@ def test_a_loop_is_a_sentence(as_alice: Client):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("", "required"), ("itil", "already exists"), ("de\x07sk", "no control characters"), ("x" * 101, "at most 100")],
+    [
+        ("", "required"),
+        ("itil", "already exists"),
+        ("de\x07sk", "must not contain control"),
+        ("x" * 101, "at most 100"),
+    ],
 )
 def test_a_name_that_cannot_be_is_a_sentence(as_alice: Client, name: str, said: str):
     assert said in errors(save(as_alice, None, name))
@@ -66,7 +71,7 @@ def test_a_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
     assert b"deletelink" not in as_alice.get(address(role)).content
     sent = {"action": "delete_selected", "_selected_action": [role.pk], "post": "yes"}
     page = as_alice.post("/admin/accounts/role/", sent)
-    assert b"shipped with the product" in page.content
+    assert b"part of the product" in page.content
     assert Role.objects.filter(name=name).exists()
 
 
@@ -96,7 +101,7 @@ def test_another_role_can_be_renamed_and_deleted(as_alice: Client):
 
 def test_deleting_from_the_list_cleans_the_scopes_too(as_alice: Client, alice: User):
     chosen = [Role.objects.create(name=name).pk for name in ("one", "two")]
-    access_keys.make(alice, "both", expires_at=None, scope=chosen)
+    access_keys.create(alice, "both", expires_at=None, scope=chosen)
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
 
     assert not Role.objects.filter(pk__in=chosen).exists()
@@ -117,15 +122,15 @@ def test_a_name_like_one_that_is_there_is_saved_and_doubted(as_alice: Client, na
     page = as_alice.get(save(as_alice, None, name)["Location"]).content.decode()
 
     assert Role.objects.filter(name=name).exists()
-    assert "There is also a role “service desk”" in page
+    assert "similar to that of the role “service desk”" in page
 
 
 def test_another_name_is_not_doubted(as_alice: Client):
-    assert "There is also" not in as_alice.get(save(as_alice, None, "desk")["Location"]).content.decode()
+    assert "similar to that" not in as_alice.get(save(as_alice, None, "desk")["Location"]).content.decode()
 
 
 def test_why_a_shipped_role_stays_is_said(as_alice: Client):
-    why = "can be neither renamed nor deleted"
+    why = "cannot be renamed or deleted"
 
     assert why in as_alice.get(address(Role.objects.get(name="admin"))).content.decode()
     assert why not in as_alice.get(address(Role.objects.create(name="desk"))).content.decode()
@@ -135,9 +140,9 @@ def test_that_admin_acts_with_every_role_is_said_where_it_seems_to_contain_none(
     as_alice: Client, as_bob: Client, bob: User
 ):
     admin, itil = Role.objects.get(name="admin"), Role.objects.get(name="itil")
-    assert ACTS_AS_ALL in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
-    assert ACTS_AS_ALL not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
+    assert ADMIN_HAS_ALL_ROLES in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
+    assert ADMIN_HAS_ALL_ROLES not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
 
     UserRole.objects.create(user=bob, role=itil)
-    assert "admin acts with every role" in as_alice.get("/account/").content.decode()
-    assert "acts with every role" not in as_bob.get("/account/").content.decode()
+    assert "admin includes all roles" in as_alice.get("/account/").content.decode()
+    assert "includes all roles" not in as_bob.get("/account/").content.decode()

@@ -45,9 +45,9 @@ def test_each_sign_in_gives_a_key_of_its_own(bob: User):
 
 
 def test_of_more_than_twenty_keys_the_oldest_go(bob: User, alice: User):
-    others = access_keys.make_from_login(alice)
-    named = access_keys.make(bob, "script", expires_at=None)
-    made = [access_keys.make_from_login(bob) for _ in range(19)]
+    others = access_keys.create_for_login(alice)
+    named = access_keys.create(bob, "script", expires_at=None)
+    made = [access_keys.create_for_login(bob) for _ in range(19)]
     made += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
 
     assert [ask(bearer(key)).status_code for key in made] == [401] * 2 + [200] * 20
@@ -59,7 +59,7 @@ def test_of_more_than_twenty_keys_the_oldest_go(bob: User, alice: User):
 def test_of_two_that_sign_in_at_once_neither_leaves_a_key_too_many(monkeypatch: Any):
     bob = make_user("bob")
     for _ in range(20):
-        access_keys.make_from_login(bob)
+        access_keys.create_for_login(bob)
     both_have_counted = threading.Barrier(2)
     arm = AccessKey.arm
 
@@ -70,7 +70,7 @@ def test_of_two_that_sign_in_at_once_neither_leaves_a_key_too_many(monkeypatch: 
 
     def sign_in(_: int) -> str:
         try:
-            return access_keys.make_from_login(bob)
+            return access_keys.create_for_login(bob)
         finally:
             connection.close()
 
@@ -85,7 +85,7 @@ def test_an_ended_sign_in_leaves_no_deletion_log_entry(bob: User):
     from system.models import DeletionLogEntry
 
     for _ in range(22):
-        access_keys.make_from_login(bob)
+        access_keys.create_for_login(bob)
 
     assert not DeletionLogEntry.objects.exists(), "keys that come and go with programs would fill the log"
 

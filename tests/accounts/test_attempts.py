@@ -192,8 +192,8 @@ def test_the_dashboard_says_how_many_logins_wait(as_alice: Client, bob: User):
     fill("bob", count=MOST_PER_PAIR - 1)
     assert "wait" not in people(), "the address has no more than the login"
     fill("bob", count=1)
-    assert people().endswith("active users. 1 login waits after wrong passwords")
+    assert people().endswith("active users. 1 login is temporarily locked")
     fill("nobody", count=MOST_PER_PAIR)
-    assert people().endswith("2 logins wait after wrong passwords"), "whether or not they exist"
+    assert people().endswith("2 logins are temporarily locked"), "whether or not they exist"
     pass_time(timedelta(minutes=16))
     assert "wait" not in people()

@@ -15,7 +15,7 @@ from tests.accounts.callers import ME, ask, basic, bearer, later
 
 @pytest.fixture
 def key(bob: User) -> str:
-    return access_keys.make(bob, "script", expires_at=None)
+    return access_keys.create(bob, "script", expires_at=None)
 
 
 def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
@@ -78,8 +78,8 @@ def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):  # B
 
 
 def test_an_expired_key_is_refused(bob: User):
-    expired = access_keys.make(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
-    valid = access_keys.make(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
+    expired = access_keys.create(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
+    valid = access_keys.create(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
 
     assert ask(bearer(expired)).status_code == 401
     assert ask(bearer(valid)).status_code == 200

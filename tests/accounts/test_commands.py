@@ -64,13 +64,13 @@ def test_a_role_that_is_not_there_is_named_with_those_that_are(bob: User):
 
 
 def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: User, monkeypatch: Any):
-    browser, from_login = sign_in("bob"), access_keys.make_from_login(bob)
-    named = access_keys.make(bob, "script", expires_at=None)
+    browser, from_login = sign_in("bob"), access_keys.create_for_login(bob)
+    named = access_keys.create(bob, "script", expires_at=None)
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
     said = run("password", "bob")
 
     assert said == (
-        "The password of bob is set, and all sessions of bob have ended. Nobody waits after wrong passwords any more.\n"
+        "Changed the password of bob and ended all sessions of bob. All lockouts after failed attempts were cleared.\n"
     )
     assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
     assert browser.get(ME).status_code == 401
@@ -78,10 +78,10 @@ def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: Use
 
 
 def test_password_makes_a_random_one_and_prints_it(bob: User):
-    found = re.search(r"It is: (\S{16,})\n", run("password", "bob", "--random"))
+    match = re.search(r"Password: (\S{16,})\n", run("password", "bob", "--random"))
 
-    assert found and guess("bob", found.group(1)) == 200
-    assert found.group(1) not in run("password", "bob", "--random")
+    assert match and guess("bob", match.group(1)) == 200
+    assert match.group(1) not in run("password", "bob", "--random")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_password_asks_twice_at_a_terminal(bob: User, monkeypatch: Any, again: s
     if is_set:
         run("password", "bob")
     else:
-        assert refused("password", "bob") == "The two are not the same."
+        assert refused("password", "bob") == "The passwords do not match."
     assert guess("bob", NEW) == (200 if is_set else 401)
 
 
@@ -135,7 +135,7 @@ def test_key_takes_a_lifetime_and_roles(alice: User):
 
 
 def test_key_tells_of_a_role_that_its_user_does_not_hold(bob: User, alice: User):
-    for login, said in (("bob", "bob does not hold the role itil"), ("alice", "")):
+    for login, said in (("bob", "bob does not have the role itil"), ("alice", "")):
         out, told = io.StringIO(), io.StringIO()
         call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=told)
         assert said in told.getvalue() and bool(said) == bool(told.getvalue())
@@ -146,8 +146,8 @@ def test_key_tells_of_a_role_that_its_user_does_not_hold(bob: User, alice: User)
     ("words", "said"),
     [
         (("--role", "king", "--role", "admin"), "There is no role king."),
-        (("--days", "-1"), "--days goes from 0"),
-        (("--days", "999999999"), "--days goes from 0"),
+        (("--days", "-1"), "--days must be between 0"),
+        (("--days", "999999999"), "--days must be between 0"),
     ],
 )
 def test_key_refuses_what_cannot_be(alice: User, words: tuple[str, ...], said: str):

@@ -85,8 +85,8 @@ def test_a_deleted_user_is_logged_without_password(as_alice: Client, alice: User
 
 
 def test_what_goes_with_a_user_is_logged_too(bob: User):
-    access_keys.make(bob, "script", expires_at=None)
-    access_keys.make_from_login(bob)
+    access_keys.create(bob, "script", expires_at=None)
+    access_keys.create_for_login(bob)
     digests = list(AccessKey.objects.values_list("digest", flat=True))
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     sign_in("bob")
@@ -113,7 +113,7 @@ def test_no_payload_holds_a_secret_column(model: type[Record]):
 
 
 def test_a_revoked_key_is_logged_with_its_first_characters_alone(as_bob: Client, bob: User):
-    secret = access_keys.make(bob, "script", expires_at=None)
+    secret = access_keys.create(bob, "script", expires_at=None)
     key = AccessKey.objects.get()
     as_bob.post(f"/account/keys/{key.pk}/revoke/")
     entry = DeletionLogEntry.objects.get()

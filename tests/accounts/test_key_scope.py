@@ -52,7 +52,7 @@ class Law(TestCase):
             Role.objects.filter(pk=role.pk).update(contains=[made[each].pk for each in contained])
         user = User.objects.create_user(f"user{next(ids)}")
         grant(user, *(made[each] for each in held))
-        key = access_keys.make(user, "script", expires_at=None, scope=[made[each].pk for each in scope])
+        key = access_keys.create(user, "script", expires_at=None, scope=[made[each].pk for each in scope])
 
         def expected(holding: list[int]) -> set[str]:
             of_user = reachable(graph, holding)
@@ -66,18 +66,18 @@ class Law(TestCase):
 def test_a_key_of_an_administrator_acts_as_its_scope_alone(alice: User):
     itil = Role.objects.get(name="itil")
 
-    assert roles_of(access_keys.make(alice, "all", expires_at=None)) == {"admin"}
-    assert roles_of(access_keys.make(alice, "narrow", expires_at=None, scope=[itil.pk])) == {"itil"}
+    assert roles_of(access_keys.create(alice, "all", expires_at=None)) == {"admin"}
+    assert roles_of(access_keys.create(alice, "narrow", expires_at=None, scope=[itil.pk])) == {"itil"}
 
 
 def test_a_key_scoped_to_admin_gives_nobody_admin(bob: User):
     scope = [Role.objects.get(name="admin").pk]
 
-    assert roles_of(access_keys.make(bob, "script", expires_at=None, scope=scope)) == set()
+    assert roles_of(access_keys.create(bob, "script", expires_at=None, scope=scope)) == set()
 
 
 def test_a_narrowed_administrator_is_none(alice: User):
-    key = access_keys.make(alice, "narrow", expires_at=None, scope=[Role.objects.get(name="itil").pk])
+    key = access_keys.create(alice, "narrow", expires_at=None, scope=[Role.objects.get(name="itil").pk])
     user: Any = access_keys.owner(key)
 
     assert not user.is_superuser and not user.is_staff and not user.has_role("sso_admin")
@@ -86,8 +86,8 @@ def test_a_narrowed_administrator_is_none(alice: User):
 
 def test_narrowing_by_one_key_leaves_the_users_other_keys_alone(sonja: User):
     itil = Role.objects.get(name="itil")
-    narrow = access_keys.make(sonja, "narrow", expires_at=None, scope=[itil.pk])
-    whole = access_keys.make(sonja, "whole", expires_at=None)
+    narrow = access_keys.create(sonja, "narrow", expires_at=None, scope=[itil.pk])
+    whole = access_keys.create(sonja, "whole", expires_at=None)
 
     for _ in range(2):
         assert ask(bearer(narrow)).json()["roles"] == []
@@ -96,7 +96,7 @@ def test_narrowing_by_one_key_leaves_the_users_other_keys_alone(sonja: User):
 
 def test_a_role_given_later_is_in_the_key_too(bob: User):
     itil = Role.objects.get(name="itil")
-    key = access_keys.make(bob, "script", expires_at=None, scope=[itil.pk])
+    key = access_keys.create(bob, "script", expires_at=None, scope=[itil.pk])
     assert roles_of(key) == set()
 
     grant(bob, itil)
@@ -104,7 +104,7 @@ def test_a_role_given_later_is_in_the_key_too(bob: User):
 
 
 def test_a_role_taken_in_this_process_counts_in_the_next_request(sonja: User):
-    key = access_keys.make(sonja, "script", expires_at=None)
+    key = access_keys.create(sonja, "script", expires_at=None)
     assert ask(bearer(key)).json()["roles"] == ["sso_admin"]
     sonja.grants.all().delete()
 
@@ -114,7 +114,7 @@ def test_a_role_taken_in_this_process_counts_in_the_next_request(sonja: User):
 def test_a_deleted_role_goes_from_the_scopes(db: None):
     user, gone, stays = make_user("dora"), Role.objects.create(name="gone"), Role.objects.create(name="stays")
     grant(user, gone, stays)
-    key = access_keys.make(user, "both", expires_at=None, scope=[gone.pk, stays.pk])
+    key = access_keys.create(user, "both", expires_at=None, scope=[gone.pk, stays.pk])
     gone.delete()
 
     assert roles_of(key) == {"stays"}
@@ -123,8 +123,8 @@ def test_a_deleted_role_goes_from_the_scopes(db: None):
 
 def test_a_key_scoped_only_to_a_deleted_role_is_deleted_and_not_unlimited(alice: User):
     gone = Role.objects.create(name="gone")
-    once = access_keys.make(alice, "only", expires_at=None, scope=[gone.pk])
-    twice = access_keys.make(alice, "only", expires_at=None, scope=[gone.pk, gone.pk])
+    once = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk])
+    twice = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk, gone.pk])
     gone.delete()
 
     assert [ask(bearer(key)).status_code for key in (once, twice)] == [401, 401]
@@ -133,7 +133,7 @@ def test_a_key_scoped_only_to_a_deleted_role_is_deleted_and_not_unlimited(alice:
 
 def test_when_all_roles_of_a_scope_are_deleted_together_the_key_goes_too(alice: User):
     both = [Role.objects.create(name=name) for name in ("one", "two")]
-    key = access_keys.make(alice, "both", expires_at=None, scope=[role.pk for role in both])
+    key = access_keys.create(alice, "both", expires_at=None, scope=[role.pk for role in both])
     Role.objects.filter(name__in=["one", "two"]).delete()
 
     assert ask(bearer(key)).status_code == 401
@@ -142,7 +142,7 @@ def test_when_all_roles_of_a_scope_are_deleted_together_the_key_goes_too(alice: 
 def test_a_role_deleted_past_the_model_leaves_a_key_for_nothing(alice: User):
     """By SQL no rule of ours runs; still the key must not become one for everything."""
     gone = Role.objects.create(name="gone")
-    key = access_keys.make(alice, "only", expires_at=None, scope=[gone.pk])
+    key = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk])
     Role.objects.filter(pk=gone.pk)._raw_delete("default")
 
     assert roles_of(key) == set()

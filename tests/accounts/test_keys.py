@@ -15,7 +15,7 @@ from tests.accounts.callers import ask, bearer, later, only_key
 
 
 def test_a_key_holds_256_random_bits(bob: User):
-    made = {access_keys.make(bob, "script", expires_at=None) for _ in range(50)}
+    made = {access_keys.create(bob, "script", expires_at=None) for _ in range(50)}
 
     assert len(made) == 50
     for key in made:
@@ -27,7 +27,7 @@ def test_a_key_holds_256_random_bits(bob: User):
 
 
 def test_only_its_hash_and_its_first_characters_are_stored(bob: User):
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_access_key AS stored")
         (stored,) = cursor.fetchone()
@@ -39,7 +39,7 @@ def test_only_its_hash_and_its_first_characters_are_stored(bob: User):
 
 def test_a_key_is_found_by_its_hash(bob: User):
     """Equality of hashes in an index: no comparison of secrets whose time could tell."""
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     with CaptureQueriesContext(
         connection,
     ) as seen:
@@ -50,7 +50,7 @@ def test_a_key_is_found_by_its_hash(bob: User):
 
 
 def test_a_remembered_key_costs_no_query(bob: User):
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     ask(bearer(key))
 
     with CaptureQueriesContext(connection) as seen:
@@ -59,7 +59,7 @@ def test_a_remembered_key_costs_no_query(bob: User):
 
 
 def test_its_last_use_is_noted_at_most_once_a_minute(bob: User):
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     assert only_key().last_used_at is None
 
     def used(before: timedelta) -> Any:
@@ -77,7 +77,7 @@ def test_its_last_use_is_noted_at_most_once_a_minute(bob: User):
 
 
 def test_noting_a_use_is_no_change_of_the_record(bob: User):
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
     ask(bearer(key))
 
@@ -85,14 +85,14 @@ def test_noting_a_use_is_no_change_of_the_record(bob: User):
 
 
 def test_a_refused_use_is_not_noted(bob: User):
-    key = access_keys.make(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
+    key = access_keys.create(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
     ask(bearer(key))
 
     assert only_key().last_used_at is None
 
 
 def test_a_key_that_ends_is_refused_within_a_second(bob: User, monkeypatch: Any):
-    key = access_keys.make(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
+    key = access_keys.create(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
     assert ask(bearer(key)).status_code == 200
     AccessKey.objects.filter().update(expires_at=timezone.now())
 
@@ -103,7 +103,7 @@ def test_a_key_that_ends_is_refused_within_a_second(bob: User, monkeypatch: Any)
 def test_memory_is_bounded(bob: User, monkeypatch: Any):
     monkeypatch.setattr(access_keys, "MOST_REMEMBERED", 3)
     for _ in range(7):
-        assert ask(bearer(access_keys.make(bob, "script", expires_at=None))).status_code == 200
+        assert ask(bearer(access_keys.create(bob, "script", expires_at=None))).status_code == 200
         assert len(access_keys.REMEMBERED.found) <= 3
 
 
@@ -111,4 +111,4 @@ def test_a_user_without_login_to_sign_in_can_have_a_key(db: None):
     """A technical user: no password at all, only a key."""
     robot = User.objects.create_user("robot")
 
-    assert ask(bearer(access_keys.make(robot, "script", expires_at=None))).json()["login"] == "robot"
+    assert ask(bearer(access_keys.create(robot, "script", expires_at=None))).json()["login"] == "robot"

@@ -92,7 +92,7 @@ def test_logins_are_unique_as_spelled(bob: User):
     from django.core.exceptions import ValidationError
 
     User(login="BOB", password="!").full_clean()
-    with pytest.raises(ValidationError, match="taken"):
+    with pytest.raises(ValidationError, match="already in use"):
         User(login="bob", password="!").full_clean()
 
 

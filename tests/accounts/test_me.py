@@ -15,7 +15,7 @@ def test_a_password_says_who_is_calling(alice: User):
 
 
 def test_a_key_says_who_is_calling(bob: User):
-    answer = ask(bearer(access_keys.make(bob, "script", expires_at=None)))
+    answer = ask(bearer(access_keys.create(bob, "script", expires_at=None)))
 
     assert answer.json() == {"login": "bob", "email": "bob@example.com", "roles": []}
 

@@ -87,7 +87,7 @@ def test_a_fault_of_ours_shows_and_logs_no_secret(db: None, lines: list[str], ca
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(passwords, "check_password", broken)
-    key = access_keys.make(make_user("carol"), "script", expires_at=None)
+    key = access_keys.create(make_user("carol"), "script", expires_at=None)
     answers = [
         client.get(ME, headers=basic("dora", WRONG)),
         client.post(SIGN_IN, {"username": "dora", "password": WRONG}, content_type="application/json"),
@@ -108,7 +108,7 @@ def test_a_fault_of_ours_shows_and_logs_no_secret(db: None, lines: list[str], ca
 def test_a_key_in_free_text_is_hidden_by_the_log(bob: User):
     from system.monitoring.logs import clean
 
-    key = access_keys.make(bob, "script", expires_at=None)
+    key = access_keys.create(bob, "script", expires_at=None)
     pair = basic("bob", "canary")["Authorization"]
 
     for text in (key, f"sent {key}!", f"Bearer {key}", f"failed with {pair}", json.dumps({"got": key})):

@@ -169,13 +169,13 @@ def test_admin_has_every_role_and_others_only_theirs(alice: User, sonja: User):
 @pytest.mark.parametrize("name", roles.SHIPPED)
 def test_a_shipped_role_stays_by_whatever_way(db: None, name: str):
     role = Role.objects.get(name=name)
-    with pytest.raises(ValidationError, match="shipped with the product"):
+    with pytest.raises(ValidationError, match="part of the product"):
         role.delete()
 
     role.name = "renamed"
     assert "name" in refused(role)
     for refuse in (role.save, role.delete):
-        with pytest.raises(ValidationError, match="shipped with the product"):
+        with pytest.raises(ValidationError, match="part of the product"):
             refuse()
     assert Role.objects.filter(name=name).exists()
 

@@ -64,7 +64,7 @@ def test_the_page_lists_the_own_sessions_and_marks_this_one(bob: User, alice: Us
     page = here.get("/account/").content.decode()
 
     assert "Firefox at home" in page and "Phone" in page and "Browser of alice" not in page
-    assert page.count("this one") == 1
+    assert page.count("this session") == 1
     assert cookie(here) not in page
 
 

@@ -45,7 +45,7 @@ def test_there_is_no_second_account(as_alice: Client):
     make_user(NFC)
     page = as_alice.post(users("add"), {"login": NFD, "usable_password": "false", **NONE})
 
-    assert "This login is taken." in str(page.context["errors"])
+    assert "This login is already in use." in str(page.context["errors"])
     with pytest.raises(provisioning.AccountNotCreated, match="login_taken"):
         provisioning.create({"login": NFD, "email": "jose@example.com"})
 
@@ -95,6 +95,6 @@ class TestLoginsFromBefore:
         before.phone = "5"
         before.save()
         assert before.refreshed().login == NFD
-        assert "This login is taken." in str(change(as_alice, before).context["errors"])
+        assert "This login is already in use." in str(change(as_alice, before).context["errors"])
         assert change(as_alice, before, login="jose.two").status_code == 302
         assert before.refreshed().login == "jose.two"

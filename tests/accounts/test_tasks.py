@@ -26,9 +26,9 @@ def test_ended_sessions_go_and_others_stay(bob: User):
 
 
 def test_expired_keys_of_sign_ins_go_and_named_ones_stay_to_be_seen(bob: User):
-    valid = access_keys.make_from_login(bob)
+    valid = access_keys.create_for_login(bob)
     for kind in (AccessKey.LOGIN, AccessKey.NAMED):
-        access_keys.make(bob, kind, expires_at=timezone.now() - timedelta(days=1))
+        access_keys.create(bob, kind, expires_at=timezone.now() - timedelta(days=1))
         AccessKey.objects.filter(name=kind).update(kind=kind)
     forget_expired()
 

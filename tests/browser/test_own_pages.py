@@ -82,7 +82,7 @@ def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
     page.get_by_label("Name", exact=True).fill("my laptop")
-    page.get_by_role("button", name="Make key").click()
+    page.get_by_role("button", name="Create key").click()
     secret = page.locator("#new-key").inner_text()
     header = {"Authorization": f"Bearer {secret}"}
     assert page.request.get("/api/me", headers=header).json()["login"] == "bob"
@@ -97,7 +97,7 @@ def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):
     page.get_by_role("heading", name="Revoke this key?").wait_for()
     assert page.request.get("/api/me", headers=header).status == 200
     page.get_by_role("button", name="Revoke").click()
-    page.get_by_text("works no longer").wait_for()
+    page.get_by_text("was revoked").wait_for()
 
     page.wait_for_timeout(1100)  # the second within which other processes may still remember it
     assert page.request.get("/api/me", headers=header).status == 401

@@ -149,7 +149,7 @@ def makes_key(page: Page) -> str:
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
     page.get_by_label("Name", exact=True).fill("first script")
-    page.get_by_role("button", name="Make key").click()
+    page.get_by_role("button", name="Create key").click()
     return page.locator("#new-key").inner_text()
 
 

@@ -46,7 +46,7 @@ class Window:
 
 
 def a_key() -> AccessKey:
-    access_keys.make(User.objects.get(login="bob"), "script", expires_at=None)
+    access_keys.create(User.objects.get(login="bob"), "script", expires_at=None)
     return AccessKey.objects.get()
 
 

@@ -1,4 +1,4 @@
-"""`manage.py grant LOGIN ROLE`: the way back when nobody can grant a role in the admin."""
+"""`manage.py grant LOGIN ROLE`: grants a role, also when no administrator is left."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from accounts.models import Role, User, UserRole
 
 
 class Command(BaseCommand):
-    help = "Give a user a role."
+    help = "Grant a role to a user."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
@@ -18,11 +18,11 @@ class Command(BaseCommand):
         user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
-        found = Role.objects.filter(name=role).first()
-        if found is None:
+        role_record = Role.objects.filter(name=role).first()
+        if role_record is None:
             names = ", ".join(Role.objects.values_list("name", flat=True))
             raise CommandError(f"There is no role {role!r}; these exist: {names}")
-        _, is_new = UserRole.objects.get_or_create(user=user, role=found, source=UserRole.MANUAL)
+        _, is_new = UserRole.objects.get_or_create(user=user, role=role_record, source=UserRole.MANUAL)
         if not user.active:
             user.active = True
             user.save()

@@ -1,4 +1,4 @@
-"""`manage.py key LOGIN NAME`: makes an access key for a script."""
+"""`manage.py key LOGIN NAME`: creates an access key for a script."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ LONGEST_NAME = 100
 
 
 class Command(BaseCommand):
-    help = "Make an access key and print it; it is shown this once."
+    help = "Create an access key and print it. It cannot be shown again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
@@ -23,15 +23,15 @@ class Command(BaseCommand):
             "--days",
             type=int,
             default=access_keys.VALID_FOR.days,
-            help="how long it is valid (default %(default)s, 0: no end)",
+            help="days until it expires (default %(default)s, 0 for no expiry)",
         )
-        parser.add_argument("--role", action="append", default=[], help="act with this role only; may be repeated")
+        parser.add_argument("--role", action="append", default=[], help="limit the key to this role; can be repeated")
 
     def handle(self, *_: Any, login: str, name: str, days: int, role: list[str], **__: Any) -> None:
         if not 0 <= days <= MOST_DAYS:
-            raise CommandError(f"--days goes from 0 (no end) to {MOST_DAYS}.")
+            raise CommandError(f"--days must be between 0 (no expiry) and {MOST_DAYS}.")
         if not name.strip() or len(name) > LONGEST_NAME:
-            raise CommandError(f"A name has 1 to {LONGEST_NAME} characters.")
+            raise CommandError(f"The name must have 1 to {LONGEST_NAME} characters.")
         user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")
@@ -40,8 +40,6 @@ class Command(BaseCommand):
         if missing:
             raise CommandError(f"There is no role {', '.join(missing)}.")
         expires_at = timezone.now() + timedelta(days=days) if days else None
-        for name in sorted({each for each in role if not user.has_role(each)}):
-            self.stderr.write(
-                f"{user.login} does not hold the role {name}: while that is so, it gives the key nothing."
-            )
-        self.stdout.write(access_keys.make(user, name, expires_at=expires_at, scope=list(scope.values())))
+        for name in sorted({role_name for role_name in role if not user.has_role(role_name)}):
+            self.stderr.write(f"{user.login} does not have the role {name}, so it grants the key nothing.")
+        self.stdout.write(access_keys.create(user, name, expires_at=expires_at, scope=list(scope.values())))

@@ -1,4 +1,4 @@
-"""`manage.py password LOGIN`: sets a password from the terminal, or a random one, and ends the user's sessions."""
+"""`manage.py password LOGIN`: sets a user's password and ends the user's sessions."""
 
 import secrets
 import sys
@@ -14,11 +14,11 @@ from accounts.models import FailedAttempts, User
 
 
 class Command(BaseCommand):
-    help = "Set a user's password: asked for, read from standard input, or random."
+    help = "Set a user's password: typed, read from standard input, or random."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("login")
-        parser.add_argument("--random", action="store_true", help="make one and print it")
+        parser.add_argument("--random", action="store_true", help="generate a password and print it")
 
     def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
         user = User.objects.spelled(login)
@@ -30,17 +30,17 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         user.change_password(password)
-        FailedAttempts.objects.all().delete()  # their keys are hashes: which are this user's cannot be told
-        self.drop_kept_password(login)
+        FailedAttempts.objects.all().delete()  # keys are hashes, so those of this user cannot be told apart
+        self.delete_first_password(login)
         self.stdout.write(
-            f"The password of {login} is set, and all sessions of {login} have ended. "
-            "Nobody waits after wrong passwords any more."
+            f"Changed the password of {login} and ended all sessions of {login}. "
+            "All lockouts after failed attempts were cleared."
         )
         if random:
-            self.stdout.write(f"It is: {password}")
+            self.stdout.write(f"Password: {password}")
 
-    def drop_kept_password(self, login: str) -> None:
-        """The file of the first start holds a password that is none any more."""
+    def delete_first_password(self, login: str) -> None:
+        """Deletes the file with the password of the first start, which is no longer valid."""
         if login == settings.ENVIRONMENT.admin_login:
             (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
 
@@ -50,5 +50,5 @@ def ask() -> str:
         return sys.stdin.readline().rstrip("\n")
     password = getpass("New password: ")
     if getpass("Again: ") != password:
-        raise CommandError("The two are not the same.")
+        raise CommandError("The passwords do not match.")
     return password

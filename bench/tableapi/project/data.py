@@ -139,7 +139,7 @@ def _caller() -> str:
         Rule(operation=operation, table=table, roles=[role.pk], condition=condition, description=operation).save()
     user = User.objects.create_user("caller")
     UserRole(user=user, role=role).save()
-    return access_keys.make(user, "bench", expires_at=None)
+    return access_keys.create(user, "bench", expires_at=None)
 
 
 def _sample(cursor: Any, tasks: int, *, active: bool) -> list[str]:

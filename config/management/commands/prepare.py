@@ -63,7 +63,7 @@ class Command(BaseCommand):
             migrate()
         # Not every new one comes with a migration.
         properties.make_rows()
-        roles.make_shipped()
+        roles.create_shipped()
         system_tables.make()
         shipped_tables.make()
         schedules.make_rows()
