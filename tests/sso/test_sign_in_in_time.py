@@ -146,12 +146,12 @@ def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
 
 class TestAMachineThatIsTooBusy:
     def test_an_engine_that_does_not_start_in_time(self, browser: Browser, monkeypatch: Any):
-        monkeypatch.setattr(mapping_script, "READY_WITHIN_S", 0.001)
+        monkeypatch.setattr(mapping_script, "START_S", 0.01 - mapping_script.TIME_S)
 
         refused(browser.sign_in(), "too_busy", 503)
 
     def test_a_script_that_got_no_processor(self, browser: Browser, monkeypatch: Any):
-        monkeypatch.setattr(mapping_script, "LEAST_CPU_S", 10.0)
+        monkeypatch.setattr("system.sandbox.process.MIN_CPU_SHARE", 10.0)
         OidcSetting.objects.update(script=ENDLESS)
 
         refused(browser.sign_in(), "too_busy", 503)

@@ -1,7 +1,6 @@
-"""In charge of one extraction: a program of its own, started and, when it takes too long, killed by the product.
+"""The program of one extraction, run in the sandbox (`system.sandbox.child`). It imports nothing of the product.
 
-Arguments: the folders of the packages, then the parser's name. Standard input: the limits as one line of JSON, then the
-file. Standard output: the answer as JSON behind its length in eight bytes. It imports nothing of the product.
+Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The answer is JSON.
 """
 
 from __future__ import annotations
@@ -11,69 +10,58 @@ import importlib
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# How its own modules are called here, where the product's packages do not exist.
+# The name under which the modules of this folder are imported: the product's packages do not exist here.
 PACKAGE = "extract_parsers"
-# What a library takes along when it is there, and needs for nothing that is read here. Half of its start.
-LEFT_OUT = {"xlsx": ("numpy", "PIL", "defusedxml")}
-# Codecs are files that Python opens when they are first asked for. These are what libraries use inside.
+# Optional dependencies that a library imports if installed and does not need here: half of its start-up time.
+UNWANTED_PACKAGES = {"xlsx": ("numpy", "PIL", "defusedxml")}
+# Python opens the file of a codec at its first use. The libraries use these.
 CODECS = ("utf-8", "ascii", "latin-1", "cp437", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "raw-unicode-escape")
 
 
 def load(name: str) -> Any:
-    """A module of this folder. The folder itself never comes into the path of imports."""
+    """Imports a module of this folder, which itself is never added to `sys.path`."""
     if PACKAGE not in sys.modules:
         folder = Path(__file__).parent
-        found = importlib.util.spec_from_file_location(
+        spec = importlib.util.spec_from_file_location(
             PACKAGE, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
-        assert found is not None and found.loader is not None
-        module = importlib.util.module_from_spec(found)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
         sys.modules[PACKAGE] = module
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def answer(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
-    """What the parser finds, or why nothing. The text of a library's error stays here: it may quote the file."""
+    """The parser's result, or why there is none. A library's error text stays here because it may quote the file."""
     failures, text_writer = load("common.failures"), load("common.text_writer")
     text = text_writer.TextWriter(limits["max_characters"])
     try:
         parser.parse(data, text, limits)
-        made: dict[str, Any] = text.answer()
-        return made
+        result: dict[str, Any] = text.answer()
+        return result
     except failures.ParserRefused as error:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file needs too much memory."}
-    except Exception:  # whatever a library throws about a file that it does not understand
+    except Exception:  # whatever a library raises for a file that it cannot read
         return {"failed": "damaged", "message": failures.DAMAGED}
 
 
-def main() -> None:
-    *packages, name = sys.argv[1:]
+def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
+    """Imports everything that the parser may need, because no file can be opened later."""
+    name, bounds, *packages = arguments
     sys.path += packages
-    for package in LEFT_OUT.get(name, ()):
+    for package in UNWANTED_PACKAGES.get(name, ()):
         sys.modules[package] = None  # type: ignore[assignment]  # so that importing it fails
     parser = load(f"formats.{name}")
-    confinement = load("confinement")
     load("common.text_writer")
-    limits = json.loads(sys.stdin.buffer.readline())
-    data = sys.stdin.buffer.read()
+    limits = json.loads(bounds)
     parser.prepare()
     for encoding in CODECS:
         codecs.lookup(encoding)
-    confinement.confine(limits)
-    try:
-        out = json.dumps(answer(parser, data, limits), ensure_ascii=False).encode()
-    except MemoryError:
-        sys.exit(confinement.OUT_OF_MEMORY)
-    sys.stdout.buffer.write(len(out).to_bytes(8, "big"))
-    sys.stdout.buffer.write(out)
-    sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main()
+    return lambda data: json.dumps(answer(parser, data, limits), ensure_ascii=False).encode()

@@ -1,7 +1,5 @@
 """The process that reads a file: what it may not do, and that it goes away."""
 
-import json
-import os
 import subprocess
 import sys
 import threading
@@ -17,61 +15,10 @@ from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import FILES, pdf
 
 PARSERS = Path(program.__file__).parent
-# Confines itself as the child does, then tries what a parser that was taken over would try.
-TAKEN_OVER = """
-import importlib.util, json, os, socket, subprocess, sys, threading, urllib.request
-spec = importlib.util.spec_from_file_location("confinement", sys.argv[1])
-confinement = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(confinement)
-confinement.confine({"memory": 2**30, "cpu_s": 5, "wall_s": 10})
-def tried(what):
-    try:
-        what()
-    except BaseException as error:
-        return type(error).__name__
-    return "done"
-print(json.dumps({
-    "read a file": tried(lambda: open("/etc/hostname").read()),
-    "write a file": tried(lambda: open("/tmp/servicebase-escaped", "w").write("x")),
-    "connect": tried(lambda: socket.socket().connect(("127.0.0.1", 9))),
-    "start a program": tried(lambda: subprocess.run(["true"])),
-    "fork": tried(lambda: os.fork()),
-    "allocate": tried(lambda: bytearray(2**31)),
-    "environment": {name: value for name, value in os.environ.items() if name != "LC_CTYPE"},
-    "arguments": len(sys.argv),
-    "user": os.getuid(),
-}), flush=True)
-"""
-
-
-def test_a_parser_that_was_taken_over_gets_nowhere():  # C22
-    code = [sys.executable, "-I", "-S", "-c", TAKEN_OVER, str(PARSERS / "confinement.py")]
-    done = subprocess.run(code, capture_output=True, env={}, timeout=20, check=True)
-
-    answers = json.loads(done.stdout.splitlines()[-1])
-    for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
-        if attempt == "fork" and sys.platform != "linux":
-            continue  # elsewhere the number of processes is counted for the whole user
-        assert answers[attempt] not in ("done", "ConnectionRefusedError"), attempt
-    assert answers["environment"] == {}
-    assert answers["user"] != 0
 
 
 def children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if str(PARSERS) in " ".join(child.cmdline())]
-
-
-def test_the_child_gets_no_secret(monkeypatch: pytest.MonkeyPatch):  # C22
-    monkeypatch.setenv("SECRET_KEY", "tell nobody")
-    process = child_process.start("plain")
-    try:
-        seen = psutil.Process(process.pid)
-        assert "tell nobody" not in str(seen.environ())
-        assert seen.cwd() == "/"
-        assert os.getpgid(process.pid) == process.pid
-    finally:
-        child_process.kill(process)
-    assert children() == []
 
 
 def test_its_modules_know_nothing_of_the_product():
@@ -79,7 +26,7 @@ def test_its_modules_know_nothing_of_the_product():
         f"import sys, runpy; sys.path += {child_process.package_folders()!r}\n"
         f"load = runpy.run_path({str(PARSERS / 'program.py')!r}, run_name='program')['load']\n"
         "for name in ('pdf_by_pdfium', 'pdf_by_pypdf', 'docx', 'pptx', 'xlsx', 'odt', 'html', 'csv', 'eml', 'rtf'):\n"
-        "    load(name)\n"
+        "    load(f'formats.{name}')\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('django', 'system', 'collections_app')])\n"
     )
     done = subprocess.run(
@@ -109,7 +56,7 @@ def test_one_that_needs_too_much_memory_ends():  # C20
 
 def test_an_answer_is_not_read_further_than_it_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C20
     liar = tmp_path / "liar.py"
-    liar.write_text("import sys\nsys.stdin.buffer.read()\nsys.stdout.buffer.write((2**50).to_bytes(8, 'big'))\n"
+    liar.write_text("import sys\nsys.stdout.buffer.write(b'\\n' + (2**50).to_bytes(8, 'big'))\n"
                     "while True: sys.stdout.buffer.write(b'x' * 2**20)\n")  # fmt: skip
     monkeypatch.setattr(child_process, "PROGRAM", liar)
     before = psutil.Process().memory_info().rss
@@ -131,19 +78,6 @@ def test_a_child_that_says_nothing_sensible_is_a_damaged_file(
     with pytest.raises(Unreadable) as refused:
         extract(FILES["docx"], "docx", limits())
     assert refused.value.code in ("damaged", "limit_characters")
-
-
-def test_where_no_limit_on_memory_is_kept_the_child_watches_itself():
-    """As on macOS."""
-    watching = (
-        f"import runpy; of = runpy.run_path({str(PARSERS / 'confinement.py')!r}, run_name='confinement')\n"
-        "of['watch_memory'](100 * 2**20)\n"
-        "kept = []\n"
-        "while True: kept.append(bytearray(10 * 2**20))\n"
-    )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", watching], env={}, timeout=30, check=False)
-
-    assert done.returncode == child_process.OUT_OF_MEMORY
 
 
 def test_many_files_are_read_at_once():

@@ -1,0 +1,11 @@
+"""Runs a program on untrusted input in a child process that can only compute.
+
+    process   the parent's side: start, deadlines, output, what ended it
+    child     the child's side: prepares the program, confines itself, answers
+
+Limits inside an engine or a parser can be escaped, so the process as a whole is limited before it reads any input.
+"""
+
+from .process import Ending, Limits, Result, run
+
+__all__ = ["Ending", "Limits", "Result", "run"]

@@ -1,0 +1,117 @@
+"""The child process: loads a program, gives up every right, then reads the input and writes the answer.
+
+Arguments: the program's file, the limits as JSON, and the program's own arguments. The program is a module with
+`prepare(arguments)`, which imports what it needs and returns a function from input to answer. Standard library only:
+nothing of the product can be imported here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+NOBODY = 65534
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+# Seconds after which the child ends itself if its parent is gone.
+ORPHANED_AFTER_S = 5
+MEMORY_CHECK_INTERVAL_S = 0.05
+# Written once the child is confined: only now does the program's own time begin.
+READY = b"\n"
+LENGTH_BYTES = 8
+# Exit code when not even an answer fits into the memory.
+OUT_OF_MEMORY = 87
+
+
+def confine(limits: dict[str, Any]) -> None:
+    """From here on no file, socket or process can be opened, on any platform: no descriptors are left.
+
+    Every module and codec must therefore have been imported before.
+    """
+    leave_network()
+    signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
+    is_limited = set_limit(resource.RLIMIT_AS, limits["memory"])
+    if not is_limited or sys.platform == "darwin":  # macOS accepts the limit and does not enforce it
+        threading.Thread(target=exit_above, args=(limits["memory"],), daemon=True).start()
+    become_nobody()
+    for limit, value in (
+        (resource.RLIMIT_CPU, limits["cpu_s"]),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NOFILE, 3),
+    ):
+        set_limit(limit, value)
+
+
+def set_limit(limit: int, value: int) -> bool:
+    """Whether the platform accepts this limit."""
+    try:
+        resource.setrlimit(limit, (value, value))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def leave_network() -> None:
+    """Enters an empty network namespace where Linux permits it."""
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
+        ctypes.CDLL(None, use_errno=True).unshare(flags)
+    except (OSError, AttributeError):
+        pass  # no descriptor is left for a socket either
+
+
+def become_nobody() -> None:
+    if os.getuid() == 0:  # most limits do not apply to root
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        except OSError:
+            pass  # a container without such a user
+
+
+def exit_above(limit: int) -> None:
+    unit = 1 if sys.platform == "darwin" else 1024
+    while True:
+        time.sleep(MEMORY_CHECK_INTERVAL_S)
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > limit:
+            os._exit(OUT_OF_MEMORY)
+
+
+def load(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location("sandboxed_program", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    path, limits, *arguments = sys.argv[1:]
+    answer = load(path).prepare(arguments)
+    confine(json.loads(limits))
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    try:
+        output = answer(sys.stdin.buffer.read())
+    except MemoryError:
+        sys.exit(OUT_OF_MEMORY)
+    sys.stdout.buffer.write(len(output).to_bytes(LENGTH_BYTES, "big"))
+    sys.stdout.buffer.write(output)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

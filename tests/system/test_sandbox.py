@@ -1,0 +1,141 @@
+"""The sandbox: what a confined child cannot do, and how a run ends."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from system import sandbox
+from system.sandbox import child, process
+
+MEGABYTE = 2**20
+# Tries what a program that an attacker has taken over would try.
+TAKEN_OVER = """
+import json, os, socket, subprocess, sys
+def attempt(action):
+    try:
+        action()
+    except BaseException as error:
+        return type(error).__name__
+    return "done"
+def answer(data):
+    return json.dumps({
+        "read a file": attempt(lambda: open("/etc/hostname").read()),
+        "write a file": attempt(lambda: open("/tmp/servicebase-escaped", "w").write("x")),
+        "connect": attempt(lambda: socket.socket().connect(("127.0.0.1", 9))),
+        "start a program": attempt(lambda: subprocess.run(["true"])),
+        "fork": attempt(lambda: os.fork()),
+        "allocate": attempt(lambda: bytearray(2**31)),
+        "environment": {name: value for name, value in os.environ.items() if name != "LC_CTYPE"},
+        "folder": os.getcwd(),
+        "user": os.getuid(),
+    }).encode()
+prepare = lambda arguments: answer
+"""
+ECHO = "prepare = lambda arguments: lambda data: data + ''.join(arguments).encode()"
+
+
+def limits(**changed: Any) -> sandbox.Limits:
+    return sandbox.Limits(**{"memory": 1024 * MEGABYTE, "cpu_s": 5, "run_s": 5.0, "output": MEGABYTE, **changed})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    def run(source: str, data: bytes = b"", *arguments: str, deadline_s: float = 20.0, **changed: Any) -> Any:
+        (tmp_path / "program.py").write_text(source)
+        bounds = limits(**changed)
+        deadline = time.monotonic() + deadline_s
+        return sandbox.run(tmp_path / "program.py", arguments, data, bounds, deadline=deadline)
+
+    yield run
+    assert not [child for child in psutil.Process().children() if str(tmp_path) in " ".join(child.cmdline())]
+
+
+def test_the_answer_of_the_program_comes_back(run: Any):
+    result = run(ECHO, b"abc", "x", "y")
+
+    assert (result.ending, result.output) == (sandbox.Ending.DONE, b"abcxy")
+
+
+def test_a_program_that_was_taken_over_can_only_compute(run: Any, monkeypatch: pytest.MonkeyPatch):  # C22
+    monkeypatch.setenv("SECRET_KEY", "canary")
+    answers = json.loads(run(TAKEN_OVER).output)
+
+    for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
+        if attempt == "fork" and sys.platform != "linux":
+            continue  # elsewhere the number of processes is counted for the whole user
+        assert answers[attempt] not in ("done", "ConnectionRefusedError"), attempt
+    assert (answers["environment"], answers["folder"]) == ({}, "/")
+    assert answers["user"] != 0
+
+
+def test_the_child_inherits_no_secret_and_leads_its_own_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22
+    monkeypatch.setenv("SECRET_KEY", "canary")
+    (tmp_path / "program.py").write_text(ECHO)
+    started = process.start(tmp_path / "program.py", [], limits())
+    try:
+        assert "canary" not in str(psutil.Process(started.pid).environ())
+        assert os.getpgid(started.pid) == started.pid
+    finally:
+        process.kill(started)
+
+
+@pytest.mark.parametrize(
+    ("source", "ending"),
+    [
+        ("", sandbox.Ending.FAILED),
+        ("import sys; sys.exit(3)", sandbox.Ending.FAILED),
+        ("print('hello')", sandbox.Ending.FAILED),
+        ("prepare = lambda arguments: lambda data: 1 / 0", sandbox.Ending.FAILED),
+        ("prepare = lambda arguments: lambda data: b'x' * 2**21", sandbox.Ending.TOO_LARGE),
+        ("prepare = lambda arguments: lambda data: bytearray(2**31)", sandbox.Ending.OUT_OF_MEMORY),
+        ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.Ending.OUT_OF_MEMORY),
+    ],
+)
+def test_how_a_run_ends(run: Any, source: str, ending: sandbox.Ending):
+    assert run(source).ending is ending
+
+
+@pytest.mark.parametrize(("body", "was_starved"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
+def test_a_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: bool):  # C20
+    began = time.monotonic()
+    result = run(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
+
+    assert (result.ending, result.was_ready, result.was_killed) == (sandbox.Ending.TIMED_OUT, True, True)
+    assert result.was_starved is was_starved
+    assert time.monotonic() - began < 5
+
+
+def test_a_program_that_does_not_start_in_time_is_killed(run: Any):
+    result = run("import time; time.sleep(60)", deadline_s=0.5)
+
+    assert (result.ending, result.was_ready) == (sandbox.Ending.TIMED_OUT, False)
+
+
+def test_the_child_watches_its_memory_where_no_limit_is_kept():
+    """As on macOS."""
+    watching = (
+        f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
+        "import threading; threading.Thread(target=child['exit_above'], args=(100 * 2**20,), daemon=True).start()\n"
+        "blocks = []\n"
+        "while True: blocks.append(bytearray(10 * 2**20))\n"
+    )
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", watching], env={}, timeout=30, check=False)
+
+    assert finished.returncode == child.OUT_OF_MEMORY
+
+
+def test_a_limit_that_the_platform_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: Any) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+
+    assert child.set_limit(resource.RLIMIT_CORE, 0) is False
