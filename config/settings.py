@@ -16,7 +16,7 @@ from config import env
 from config.database import connections
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres, Valkey
-from system.monitoring import logs
+from system.monitoring import logs, metric_files
 
 ENVIRONMENT = env.current()
 env.refuse_unsafe_production(ENVIRONMENT)
@@ -263,6 +263,8 @@ if REDIS_URL.startswith("rediss://"):
     CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # its own default would believe anybody
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
 
+# Before any app creates a metric.
+metric_files.install()
 PROMETHEUS_EXPORT_MIGRATIONS = False
 SIMPLE_HISTORY_REVERT_DISABLED = True
 SIMPLE_HISTORY_HISTORY_CHANGE_REASON_USE_TEXT_FIELD = False

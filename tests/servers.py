@@ -20,7 +20,6 @@ def boot() -> Path:
     claim = folder.hold("up")
     # The supervisor's reaper ends the servers even when this run is killed.
     supervisor = Supervisor(claim, out=quiet)
-    os.close(claim)
     for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
         server.initialise()
         # Nothing here must survive a crash, so nothing waits for the disk.

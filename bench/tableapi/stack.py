@@ -44,7 +44,6 @@ class Stack:
         self.log = open(root / "log", "w")  # noqa: SIM115  (open as long as the servers)
         claim = self.folder.hold("up")
         self.supervisor = Supervisor(claim, out=self.log)
-        os.close(claim)
         self.keys = {"SECRET_KEY": Fernet.generate_key().decode(), "SVC_SECRET_KEYS": Fernet.generate_key().decode()}
 
     def start(self) -> None:

@@ -1,7 +1,6 @@
 """In charge of the embedded servers: how PostgreSQL and Valkey are made, started, asked and stopped."""
 
 import importlib.util
-import os
 import platform
 import shutil
 import signal
@@ -207,7 +206,6 @@ def borrowed(environment: Environment) -> Iterator[None]:
     server.initialise()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
         supervisor = Supervisor(held, out=log)  # its reaper ends the server when this command is killed
-        os.close(held)
         process = supervisor.start(Child("postgres", server.command(), stop_signal=server.stop_signal))
         try:
             if not wait_until_ready(server, process):

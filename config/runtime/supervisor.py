@@ -43,6 +43,12 @@ class Ended:
 
 
 @dataclass(frozen=True)
+class ReaperEnded:
+    process: subprocess.Popen[str]
+    code: int
+
+
+@dataclass(frozen=True)
 class Asked:
     signal: int
 
@@ -57,17 +63,29 @@ class Supervisor:
         self.restarts: dict[str, float] = {}
         self.is_stopping = False
         # SimpleQueue.put may be called from a signal handler.
-        self.events: queue.SimpleQueue[Ended | Asked] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Ended | ReaperEnded | Asked] = queue.SimpleQueue()
         self.has_colour = out.isatty()
         self.writing = threading.Lock()
-        self.reaper = subprocess.Popen(
+        # Held here and by the reaper: the data folder stays locked until both are gone.
+        self.claim = claim
+        self.reaper = self._start_reaper()
+
+    def _start_reaper(self) -> subprocess.Popen[str]:
+        """Start the reaper and tell it of every process group that runs already."""
+        reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py"))],
             stdin=subprocess.PIPE,
             text=True,
             bufsize=1,
-            pass_fds=(claim,),
+            pass_fds=(self.claim,),
             start_new_session=True,
         )
+        threading.Thread(target=lambda: self.events.put(ReaperEnded(reaper, reaper.wait())), daemon=True).start()
+        self.reaper = reaper
+        for child in self.children:
+            if child.process is not None:
+                self._announce(child, child.process)
+        return reaper
 
     def say(self, text: str, name: str = "up") -> None:
         names = [child.name for child in self.children]
@@ -100,16 +118,19 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C reaches us alone, and a group can be killed as a whole
         )
         child.started_at = time.monotonic()
-        self._tell_reaper(f"+ {child.process.pid} {int(child.stop_signal)}")
+        self._announce(child, child.process)
         threading.Thread(target=self._relay, args=(child, child.process), daemon=True).start()
         return child.process
+
+    def _announce(self, child: Child, process: subprocess.Popen[str]) -> None:
+        self._tell_reaper(f"+ {process.pid} {int(child.stop_signal)}")
 
     def _tell_reaper(self, line: str) -> None:
         try:
             assert self.reaper.stdin is not None
             self.reaper.stdin.write(line + "\n")
         except (BrokenPipeError, OSError):
-            pass  # somebody killed it; the children can still be stopped in the ordinary way
+            pass  # it was killed; its successor is told everything
 
     def _relay(self, child: Child, process: subprocess.Popen[str]) -> None:
         """Copy a child's lines until the last holder of its output ends, then report its end."""
@@ -137,6 +158,11 @@ class Supervisor:
                     continue
                 self.is_stopping = True
                 return 0, "interrupt" if event.signal == signal.SIGINT else "drain"
+            if isinstance(event, ReaperEnded):
+                if event.process is self.reaper:
+                    self.say(f"the reaper ended ({describe(event.code)}); it starts again")
+                    self._start_reaper()
+                continue
             if event.child.process is event.process and self._ended(event):
                 return 1, f"{event.child.name} ended"
 
@@ -191,10 +217,14 @@ class Supervisor:
                 child.process.wait()
 
     def close(self) -> None:
-        """Let the reaper go; it holds the claim on the data folder until here."""
+        """End the reaper and release the data folder."""
         if self.reaper.stdin is not None:
-            self.reaper.stdin.close()
+            try:
+                self.reaper.stdin.close()
+            except BrokenPipeError:
+                pass  # it was killed
         self.reaper.wait()
+        os.close(self.claim)
 
 
 def describe(code: int) -> str:

@@ -59,7 +59,6 @@ def main(words: list[str], environment: Environment) -> int:
         folder.runs_at(environment.base_url or environment.local_url)
     # One part alone needs no name before its lines, and they stay the JSON that a collector of logs can read.
     supervisor = Supervisor(claim, has_prefix=only is None)
-    os.close(claim)  # the reaper holds it now, and lets go when everything has ended
     supervisor.listen()
     reason = "interrupt"
     try:

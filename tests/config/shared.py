@@ -30,7 +30,6 @@ class SharedServers:
         claim = self.folder.hold("up")
         self.quiet = open(os.devnull, "w")  # noqa: SIM115  (closed in `end`)
         self.supervisor = Supervisor(claim, out=self.quiet)
-        os.close(claim)
         self.children: dict[str, Child] = {}
 
     def start_postgres(self, *more: str) -> "SharedServers":

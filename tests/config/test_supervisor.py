@@ -54,7 +54,6 @@ class Watched(Supervisor):
 def supervisor(folder: DataFolder) -> Iterator[Watched]:
     claim = folder.hold("up")
     made = Watched(claim, out=Output())
-    os.close(claim)
     yield made
     made.end()
     made.stop([[child.name for child in made.children]], lambda name: 0.0)
@@ -123,7 +122,6 @@ from config.runtime.data_folder import DataFolder
 from config.runtime.supervisor import Child, Supervisor
 claim = DataFolder(Path({str(folder.root)!r})).hold("up")
 supervisor = Supervisor(claim, out=open(os.devnull, "w"))
-os.close(claim)
 pids = [supervisor.start(Child("a", {SLEEP!r})).pid, supervisor.start(Child("b", {STUBBORN!r})).pid]
 print(*pids, supervisor.reaper.pid, flush=True)
 time.sleep(60)
@@ -137,6 +135,42 @@ time.sleep(60)
 
     eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
     os.close(folder.hold("up"))
+
+
+class TestTheReaperIsKilled:
+    def test_the_data_folder_stays_locked(self, supervisor: Watched, folder: DataFolder):
+        supervisor.reaper.kill()
+        supervisor.reaper.wait()
+
+        with pytest.raises(AlreadyRunning):
+            folder.hold("up")
+
+    def test_another_one_starts_and_still_ends_everything(self, folder: DataFolder):
+        program = f"""
+import os, threading
+from pathlib import Path
+from config.runtime.data_folder import DataFolder
+from config.runtime.supervisor import Child, Supervisor
+claim = DataFolder(Path({str(folder.root)!r})).hold("up")
+supervisor = Supervisor(claim, out=open(os.devnull, "w"))
+first = supervisor.reaper
+pids = [supervisor.start(Child("a", {SLEEP!r})).pid]
+threading.Thread(target=supervisor.watch, daemon=True).start()
+first.kill()
+while supervisor.reaper is first:
+    pass
+pids.append(supervisor.start(Child("b", {SLEEP!r})).pid)
+print(*pids, supervisor.reaper.pid, flush=True)
+threading.Event().wait(60)
+"""
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+            assert parent.stdout is not None
+            pids = [int(word) for word in parent.stdout.readline().split()]
+            parent.kill()
+
+        assert len(pids) == 3
+        eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
+        os.close(folder.hold("up"))
 
 
 def test_the_claim_goes_with_its_holder(folder: DataFolder):

@@ -1,0 +1,95 @@
+"""Files that hold the metrics of each process, safe on a full disk.
+
+prometheus_client maps a sparse file into memory. When the disk is full, the first write to a page without a block kills
+the process with SIGBUS. Here the values are written with system calls, which fail with an error instead: the values
+then stay in memory and move to the file as soon as there is space again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from prometheus_client import mmap_dict, values
+
+RETRY_INTERVAL_S = 5.0
+HEADER = 8
+
+
+class FileBuffer(bytearray):
+    """Bytes in memory, and in a file whenever that is possible."""
+
+    def __init__(self, path: str, size: int) -> None:
+        super().__init__(size)
+        self.path = path
+        self.descriptor: int | None = None
+        self.is_behind = True
+        self.retry_at = 0.0
+
+    def __setitem__(self, where: Any, data: Any) -> None:
+        super().__setitem__(where, data)
+        if not self.is_behind:
+            self._write(where.start, data)
+        elif time.monotonic() >= self.retry_at:
+            self._catch_up()
+
+    def grow(self, size: int) -> None:
+        self.extend(bytes(size - len(self)))
+        if self.descriptor is not None:
+            os.ftruncate(self.descriptor, size)
+
+    def _catch_up(self) -> None:
+        """Write everything, the header last: until then readers see what the file held before."""
+        self.is_behind = False
+        try:
+            if self.descriptor is None:
+                self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            os.ftruncate(self.descriptor, len(self))
+        except OSError:
+            self._fall_behind()
+            return
+        self._write(HEADER, self[HEADER:])
+        self._write(0, self[:HEADER])
+
+    def _write(self, start: int, data: Any) -> None:
+        assert self.descriptor is not None
+        if self.is_behind:
+            return
+        try:
+            if os.pwrite(self.descriptor, data, start) != len(data):
+                self._fall_behind()
+        except OSError:
+            self._fall_behind()
+
+    def _fall_behind(self) -> None:
+        self.is_behind = True
+        self.retry_at = time.monotonic() + RETRY_INTERVAL_S
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class WrittenDict(mmap_dict.MmapedDict):  # type: ignore[misc]  # the library has no types for it
+    """The library's dictionary of values on a `FileBuffer` in place of a mapped file."""
+
+    def __init__(self, filename: str) -> None:
+        self._capacity = mmap_dict._INITIAL_MMAP_SIZE
+        self._m = self._f = FileBuffer(filename, self._capacity)
+        self._positions: dict[str, int] = {}
+        self._used = HEADER
+        mmap_dict._pack_integer(self._m, 0, self._used)
+
+    def _init_value(self, key: str) -> None:
+        size = len(key.encode()) + 32  # its length, padding, value and time
+        while self._used + size > self._capacity:
+            self._capacity *= 2
+            self._m.grow(self._capacity)
+        super()._init_value(key)
+
+
+def install() -> None:
+    """Make prometheus_client use these files for every metric that is created from now on."""
+    values.MmapedDict = WrittenDict

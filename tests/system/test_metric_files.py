@@ -1,0 +1,90 @@
+"""Files of metrics on a disk that is full for a while."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.mmap_dict import MmapedDict
+
+from system.monitoring import metric_files
+from system.monitoring.metric_files import WrittenDict
+
+
+def stored(path: Path) -> dict[str, float]:
+    return {key: value for key, value, _, _ in MmapedDict.read_all_values_from_file(str(path))}
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
+    """Writes fail as on a full disk while `full["now"]` is true."""
+    state = {"now": False}
+    really = os.pwrite
+
+    def pwrite(*arguments: Any) -> int:
+        if state["now"]:
+            raise OSError(28, "No space left on device")
+        return really(*arguments)
+
+    monkeypatch.setattr(metric_files.os, "pwrite", pwrite)  # type: ignore[attr-defined]
+    monkeypatch.setattr(metric_files, "RETRY_INTERVAL_S", 0.0)
+    return state
+
+
+def test_values_are_read_back_by_the_library(tmp_path: Path):
+    metrics = WrittenDict(str(tmp_path / "counter_1.db"))
+    for number in range(3000):  # more than the first 64 KB
+        metrics.write_value(f"key {number} ü", number, 0.0)
+
+    assert stored(tmp_path / "counter_1.db") == {f"key {number} ü": float(number) for number in range(3000)}
+    metrics.close()
+
+
+def test_values_of_a_full_disk_are_stored_when_there_is_space_again(tmp_path: Path, full: dict[str, bool]):
+    path = tmp_path / "counter_1.db"
+    metrics = WrittenDict(str(path))
+    metrics.write_value("a", 1.0, 0.0)
+    full["now"] = True
+    metrics.write_value("a", 2.0, 0.0)
+    metrics.write_value("b", 5.0, 0.0)
+    assert stored(path) == {"a": 1.0} and metrics.read_value("a")[0] == 2.0
+
+    full["now"] = False
+    metrics.write_value("a", 3.0, 0.0)
+    assert stored(path) == {"a": 3.0, "b": 5.0}
+
+
+def test_a_file_that_begins_on_a_full_disk_is_empty_for_readers(tmp_path: Path, full: dict[str, bool]):
+    full["now"] = True
+    metrics = WrittenDict(str(tmp_path / "counter_1.db"))
+    metrics.write_value("a", 1.0, 0.0)
+
+    assert stored(tmp_path / "counter_1.db") == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
+def test_a_process_survives_a_real_full_disk(tmp_path: Path):
+    """With the library's mapped files it dies of SIGBUS."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path)], check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    program = f"""
+import os
+from system.monitoring import metric_files
+metrics = metric_files.WrittenDict({str(tmp_path / "counter_1.db")!r})
+with open({str(tmp_path / "filler")!r}, "wb", buffering=0) as filler:
+    try:
+        while filler.write(b"x" * 4096): pass
+    except OSError: pass
+for number in range(3000):
+    metrics.write_value(f"key {{number}}", number, 0.0)
+print("alive", metrics.read_value("key 2999")[0])
+os.unlink({str(tmp_path / "filler")!r})
+"""
+    try:
+        finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert (finished.returncode, finished.stdout) == (0, "alive 2999.0\n"), finished.stderr
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
