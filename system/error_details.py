@@ -1,11 +1,17 @@
-"""What a log may say of an error: its kind, PostgreSQL's code and where, never its own words: they may hold data."""
+"""What a log may say about an error: its kind, PostgreSQL's code and the place; never its text, which may hold data."""
 
 from traceback import format_tb
 
+DISK_FULL = "53100"
+
 
 def sqlstate_of(error: BaseException) -> str:
-    """PostgreSQL's code of what went wrong; empty when it was not PostgreSQL."""
+    """PostgreSQL's error code; empty if the error did not come from PostgreSQL."""
     return getattr(error.__cause__, "sqlstate", None) or ""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    return sqlstate_of(error) == DISK_FULL
 
 
 def describe_safely(error: Exception) -> dict[str, str]:

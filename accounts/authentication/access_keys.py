@@ -5,10 +5,11 @@ import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.utils import timezone
 
 from accounts.models.access_keys import PREFIX, AccessKey, digest
+from system.error_details import is_disk_full
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -95,4 +96,8 @@ def look_up(hashed: str, asked_at: float) -> "User | None":
 def note_use(key: AccessKey) -> None:
     now = timezone.now()
     if key.last_used_at is None or now - key.last_used_at > LAST_USE_EVERY:
-        AccessKey.objects.filter(pk=key.pk).update(last_used_at=now)
+        try:
+            AccessKey.objects.filter(pk=key.pk).update(last_used_at=now)
+        except OperationalError as error:
+            if not is_disk_full(error):  # on a full disk the key still works
+                raise

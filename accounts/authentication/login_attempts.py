@@ -10,18 +10,23 @@ Actions that need no password and leave a row are counted per address in the sam
 import hashlib
 import ipaddress
 import math
+import threading
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection, models, transaction
+from django.db import OperationalError, connection, models, transaction
 from django.utils import timezone
 
 from accounts.models.failed_attempts import FailedAttempts
+from system.error_details import is_disk_full
 from system.errors import TooMany
 
 WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 10
 MOST_PER_ADDRESS = 100
+MOST_IN_MEMORY = 10_000
+FAILED_ATTEMPTS = "Too many failed attempts."
 
 # Separates the counters of a login and an address from those of an address alone.
 PAIR = "pair:"
@@ -76,6 +81,34 @@ def _count(key: str, most: int, message: str) -> None:
         raise TooMany(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
 
+class MemoryCounters:
+    """Counters of this process, for the time during which the disk of the database is full: reads then go on."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counters: dict[str, tuple[float, int]] = {}
+
+    def count(self, key: str, most: int) -> None:
+        window_s = WINDOW.total_seconds()
+        with self.lock:
+            started_at, count = self.counters.get(key, (time.monotonic(), 0))
+            if time.monotonic() - started_at > window_s:
+                started_at, count = time.monotonic(), 0
+            if len(self.counters) >= MOST_IN_MEMORY:
+                self.counters.clear()
+            self.counters[key] = started_at, min(count + 1, most + 1)
+        if count >= most:
+            wait_s = math.ceil(started_at + window_s - time.monotonic())
+            raise TooMany(f"{FAILED_ATTEMPTS} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
+
+    def clear(self, key: str) -> None:
+        with self.lock:
+            self.counters.pop(key, None)
+
+
+MEMORY_COUNTERS = MemoryCounters()
+
+
 def in_minutes(seconds: int) -> str:
     """A waiting time in words, rounded up.
 
@@ -106,11 +139,23 @@ class PasswordAttempt:
 
         Refused attempts are not counted: a script that repeats an old password must not lock out its address.
         """
-        with transaction.atomic():
-            for key, most in ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS)):
-                _count(key, most, "Too many failed attempts.")
+        limits = ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS))
+        try:
+            with transaction.atomic():
+                for key, most in limits:
+                    _count(key, most, FAILED_ATTEMPTS)
+        except OperationalError as error:
+            if not is_disk_full(error):
+                raise
+            for key, most in limits:
+                MEMORY_COUNTERS.count(key, most)
 
     def succeeded(self) -> None:
         """Clears the pair's failures; the address gets back only this attempt, so that spraying still counts."""
-        FailedAttempts.objects.filter(key=self.pair_key).delete()
-        FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)
+        MEMORY_COUNTERS.clear(self.pair_key)
+        try:
+            FailedAttempts.objects.filter(key=self.pair_key).delete()
+            FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)
+        except OperationalError as error:
+            if not is_disk_full(error):
+                raise

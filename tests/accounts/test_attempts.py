@@ -4,15 +4,18 @@ import ipaddress
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import OperationalError
 from django.db.models import F
 from django.test import Client
 
+from accounts.authentication import login_attempts
 from accounts.authentication.login_attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, PasswordAttempt
 from accounts.authentication.passwords import forget
-from accounts.models import FailedAttempts, User
+from accounts.models import AccessKey, FailedAttempts, User
 from system import properties
-from tests.accounts.callers import api_key, ask, basic, guess
+from tests.accounts.callers import api_key, ask, basic, bearer, guess
 from tests.conftest import PASSWORD, make_user
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
@@ -197,3 +200,37 @@ def test_the_dashboard_says_how_many_logins_wait(as_alice: Client, bob: User):
     assert people().endswith("2 logins are temporarily locked"), "whether or not they exist"
     pass_time(timedelta(minutes=16))
     assert "wait" not in people()
+
+
+class TestAFullDisk:
+    """The database can still be read: so can records, by whoever has the right credentials."""
+
+    @pytest.fixture(autouse=True)
+    def full(self, monkeypatch: Any) -> None:
+        def fail(*_: Any, **__: Any) -> None:
+            raise OperationalError from psycopg.errors.DiskFull()
+
+        monkeypatch.setattr(login_attempts, "_count", fail)
+        monkeypatch.setattr("django.db.models.query.QuerySet.update", fail)
+        monkeypatch.setattr("django.db.models.query.QuerySet.delete", fail)
+        monkeypatch.setattr(login_attempts, "MEMORY_COUNTERS", login_attempts.MemoryCounters())
+
+    def test_the_right_password_and_key_are_taken(self, bob: User):
+        key = AccessKey(user=bob, name="script")
+        secret = key.arm()
+        key.save()
+
+        assert guess("bob", PASSWORD) == 200
+        assert ask(bearer(secret)).status_code == 200
+
+    def test_wrong_passwords_are_still_counted(self, bob: User):
+        assert [guess("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
+        assert guess("bob", PASSWORD) == 429
+
+    def test_other_faults_of_the_database_are_not_hidden(self, bob: User, monkeypatch: Any):
+        def fail(*_: Any, **__: Any) -> None:
+            raise OperationalError from psycopg.errors.AdminShutdown()
+
+        monkeypatch.setattr(login_attempts, "_count", fail)
+
+        assert guess("bob", PASSWORD) == 503
