@@ -21,7 +21,7 @@ from accounts.models import Role, User
 from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
-from collections_app.models.collections import LONGEST_NAME, known_form, well_named
+from collections_app.models.collections import LONGEST_NAME, check_visible, known_form, well_named
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, together
 
 Right = Literal["read", "write", "manage"]
@@ -110,7 +110,7 @@ def make(user: User, collection: Collection) -> Collection:
     """
     if not may_make(user):
         raise AccessDenied("You have no access to make collections.")
-    refuse_blank_ends(collection.name)
+    check_new_name(collection.name)
     collection.space = embed.default_space()
     try:
         with transaction.atomic():
@@ -128,11 +128,13 @@ def checked_name(name: str) -> str:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
-def refuse_blank_ends(name: str) -> None:
-    """Of a name that is new: nobody sees that it is another one. What is called so from before goes on by its name."""
-    if name != name.strip():
-        about = "The name of a collection neither begins nor ends with white space."
-        raise BadRequest(about, code="invalid_parameter", field="collection_name")
+def check_new_name(name: str) -> None:
+    """Nobody would see that it is another name than one without these characters. Collections that have such a name
+    from before keep it."""
+    try:
+        check_visible(name)
+    except ValueError as error:
+        raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
 def _with_right(user: User, found: Collection | None, right: Right, missing: ServiceError) -> Collection:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 
@@ -85,7 +86,9 @@ def measure(every: Sequence[QuestionSet]) -> None:
         print("\n".join([line(each.name, mode, figures) for mode, figures in found.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         about = f"{len(each.documents)} documents, {chunks} chunks, {len(each.questions)} questions"
-        print(f"         {about}; language {collection.text_configuration}; loaded in {took:.1f} s", flush=True)
+        languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
+        told = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
+        print(f"         {about}; languages {told}; loaded in {took:.1f} s", flush=True)
         verdicts += verdict(each, found)
     print("\n".join(["", *verdicts]))
 

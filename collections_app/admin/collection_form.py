@@ -12,7 +12,7 @@ from accounts.admin.roles import RoleChoices
 from accounts.models import Role
 from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
-from collections_app.models.collections import check_name, well_named
+from collections_app.models.collections import check_name, check_visible, well_named
 
 # The text search configurations that PostgreSQL brings; which of them this one has, is asked when one is chosen.
 LANGUAGES = (
@@ -20,8 +20,7 @@ LANGUAGES = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE = "How words are compared. Empty: guessed from the first document."
-FIXED_LANGUAGE = "How words are compared. It stays while there are documents, whose words are stored in it."
+LANGUAGE = "How words are compared in documents loaded from now on. Empty: guessed for each document."
 TAKEN = "There is a collection of this name already."
 
 
@@ -63,6 +62,11 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_name(self) -> str:
         check_name(self.cleaned_data["name"])
         name = well_named(self.cleaned_data["name"])
+        if name != self.initial.get("name"):
+            try:
+                check_visible(name)
+            except ValueError as error:
+                raise forms.ValidationError(str(error)) from None
         others = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_key())
         if others.exists():
             raise forms.ValidationError(TAKEN)

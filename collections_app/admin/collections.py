@@ -19,7 +19,7 @@ from django.urls import path, reverse
 from accounts.admin.roles import register_usages
 from accounts.models import Role
 from collections_app import access, embed
-from collections_app.admin.collection_form import FIXED_LANGUAGE, TAKEN, CollectionForm
+from collections_app.admin.collection_form import TAKEN, CollectionForm
 from collections_app.documents import counts, deletion
 from collections_app.models import Collection, Document, Version
 from collections_app.vectors import reembedding as reembed
@@ -116,18 +116,6 @@ class CollectionAdmin(TrackedAdmin):
         filled, chunks = reembed.progress(collection)
         return f"Vectors for {collection.next_space}: {filled} of {chunks} made."
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        found = super().get_readonly_fields(request, obj)
-        # Stored words are those of the language that they were loaded in.
-        has_words = obj is not None and counts.has_words(obj.pk)
-        return (*found, "text_configuration") if has_words else found
-
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        if "text_configuration" in self.get_readonly_fields(request, obj):
-            told = {**CollectionForm.Meta.help_texts, "text_configuration": FIXED_LANGUAGE}
-            kwargs["help_texts"] = told
-        return super().get_form(request, obj, change, **kwargs)
-
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         found = context.get("original")
         may_embed = found is not None and not (embed.is_default(found.space) and found.next_space is None)
@@ -163,9 +151,6 @@ class CollectionAdmin(TrackedAdmin):
         if not change:
             obj.space = embed.default_space()
         changed = {*form.changed_data}
-        if "text_configuration" in changed:
-            obj.is_language_guessed = False
-            changed.add("is_language_guessed")
         try:
             with transaction.atomic():
                 obj.save(update_fields=sorted(changed) if change else None)

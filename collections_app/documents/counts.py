@@ -69,9 +69,3 @@ def together(counts: Container[Counts]) -> Counts:
         for state, count in each.by_state.items():
             by_state[state] = by_state.get(state, 0) + count
     return Counts(by_state=by_state, chunks=sum(each.chunks for each in counts))
-
-
-def has_words(collection_id: str, *, but: int = 0) -> bool:
-    """Whether words of a document that is there are stored, in the language of then; `but` for this version's."""
-    stored = Version.objects.filter(collection=collection_id, chunks_count__gt=0, document__deleted_at__isnull=True)
-    return stored.exclude(pk=but).exists()

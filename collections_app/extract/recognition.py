@@ -22,7 +22,14 @@ HTML_START = re.compile(
     re.IGNORECASE,
 )
 MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*\n(?:[ \t][^\n]*\n)*){2,})")
+# The same where the sample ends within a header.
+LONG_MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+)[!-9;-~]{0,70}")
 MAIL_HEADER = re.compile(r"^(from|to|subject|date|received|message-id|mime-version|return-path):", re.I | re.M)
+LONG_MAIL_HEADER = re.compile(
+    MAIL_HEADER.pattern[:-2] + r"|cc|reply-to|references|in-reply-to|delivered-to|content-[a-z-]+|x-[\w-]+|list-[a-z-]+"
+    r"|dkim-signature|arc-[a-z-]+|authentication-results):",
+    re.I | re.M,
+)
 # What tells archives apart: the entry that holds the content.
 MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 ODT_TYPE = b"application/vnd.oasis.opendocument.text"
@@ -127,16 +134,21 @@ def sniff(head: bytes) -> str:
     if head.startswith(b"{\\rtf"):
         return "rtf"
     try:
-        return kind_of_text(decode(head[:SAMPLE], is_cut=len(head) >= SAMPLE))
+        is_cut = len(head) >= SAMPLE
+        return kind_of_text(decode(head[:SAMPLE], is_cut=is_cut), is_cut=is_cut)
     except (NotText, ParserRefused):
         return "binary"
 
 
-def kind_of_text(text: str) -> str:
+def kind_of_text(text: str, *, is_cut: bool) -> str:
     if HTML_START.match(text):
         return "html"
-    mail = MAIL_START.match(text.replace("\r\n", "\n"))
-    return "eml" if mail and MAIL_HEADER.search(mail.group(2)) else "text"
+    text = text.replace("\r\n", "\n")
+    mail = MAIL_START.match(text)
+    if mail:
+        return "eml" if MAIL_HEADER.search(mail.group(2)) else "text"
+    long = LONG_MAIL_START.fullmatch(text) if is_cut else None
+    return "eml" if long and LONG_MAIL_HEADER.search(long.group(2)) else "text"
 
 
 def kind_of_archive(head: bytes) -> str:

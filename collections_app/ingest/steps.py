@@ -15,20 +15,19 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import structlog
-from django.db import connection, transaction
+from django.db import connection
 
 from collections_app import extract
 from collections_app.chunk import splitter
-from collections_app.documents import counts, storage
+from collections_app.documents import storage
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
 from collections_app.ingest import publishing
 from collections_app.ingest.time_budget import OutOfTime, check_time_budget
 from collections_app.lexical import language_detection, term_statistics
-from collections_app.models import Collection, ExtractedText, Version
+from collections_app.models import ExtractedText, Version
 from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
-from system.records import acting_user
 
 logger = structlog.get_logger(__name__)
 
@@ -80,7 +79,8 @@ def split_text(version: Version, left_s: float) -> None:
             leases.advance(version, chunks_count=0)
         publishing.publish(version, State.EMPTY, left_s)
         return
-    configuration = _configuration(version, extracted.text)
+    # What is chosen for the collection, or each document's own.
+    configuration = version.collection.text_configuration or language_detection.guess(extracted.text)
     with leases.fenced(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
@@ -145,26 +145,3 @@ def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> N
             copy.write_row(
                 (version.pk, version.collection_id, each.number, each.text, list(each.heading_path), *places)
             )
-
-
-def _configuration(version: Version, text: str) -> str:
-    """The language of a collection is that of its first document; of several at once, of one of them."""
-    collection = version.collection
-    known = collection.text_configuration
-    if not known or (collection.is_language_guessed and not counts.has_words(collection.pk, but=version.pk)):
-        _store_guess(collection.pk, known, language_detection.guess(text))
-    # Where another was decided meanwhile, that was before any words were stored in it.
-    collection.refresh_from_db(fields=["text_configuration", "is_language_guessed"])
-    return collection.text_configuration
-
-
-def _store_guess(collection_id: str, known: str, guess: str) -> None:
-    """With an entry in its history, of the system: who loads a document has not chosen a language."""
-    with transaction.atomic(), acting_user.acting_as(None):
-        undecided = Collection.objects.select_for_update().filter(pk=collection_id, text_configuration=known)
-        collection = undecided.first()
-        if collection is None or (known == guess and collection.is_language_guessed):
-            return
-        collection.text_configuration, collection.is_language_guessed = guess, True
-        collection.unkept_change = "It was guessed from the first document."
-        collection.save(update_fields=["text_configuration", "is_language_guessed"])

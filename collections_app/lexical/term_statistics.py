@@ -15,7 +15,7 @@ from typing import Any
 from django.db import connection
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.models import Collection
+from collections_app.models import Collection, Version
 
 from .language_detection import PLAIN
 from .tokens import indexed, prepared
@@ -32,6 +32,12 @@ PLACE = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
 # Its hash together with its collection, so that one index holds each collection's words apart.
 TERM = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
+# What a lexeme is hashed with, so that each language of a collection has its own words: "die" in German is not "die" in
+# English. The language that a collection had before each document had its own is not marked: its words stay valid.
+MARK = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
+# The number of chunks in a language is counted as that of a word; no lexeme has a space.
+LANGUAGE = TERM.format(collection="{collection}", lexeme="'language ' || {configuration}")
+
 # Each chunk by itself: the words of all together would be sorted on disk. Hashing a word that several have only once
 # for all of them was no faster in English and slower in Chinese, where putting the hashes back costs more than md5.
 STORE = f"""
@@ -40,8 +46,8 @@ STORE = f"""
     FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS given (id, words, length)
     CROSS JOIN LATERAL (
         WITH word AS MATERIALIZED (
-            SELECT {PLACE.format(lexeme="found.lexeme")} AS place,
-                {TERM.format(collection="%(collection)s::text", lexeme="found.lexeme")} AS term,
+            SELECT {PLACE.format(lexeme="%(mark)s::text || found.lexeme")} AS place,
+                {TERM.format(collection="%(collection)s::text", lexeme="%(mark)s::text || found.lexeme")} AS term,
                 {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * given.length)) AS weight
             FROM unnest(to_tsvector(%(configuration)s::regconfig, given.words)) AS found
             CROSS JOIN LATERAL (SELECT cardinality(found.positions)::float8) AS times (count)
@@ -64,6 +70,7 @@ COUNT = """
     FROM (
         SELECT unnest(terms) AS term FROM chunk_words WHERE version_id = %(version)s
         UNION ALL SELECT 0 FROM chunk WHERE version_id = %(version)s
+        UNION ALL SELECT %(language)s FROM chunk WHERE version_id = %(version)s
     ) AS found
     GROUP BY term ORDER BY term
     ON CONFLICT (collection_id, term) DO UPDATE SET chunks = known.chunks + excluded.chunks
@@ -72,31 +79,50 @@ COUNT = """
 FORGET = """
     DELETE FROM term_count WHERE collection_id = %(collection)s AND chunks <= 0 AND term IN (
         SELECT unnest(terms) FROM chunk_words WHERE version_id = %(version)s UNION ALL SELECT 0
+        UNION ALL SELECT %(language)s
     )
 """
+OF_VERSION = f"""
+    SELECT {LANGUAGE.format(collection="collection_id", configuration="text_configuration")}
+    FROM document_version WHERE id = %s
+"""
 
+# A stop word of one of the languages is none of `simple`, and would seem rare where few documents are in that.
 ASKED = f"""
-    SELECT asked.collection, word.lexeme, word.place, word.term, coalesce(known.chunks, 0)
-    FROM unnest(%(collections)s::text[], %(configurations)s::text[]) AS asked (collection, configuration)
+    WITH language AS MATERIALIZED (
+        SELECT asked.collection, config.cfgname::text AS configuration,
+            {MARK.format(configuration="config.cfgname::text", unmarked="asked.unmarked")} AS mark
+        FROM unnest(%(collections)s::text[], %(unmarked)s::text[]) AS asked (collection, unmarked)
+        CROSS JOIN pg_ts_config AS config
+        JOIN term_count AS known ON known.collection_id = asked.collection
+            AND known.term = {LANGUAGE.format(collection="asked.collection", configuration="config.cfgname::text")}
+    )
+    SELECT language.collection, language.configuration, word.lexeme, word.place, word.term, coalesce(known.chunks, 0)
+    FROM language
     CROSS JOIN LATERAL (
-        SELECT found.lexeme, {PLACE.format(lexeme="found.lexeme")},
-            {TERM.format(collection="asked.collection", lexeme="found.lexeme")}
-        FROM unnest(to_tsvector(asked.configuration::regconfig, %(words)s)) AS found
+        SELECT found.lexeme, {PLACE.format(lexeme="language.mark || found.lexeme")},
+            {TERM.format(collection="language.collection", lexeme="language.mark || found.lexeme")}
+        FROM unnest(to_tsvector(language.configuration::regconfig, %(words)s)) AS found
     ) AS word (lexeme, place, term)
-    LEFT JOIN term_count AS known ON known.collection_id = asked.collection AND known.term = word.term
-    ORDER BY asked.collection, known.chunks, word.term
+    LEFT JOIN term_count AS known ON known.collection_id = language.collection AND known.term = word.term
+    WHERE language.configuration <> '{PLAIN}' OR NOT EXISTS (
+        SELECT FROM language AS other WHERE other.collection = language.collection
+            AND to_tsvector(other.configuration::regconfig, word.lexeme) = ''
+    )
+    ORDER BY language.collection, known.chunks, word.term
 """
 SIZES = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collection_id = ANY(%s)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedWord:
-    """A word of a query in one collection; `chunks` is the number of those that have it."""
+    """A word of a query in one language of a collection; `chunks` is the number of those that have it."""
 
     lexeme: str
     place: int
     term: int
     chunks: int
+    configuration: str = PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +160,10 @@ def rarity(chunks: int, of: int) -> float:
 
 
 def store_words(version_id: int, collection_id: str, configuration: str) -> None:
-    """Store the words of the version's chunks; what is stored already stays."""
-    size = Collection.objects.values_list("chunk_size", flat=True).get(pk=collection_id)
+    """Store the words of the version's chunks, and their language; what is stored already stays."""
+    configuration = configuration or PLAIN
+    size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
+    Version.objects.filter(pk=version_id).update(text_configuration=configuration)
     for batch in _batches(version_id):
         texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
         given: dict[str, Any] = {
@@ -143,7 +171,8 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
             "words": [indexed(each) for each in texts],
             "lengths": [len(each) / size for each in texts],
             "collection": collection_id,
-            "configuration": configuration or PLAIN,
+            "configuration": configuration,
+            "mark": "" if configuration == unmarked else f"{configuration}:",
             "version": version_id,
         }
         with connection.cursor() as cursor:
@@ -180,17 +209,19 @@ def count_out(version_id: int, collection_id: str) -> None:
 def _count(version_id: int, collection_id: str, sign: int) -> None:
     given: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
     with connection.cursor() as cursor:
+        cursor.execute(OF_VERSION, [version_id])
+        given["language"] = cursor.fetchone()[0]
         cursor.execute(COUNT, given)
         if sign < 0:
             cursor.execute(FORGET, given)
 
 
 def asked_words(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
-    """The words of a query by collection id: each collection has its own language and its own counts."""
+    """The words of a query by collection id, in each language that occurs there: each collection has its own counts."""
     ids = [each.sys_id for each in collections]
     given: dict[str, Any] = {
         "collections": ids,
-        "configurations": [each.text_configuration or PLAIN for each in collections],
+        "unmarked": [each.unmarked_configuration for each in collections],
         "words": prepared(query),
     }
     found: dict[str, list[AskedWord]] = {each: [] for each in ids}
@@ -198,6 +229,8 @@ def asked_words(query: str, collections: Sequence[Collection]) -> Mapping[str, Q
         cursor.execute(SIZES, [ids])
         sizes = dict(cursor.fetchall())
         cursor.execute(ASKED, given)
-        for collection, lexeme, place, term, chunks in cursor.fetchall():
-            found[collection].append(AskedWord(lexeme=lexeme, place=place, term=term, chunks=chunks))
+        for collection, configuration, lexeme, place, term, chunks in cursor.fetchall():
+            found[collection].append(
+                AskedWord(lexeme=lexeme, place=place, term=term, chunks=chunks, configuration=configuration)
+            )
     return {each: QueryTerms(chunks=sizes.get(each, 0), words=tuple(words)) for each, words in found.items()}

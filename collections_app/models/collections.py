@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any, ClassVar
 
@@ -20,6 +21,12 @@ LARGE_OVERLAP = "The overlap is at most half of a chunk."
 DEFAULT_OVERLAP = 200
 # Where that is more than half of a chunk, the overlap is this part of it: as 200 is of 1000.
 DEFAULT_PART = 5
+# Unicode's "default ignorable" characters, all formats and separators of lines, and what changes the direction of text.
+UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def well_named(name: str) -> str:
@@ -53,6 +60,20 @@ def known_form(name: str) -> str:
         return _stored_form(name)
     except ValueError:
         return ""
+
+
+def check_visible(name: str) -> None:
+    """Raise ValueError for white space at the ends, and for characters that nobody sees. Look-alikes are allowed.
+
+    >>> check_visible("a\\u200bb")
+    Traceback (most recent call last):
+    ValueError: A collection name cannot contain control, bidirectional or zero-width characters: it has U+200B.
+    """
+    if name != name.strip():
+        raise ValueError("A collection name cannot begin or end with white space.")
+    if found := UNSEEN.search(name):
+        about = "A collection name cannot contain control, bidirectional or zero-width characters"
+        raise ValueError(f"{about}: it has U+{ord(found[0]):04X}.")
 
 
 def check_name(name: str) -> None:
@@ -122,7 +143,7 @@ class Collection(Record):
 
     references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
     display_column = "name"
-    untold_columns = frozenset({"is_language_guessed"})
+    untold_columns = frozenset({"unmarked_configuration"})
 
     name = models.CharField(max_length=LONGEST_NAME, db_collation="C", validators=[check_name])
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", editable=False)
@@ -132,10 +153,10 @@ class Collection(Record):
     )
     chunk_size = models.PositiveIntegerField(default=1000, validators=[MinValueValidator(100), MaxValueValidator(8000)])
     chunk_overlap = models.PositiveIntegerField(default=DEFAULT_OVERLAP, validators=[MaxValueValidator(4000)])
-    # PostgreSQL's text search configuration; empty until the first document tells the language.
+    # PostgreSQL's text search configuration for what is loaded from now on; empty: each document's is guessed.
     text_configuration = models.CharField("language", max_length=63, blank=True, default="")
-    # Then the first document after all were deleted tells it anew.
-    is_language_guessed = models.BooleanField(default=False, db_default=False, editable=False)
+    # The one whose words are stored without it: that of the documents from before each had its own; see `lexical`.
+    unmarked_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
     alpha = models.FloatField(
         default=0.7,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],

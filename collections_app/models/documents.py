@@ -102,6 +102,8 @@ class Version(models.Model):
     pages = models.PositiveIntegerField(null=True)
     characters = models.PositiveIntegerField(default=0)
     chunks_count = models.PositiveIntegerField(default=0)
+    # The text search configuration that its words are stored in.
+    text_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
     is_searched = models.BooleanField(default=False)
     # By embedding space, the number of the last chunk whose vector was stored; see `vectors`.
     embedded_to = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), editable=False)

@@ -10,7 +10,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from django.db import connection
 
-from collections_app.lexical.language_detection import PLAIN
 from collections_app.lexical.term_statistics import QueryTerms
 
 from .fusion import ScoredChunk
@@ -21,7 +20,7 @@ MOST_LEXEMES = 64
 # Digits that are kept of a score: more would only tell of how it was added up.
 DIGITS = 6
 ROWS = """
-    SELECT chunk.id, collection.sys_id, collection.name, collection.text_configuration, document.id, document.doc_id,
+    SELECT chunk.id, collection.sys_id, collection.name, version.text_configuration, document.id, document.doc_id,
         version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
         chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation
     FROM chunk
@@ -114,8 +113,8 @@ def _rows(chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
 
 def _asked(row: PassageRow, words: QueryTerms) -> Passage:
     # The rarest say the most, and each costs a comparison with each word of each passage.
-    lexemes = [each.lexeme for each in words.known[:MOST_LEXEMES]]
-    return Passage(text=row.text, configuration=row.configuration or PLAIN, lexemes=lexemes)
+    lexemes = [each.lexeme for each in words.known if each.configuration == row.configuration]
+    return Passage(text=row.text, configuration=row.configuration, lexemes=lexemes[:MOST_LEXEMES])
 
 
 def _hit(scored: ScoredChunk, row: PassageRow, places: list[list[int]]) -> Hit:

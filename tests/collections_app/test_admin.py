@@ -15,7 +15,6 @@ from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
 from system.admin_site.name_lists import MOST_NAMED
 from system.models import DeletionLogEntry
-from system.records import acting_user
 from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db
@@ -97,51 +96,16 @@ class TestCollections:
         assert as_carl.post(LIST + "add/", FORM).status_code == 302
         assert Collection.objects.filter(name="Manuals", deleted_at=None).count() == 1
 
-    def test_a_language_that_was_guessed_and_then_chosen_is_chosen(self, as_carl: Client):
-        collection = library.make("guessed")
-        Collection.objects.update(text_configuration="simple", is_language_guessed=True)
-
-        as_carl.post(page_of(collection), {**FORM, "name": "guessed", "text_configuration": "german"})
-
-        assert (collection.refreshed().text_configuration, collection.refreshed().is_language_guessed) == (
-            "german",
-            False,
-        )
-
-    def test_a_guess_of_the_language_is_the_system_s_and_a_save_after_it_is_none(self, as_carl: Client, carl: User):
-        as_carl.post(LIST + "add/", FORM)
-        made = Collection.objects.get(name=FORM["name"])
-        with acting_user.acting_as(carl.pk):
-            library.add(made, "The printer on the third floor is out of paper, and nobody knows where it is. " * 5)
-        assert made.refreshed().text_configuration == "english"
-
-        assert as_carl.post(page_of(made), {**FORM, "text_configuration": "english"}).status_code == 302
-
-        seen = re.sub(
-            r"<[^>]+>|\s+", " ", text_of(as_carl.get(page_of(made, "history"))).partition("change-history")[2]
-        )
-        assert made.history.count() == 2 and re.search(r"Changed +by the system +It was guessed", seen)
-        assert (
-            re.search(r"Language +: empty → english", seen)
-            and "guessed:" not in seen
-            and "is language" not in seen.lower()
-        )
-
-    def test_the_language_stays_once_words_are_stored_in_it(self, as_carl: Client):
+    def test_a_language_can_be_chosen_for_what_comes(self, as_carl: Client):
         collection = library.make("Manuals")
         library.add(collection, "A long enough text about the toner of the printers in this house.")
-        found = collection.refreshed().text_configuration
-        assert found
         as_carl.post(page_of(collection), {**FORM, "text_configuration": "russian"})
-        assert collection.refreshed().text_configuration == found and collection.refreshed().chunk_size == 500
+        assert collection.refreshed().text_configuration == "russian"
+        assert Version.objects.get().text_configuration == "english"
 
-    def test_its_page_says_what_empty_and_what_fixed_means(self, as_carl: Client):
-        collection = library.make("Manuals")
-        empty = text_of(as_carl.get(page_of(collection)))
-        assert "Writers may too. None chosen: only they." in empty and "Empty: guessed from the first" in empty
-        library.add(collection)
-        loaded = text_of(as_carl.get(page_of(collection)))
-        assert "It stays while there are documents" in loaded and "Empty: guessed" not in loaded
+    def test_its_page_says_what_an_empty_language_means(self, as_carl: Client):
+        page = text_of(as_carl.get(page_of(library.make("Manuals"))))
+        assert "Writers may too. None chosen: only they." in page and "Empty: guessed for each document" in page
 
     def test_deleting_one_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make()

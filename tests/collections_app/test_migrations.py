@@ -73,10 +73,38 @@ def test_spaces_of_before_ask_as_the_setting_of_the_day_did(
     after = rows()
     for each in after["Version"]:
         assert each["embedded_to"] == {}
-        each["embedded_to"] = before["Version"][0]["embedded_to"]
-    # Nobody knows any more who told the language, so it stays.
-    assert after["Collection"][0]["is_language_guessed"] is False
-    after["Collection"][0]["is_language_guessed"] = before["Collection"][0]["is_language_guessed"]
+        # A stored language is that of its collection before; this one has none.
+        assert each["text_configuration"] == ""
+        for name in ("embedded_to", "text_configuration"):
+            each[name] = before["Version"][0][name]
     assert after == before
     found = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
     assert found and "toner" in found[0]["page_content"]
+
+
+BEFORE_0010 = [("collections_app", "0009_a_guessed_language_is_known")]
+GERMAN = "Die Drucker im dritten Stock haben kein Papier mehr, und es ist auch nicht mehr viel Toner in den Schränken. "
+
+
+@pytest.mark.parametrize("is_guessed", [True, False])
+def test_words_of_a_collection_of_one_language_are_found_as_before(is_guessed: bool, carl: User):
+    place = library.make("manuals")
+    # As words were stored: without their language.
+    Collection.objects.update(text_configuration="english", unmarked_configuration="english")
+    library.add(place.refreshed(), "The printers are on the third floor, and they have no toner. ")
+    with tables_as_they_were(BEFORE_0010) as apps:
+        stored = apps.get_model("collections_app", "Collection").objects
+        stored.update(text_configuration="english", is_language_guessed=is_guessed)
+        # The number of all, and three words: those in a language were not counted.
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM term_count WHERE term <> 0 AND term NOT IN (SELECT unnest(terms) FROM chunk_words)"
+            )
+
+    assert place.refreshed().text_configuration == ("" if is_guessed else "english")
+    assert Version.objects.get().text_configuration == "english"
+    library.add(place.refreshed(), GERMAN)
+    asked = {"collection_names": "manuals", "mode": "text"}
+    for query in ("printer", "Schrank" if is_guessed else "printers"):
+        found = by_key(carl).get(RELEVANT, query=query, **asked).json()
+        assert len(found) == 1, query

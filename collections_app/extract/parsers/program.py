@@ -48,8 +48,9 @@ def answer(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file needs too much memory."}
-    except Exception:  # whatever a library raises for a file that it cannot read
-        return {"failed": "damaged", "message": failures.DAMAGED}
+    except Exception as error:  # whatever a library raises for a file that it cannot read
+        is_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
+        return {"failed": "damaged", "message": failures.DEEP if is_deep else failures.DAMAGED}
 
 
 def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:

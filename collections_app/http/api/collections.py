@@ -109,14 +109,6 @@ class OneCollection(Management):
         refuse_stale(request, etag(stored.sys_version))
         given = CollectionSettingsSerializer(stored, data=parameters.body_of(request), partial=True)
         given.is_valid(raise_exception=True)
-        if "name" in given.validated_data and given.validated_data["name"] != stored.name:
-            access.refuse_blank_ends(given.validated_data["name"])
-        language = given.validated_data.get("text_configuration", stored.text_configuration)
-        if language != stored.text_configuration and counts.has_words(stored.pk):
-            about = "The language is that of what was loaded; delete the documents first."
-            raise Conflict(about, code="not_empty", field="language")
-        if language != stored.text_configuration:
-            stored.is_language_guessed = False
         given.update(stored, given.validated_data)
 
     @operation(

@@ -83,12 +83,14 @@ class CollectionSettingsSerializer(Strict):
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="A text search configuration of PostgreSQL; empty: guessed from the first document.",
+        help_text="A text search configuration of PostgreSQL for new documents; empty: guessed for each document.",
     )
     reader_roles = Roles(required=False)
     writer_roles = Roles(required=False)
 
     def validate_collection_name(self, value: str) -> str:
+        if not isinstance(self.instance, Collection) or value != self.instance.name:
+            access.check_new_name(value)
         try:
             return access.checked_name(value)
         except BadRequest as error:

@@ -102,7 +102,7 @@ class Command(BaseCommand):
         name = access.checked_name(name)
         found = Collection.objects.filter(name=name, deleted_at__isnull=True).first()
         if found is None:
-            access.refuse_blank_ends(name)
+            access.check_new_name(name)
             found = Collection(name=name, space=embed.default_space())
             found.save()
         return found

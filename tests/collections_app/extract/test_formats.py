@@ -1,6 +1,7 @@
 """What is taken out of good files of each format."""
 
 import codecs
+import re
 import time
 import zipfile
 from functools import cache
@@ -12,10 +13,10 @@ import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
-from collections_app.extract import PARSERS, Extracted, Heading, Unreadable, child_process, extract
+from collections_app.extract import PARSERS, Extracted, Heading, Unreadable, child_process, extract, recognise
 from collections_app.extract.child_output import read
 from tests.collections_app.extract.limits import limits
-from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, pdf, saved
+from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, entries_of, pdf, saved
 
 TEXTS = {
     "pdf": "First page\nof the report\n\nSecond page",
@@ -279,3 +280,107 @@ def test_a_character_that_nobody_knows_is_no_doubt_in_utf_8(name: str):
 def test_control_characters_are_no_text_in_utf_8_either():
     with pytest.raises(Unreadable):
         found_in("a\1\2\3b", "text")
+
+
+def nested(start: str, end: str, depth: int, within: str = "deepest") -> str:
+    return "".join(f"{start}level {number} " for number in range(depth)) + within + end * depth
+
+
+@pytest.mark.parametrize("depth", [300, 5_000, 50_000])
+@pytest.mark.parametrize("format", ["html", "eml"])
+def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
+    page = f"<html><body>{nested('<div>', '</div>', depth)}<p>after all</p></body></html>"
+    start = "Subject: Hi\nFrom: a@b.example\nContent-Type: text/html\n\n" if format == "eml" else ""
+    found = found_in(start + page, format)
+
+    assert f"level {depth - 1} deepest\n\nafter all" in found.text
+    assert found.warnings == ()
+
+
+def test_a_deep_page_around_an_article_loses_nothing():
+    found = found_in(f"<html><body><article><p>{LOREM * 4}</p></article>{nested('<i>', '</i>', 400)}</body>", "html")
+
+    assert LOREM.strip() in found.text and found.text.endswith("level 399 deepest")
+
+
+def docx_of(body: str) -> bytes:
+    content = f"<w:document {nsdecls('w')}><w:body>{body}</w:body></w:document>"
+    return changed(FILES["docx"], {"word/document.xml": content.encode()})
+
+
+def test_tables_may_be_nested_in_docx():
+    start = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>level</w:t></w:r></w:p>"
+    found = found_in(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
+
+    assert found.text.count("level") == 200
+
+
+def test_sections_may_be_nested_in_odt():
+    section = '<text:section text:name="a">'
+    content = dict(entries_of(FILES["odt"]))["content.xml"].decode()
+    start, body = content.split("<office:text>")
+    inner = body.replace("</office:text>", "</text:section>" * 300 + "</office:text>", 1)
+    found = found_in(
+        changed(FILES["odt"], {"content.xml": f"{start}<office:text>{section * 300}{inner}".encode()}), "odt"
+    )
+
+    assert found.text == TEXTS["odt"]
+
+
+def test_what_is_nested_too_deeply_is_refused_and_the_reason_is_given():
+    control = "<w:sdt>" * 3_000, "</w:sdt>" * 3_000
+    group = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
+    deck = dict(entries_of(FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
+    deck = deck.replace("</p:spTree>", group * 300 + "</p:grpSp>" * 300 + "</p:spTree>")
+    for data, format in (
+        (docx_of("".join(control)), "docx"),
+        (changed(FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
+    ):
+        with pytest.raises(Unreadable, match="nested too deeply"):
+            found_in(data, format)
+
+
+def without(archive: bytes, name: str, *, is_named: bool) -> bytes:
+    """Without the part of this name; what relates to it stays, or goes too."""
+    file = BytesIO()
+    relation = re.compile(rb'<Relationship [^>]*Target="[^"]*%b"[^>]*/>' % name.rpartition("/")[2].encode())
+    with zipfile.ZipFile(file, "w") as new:
+        for entry, content in entries_of(archive):
+            if entry != name:
+                new.writestr(entry, content if is_named or not entry.endswith(".rels") else relation.sub(b"", content))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["nothing relates to it", "something relates to it"])
+@pytest.mark.parametrize("format", ["docx", "pptx", "xlsx", "odt"])
+def test_optional_parts_may_be_missing(format: str, is_named: bool):
+    names = ("styles.xml", "settings.xml", "theme1.xml", "core.xml", "app.xml", "meta.xml", "numbering.xml",
+             "sharedStrings.xml" if format != "xlsx" else "", "webSettings.xml", "fontTable.xml", "presProps.xml",
+             "viewProps.xml", "tableStyles.xml", "header1.xml", "printerSettings1.bin", "thumbnail.jpeg")  # fmt: skip
+    optional = [name for name, _ in entries_of(FILES[format]) if name.rpartition("/")[2] in names]
+    assert len(optional) >= 2
+    for name in optional:
+        assert found_in(without(FILES[format], name, is_named=is_named), format).text == TEXTS[format], name
+
+
+def test_without_styles_a_docx_has_no_headings():
+    assert found_in(without(FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
+
+
+@pytest.mark.parametrize("header", ["Subject", "To", "X-Filter", "Received", "References", "Content-Type"])
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 100_000, "a@b.example, " * 80_000, "a@b.example,\n " * 80_000 + "x"],
+    ids=["one word", "words", "folded"],
+)
+def test_headers_of_an_email_may_be_long(header: str, place: str, value: str):
+    long = f"{header}: {'text/plain; x=' if header == 'Content-Type' else ''}{value}"
+    lines = [long, "From: ann@b.example", "Date: Mon, 1 Jan 2024 10:00:00 +0000"]
+    data = "\n".join([*(lines if place == "first" else lines[::-1]), "", "The body."]).encode()
+
+    assert recognise(data, "a.eml") == "eml"
+    found = found_in(data, "eml")
+    assert found.text.endswith("The body.") and "From: ann@b.example" in found.text
+    cut = f"Only the first 20,000 characters of the header {header} were kept."
+    assert found.warnings == ((cut,) if header in ("Subject", "To") else ())

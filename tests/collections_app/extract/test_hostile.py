@@ -97,6 +97,4 @@ def test_the_bombs_are_real():  # C17
     assert refused.value.code == "limit_archive"
 
     allowed = limits(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
-    with pytest.raises(Unreadable) as refused:
-        extract(bomb.make(), "docx", allowed)
-    assert refused.value.code == "damaged"  # libxml2 refuses such a long text by itself
+    assert extract(bomb.make(), "docx", allowed).text.startswith("Printers")

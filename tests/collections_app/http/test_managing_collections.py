@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from collections_app import embed
-from collections_app.models import Collection, EmbeddingSpace
+from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, by_key, failed
 from tests.collections_app.library import make, role
 from tests.conftest import make_user
@@ -111,22 +111,14 @@ def test_whoever_gives_it_away_is_told_so(manager: Caller):
     assert manager.get(one(place)).status_code == 404
 
 
-def test_a_language_that_was_guessed_and_then_chosen_is_chosen(manager: Caller):
+def test_a_language_can_be_chosen_for_what_comes(manager: Caller):
     place = make("manuals")
-    Collection.objects.update(text_configuration="simple", is_language_guessed=True)
-
-    assert manager.patch(one(place), {"language": "german"}).status_code == 200
-
-    assert (place.refreshed().text_configuration, place.refreshed().is_language_guessed) == ("german", False)
-
-
-def test_the_language_is_that_of_what_was_loaded(manager: Caller):
-    place = make("manuals")
+    manager.load("The toner is on the shelf, and it is red.")
     assert manager.patch(one(place), {"language": "french"}).status_code == 200
-    manager.load("Le toner est rouge.")
+    manager.load("The toner is on the table, and it is blue.")
 
-    assert failed(manager.patch(one(place), {"language": "english"})) == (409, "not_empty", "language")
-    assert manager.patch(one(place), {"language": "french", "alpha": 0.5}).status_code == 200
+    found = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
+    assert list(found) == ["english", "french"]
 
 
 def test_deleting_says_what_went(manager: Caller):

@@ -100,3 +100,39 @@ def test_an_empty_name_is_refused_alike_everywhere(manager: Caller, stranger: Ca
             assert failed(answer) == (400, "invalid_parameter", "collection_names")
         answer = caller.post(RELEVANT, {"collection_names": [""], "query": "a"})
         assert failed(answer) == (400, "invalid_parameter", "collection_names")
+
+
+UNSEEN = ["wa\u200blk", "walk\u200d", "\ufeffwalk", "walk\u202egnp", "\u2066walk\u2069", "wa\u00adlk", "wa\nlk",
+          "wa\u2028lk", "walk\ufe0f", "wa\u2060lk", "wa\u3164lk", "walk\x85s", "walk\U000e0041"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSEEN, ids=ascii)
+def test_no_new_name_has_characters_that_nobody_sees(manager: Caller, tmp_path: Any, name: str):
+    place = make("walk")
+    for answer in (
+        manager.post(LOAD_TEXT, {"text": "a", "collection_name": name}),
+        manager.upload(b"a", "a.txt", collection_name=name),
+        manager.post(MANAGED, {"collection_name": name}),
+        manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name}),
+    ):
+        assert failed(answer) == REFUSED and "control" in answer.json()["errors"][0]["message"]
+    with pytest.raises(CommandError, match="control"):
+        call_command("collections", "import", str(tmp_path), "--collection", name)
+    assert names() == {"walk"}
+
+
+@pytest.mark.parametrize("name", [each for each in UNSEEN if each.isprintable() or "\u200b" in each], ids=ascii)
+def test_one_that_has_such_characters_from_before_is_reached(manager: Caller, name: str):
+    place = make(name)
+    manager.load("A text.", name, doc_id="one")
+    changed = manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name, "alpha": 0.5})
+
+    assert changed.status_code == 200 and manager.get(NAMES, collection_name=name).json() == ["one"]
+    assert manager.delete(DELETE, collection_name=name).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["w\u0430lk", "W\u0391LK", "\u0928\u092e\u0938\u094d\u0924\u0947", "\u5e2e\u52a9", "a & b"], ids=ascii
+)
+def test_letters_that_look_like_others_are_allowed(manager: Caller, name: str):
+    assert manager.post(MANAGED, {"collection_name": name}).status_code == 201

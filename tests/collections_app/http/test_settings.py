@@ -22,7 +22,7 @@ def one(collection: Collection) -> str:
     ("sent", "expected"),
     [
         ({}, (422, "mandatory", "collection_name")),
-        ({"collection_name": "a\n"}, (422, "invalid_value", "collection_name")),
+        ({"collection_name": "a\n"}, (400, "invalid_parameter", "collection_name")),
         ({"collection_name": 5, "chunk_size": "x"}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 99}, (422, "invalid_value", "chunk_size")),
         ({"chunk_size": 8001}, (422, "invalid_value", "chunk_size")),

@@ -74,43 +74,21 @@ class TestTheWay:
         assert chunks(version) == undisturbed
         assert wrong_counts(collection) == []
 
-    def test_the_language_is_the_first_document_s(self, collection: Collection, loaded: Loaded):
+    def test_each_document_has_its_own_language(self, collection: Collection, loaded: Loaded):
         german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
-        loaded(german * 5)
-        assert Collection.objects.get().text_configuration == "german"
-        loaded("The printer on the third floor is out of paper, and nobody knows where there is some more of it. " * 5)
-        assert Collection.objects.get().text_configuration == "german"
+        english = "The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
+        found = [loaded(each * 5).text_configuration for each in (german, english, "4711; 0815")]
 
-    def test_when_all_is_deleted_the_next_document_tells_the_language_anew(
-        self, collection: Collection, loaded: Loaded
-    ):
-        first = loaded("Dark screens: change the cable.")
-        assert Collection.objects.get().text_configuration == "simple"
-        deletion.delete_document(collection, first.document.doc_id)
+        assert found == ["german", "english", "simple"]
+        assert Collection.objects.get().text_configuration == ""
 
-        loaded("The printer on the third floor is out of paper, and nobody knows where there is some more of it. " * 5)
-
-        assert Collection.objects.get().text_configuration == "english"
-
-    def test_so_it_does_where_others_wait_to_be_loaded(self, collection: Collection):
-        Collection.objects.update(text_configuration="simple", is_language_guessed=True)
-        english = b"The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
-        first, second = (accept(collection, english * (5 + number), is_held=True) for number in range(2))
-
-        for each in (first, second):
-            worker.load_now(each)
-
-        assert Collection.objects.get().text_configuration == "english"
-
-    def test_a_language_that_somebody_chose_stays(self, collection: Collection, loaded: Loaded):
+    def test_a_language_that_somebody_chose_is_that_of_each_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(text_configuration="german")
-        first = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
-        deletion.delete_document(collection, first.document.doc_id)
         collection.refresh_from_db()
 
-        loaded("The printer on the third floor is out of paper, and nobody knows where there is more of it. " * 5)
+        found = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
 
-        assert Collection.objects.get().text_configuration == "german"
+        assert found.text_configuration == "german"
 
     def test_the_request_stops_in_time_and_the_worker_goes_on(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), is_held=True)

@@ -77,10 +77,15 @@ def wrong_counts(collection: Collection) -> list[Any]:
             UNION ALL
             SELECT 0, count(*) FROM document_version v JOIN chunk c ON c.version_id = v.id
             WHERE v.collection_id = %s AND v.is_searched HAVING count(*) > 0
+            UNION ALL
+            SELECT ('x' || left(md5(v.collection_id || ':language ' || v.text_configuration), 16))::bit(64)::bigint,
+                count(*)
+            FROM document_version v JOIN chunk c ON c.version_id = v.id
+            WHERE v.collection_id = %s AND v.is_searched GROUP BY v.collection_id, v.text_configuration
         ) AS found USING (term)
         WHERE counted.chunks IS DISTINCT FROM found.chunks
         """,
-        *[collection.pk] * 3,
+        *[collection.pk] * 4,
     )
 
 

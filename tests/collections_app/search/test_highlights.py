@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from collections_app.lexical import term_statistics
 from collections_app.search.highlights import Passage, highlights
 
-from .conftest import make
+from .conftest import make, put
 
 CASES = [
     ("english", "Running foxes, a fox\u2019s run — “FOX”.", "fox", ["foxes", "fox", "FOX"]),
@@ -33,6 +33,7 @@ CASES = [
 
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
+    put(collection, "one", "A document of this language.")
     found = term_statistics.asked_words(text, [collection])[collection.pk].words
     collection.delete()
     return [each.lexeme for each in found]

@@ -4,6 +4,8 @@ import pytest
 from django.db import connection
 
 from collections_app.lexical.language_detection import guess
+from collections_app.models import Version
+from tests.collections_app.search.conftest import ask, make, names, put
 
 # ruff: noqa: E501, RUF001  (whole sentences on a line, and letters of other scripts, are meant)
 SENTENCES = {
@@ -84,3 +86,53 @@ def test_a_few_foreign_words_do_not_decide() -> None:
     quoted = "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
     assert guess(quoted) == "english"
     assert guess(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
+
+
+@pytest.mark.django_db
+def test_each_document_is_found_by_the_words_of_its_language() -> None:
+    collection = make(text_configuration="")
+    put(collection, "french", SENTENCES["french"])
+    put(collection, "english", SENTENCES["english"])
+    put(collection, "german", SENTENCES["german"])
+    put(collection, "table", "Ports: 80; 443; 8080")
+    languages = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
+    assert list(languages) == ["french", "english", "german", "simple"]
+
+    for query, expected in {
+        "printers": ["english"], "work floors": ["english"], "imprimantes": ["french"], "marcher étages": ["french"],
+        "Druckern": ["german"], "Stocks": ["german"], "port": [], "ports": ["table"],
+    }.items():  # fmt: skip
+        found = ask(collection, query, mode="text")
+        assert names(found) == expected, query
+        assert all(hit.highlights for hit in found.hits)
+
+
+@pytest.mark.django_db
+def test_a_stop_word_of_one_language_is_not_looked_for_in_a_text_without_language() -> None:
+    collection = make(text_configuration="")
+    for number in range(30):
+        put(collection, f"english {number}", SENTENCES["english"] + f" Its number is {number}.")
+    put(collection, "names", "the; where; is; Anna")
+
+    assert names(ask(collection, "where is the printer", mode="text", k=3))[0].startswith("english")
+    assert names(ask(collection, "where is Anna", mode="text"))[0] == "names"
+
+
+@pytest.mark.django_db
+def test_one_language_among_many_documents_of_another_ranks_first_for_its_words() -> None:
+    collection = make(text_configuration="")
+    for number in range(30):
+        put(collection, f"french {number}", SENTENCES["french"] + f" Numéro {number}.")
+    put(collection, "german", SENTENCES["german"])
+
+    assert names(ask(collection, "Drucker im dritten Stock 7", mode="text"))[0] == "german"
+
+
+@pytest.mark.django_db
+def test_a_language_that_left_is_not_looked_for() -> None:
+    collection = make(text_configuration="")
+    put(collection, "one", SENTENCES["french"])
+    put(collection, "one", SENTENCES["english"])
+
+    assert names(ask(collection, "imprimante", mode="text")) == []
+    assert names(ask(collection, "printers", mode="text")) == ["one"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ENCRYPTED = "The file is protected by a password. Send it without one."
 DAMAGED = "The file is damaged, or not what its name says."
+DEEP = "The file is nested too deeply to be read."
 
 
 class ParserRefused(Exception):

@@ -2,53 +2,94 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import zipfile
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-import docx
-from docx.oxml.ns import qn
+from lxml import etree
 
 from ..common import archive
+from ..common.failures import damaged
 from ..common.text_writer import LINE, TextWriter
 
-PARAGRAPH, TABLE, ROW, CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
-SHOWN = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
+NAMESPACE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+
+
+def qn(name: str) -> str:
+    return NAMESPACE + name
+
+
+PARAGRAPH, TABLE, ROW, CELL = qn("p"), qn("tbl"), qn("tr"), qn("tc")
+SHOWN = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
 # Deleted and moved text, properties, and what an older program would show instead.
 LEFT_OUT = {
-    qn("w:del"),
-    qn("w:moveFrom"),
-    qn("w:pPr"),
-    qn("w:rPr"),
-    qn("w:sectPr"),
+    qn("del"),
+    qn("moveFrom"),
+    qn("pPr"),
+    qn("rPr"),
+    qn("sectPr"),
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
 }
-TEXT, TEXT_BOX = qn("w:t"), qn("w:txbxContent")
+TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
+# Where nothing says where the document is.
+MAIN = "word/document.xml"
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
+    """Of its parts only the document itself must be there: a file without styles has paragraphs, and no headings."""
     archive.check(data, limits)
-    document = docx.Document(BytesIO(data))
-    levels = {style.style_id: level for style in document.styles if (level := level_of(style))}
-    walk(document.element.body, text, levels)
+    with zipfile.ZipFile(BytesIO(data)) as file:
+        main = target(file, "", "officeDocument") or MAIN
+        document = tree(file, main)
+        body = None if document is None else document.find(qn("body"))
+        if body is None:
+            raise damaged()
+        styles = tree(file, target(file, main, "styles"))
+    walk(body, text, {} if styles is None else heading_levels(styles))
+
+
+def target(file: zipfile.ZipFile, source: str, kind: str) -> str:
+    """The name of the part that this one ("" for the file itself) is related to in this way; "" if there is none."""
+    folder, name = posixpath.split(source)
+    relations = tree(file, posixpath.join(folder, "_rels", f"{name}.rels"))
+    for each in () if relations is None else relations:
+        if isinstance(each.tag, str) and each.get("Type", "").endswith(f"/relationships/{kind}"):
+            return posixpath.normpath(posixpath.join("/", folder, each.get("Target", ""))).lstrip("/")
+    return ""
+
+
+def tree(file: zipfile.ZipFile, name: str) -> Any:
+    """The part as a tree, None if there is no such part."""
+    if name not in file.namelist():
+        return None
+    # A tree that may be "huge" is 2048 elements deep, others 256: 80 tables in one another.
+    reader = etree.XMLParser(remove_blank_text=True, resolve_entities=False, no_network=True, huge_tree=True)
+    return etree.fromstring(file.read(name), reader)
+
+
+def heading_levels(styles: Any) -> dict[str, int]:
+    """Which heading each style makes, by its id."""
+    found = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
+    return {name: level for name, level in found.items() if level}
 
 
 def level_of(style: Any) -> int:
-    """Which heading the style makes, by its name (which is English in every language) or its outline; 0 if none."""
-    name = (style.name or "").lower()
+    """By its name (which is English in every language) or its outline; 0 if none."""
+    named = style.find(qn("name"))
+    name = "" if named is None else named.get(qn("val"), "").lower()
     if found := HEADING_STYLE.fullmatch(name):
         return int(found[1])
-    if name == "title":
-        return TITLE_LEVEL
-    return outline(style.element)
+    return TITLE_LEVEL if name == "title" else outline(style)
 
 
 def outline(element: Any) -> int:
-    found = element.find(f"{qn('w:pPr')}/{qn('w:outlineLvl')}")
-    value = "" if found is None else found.get(qn("w:val"), "")
+    found = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
+    value = "" if found is None else found.get(qn("val"), "")
     return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
 
 
@@ -65,8 +106,8 @@ def walk(element: Any, text: TextWriter, levels: dict[str, int]) -> None:
 
 def add_paragraph(paragraph: Any, text: TextWriter, levels: dict[str, int]) -> None:
     content = "".join(pieces(paragraph))
-    style = paragraph.find(f"{qn('w:pPr')}/{qn('w:pStyle')}")
-    level = outline(paragraph) or levels.get("" if style is None else style.get(qn("w:val"), ""), 0)
+    style = paragraph.find(f"{qn('pPr')}/{qn('pStyle')}")
+    level = outline(paragraph) or levels.get("" if style is None else style.get(qn("val"), ""), 0)
     if level and content.strip():
         text.heading(level, content)
     else:
@@ -107,5 +148,5 @@ def content_of(cell: Any) -> str:
 
 
 def prepare() -> None:
-    """It imports some of itself when it first reads a file: here its own empty one."""
-    walk(docx.Document().element.body, TextWriter(1000), {})
+    """The library imports some of itself when it first reads XML."""
+    etree.fromstring(b"<a/>", etree.XMLParser(huge_tree=True))

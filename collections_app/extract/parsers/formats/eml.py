@@ -15,7 +15,7 @@ from ..common.decoding import NotText, decode
 from ..common.text_writer import LINE, TextWriter
 
 HEADERS = ("Subject", "From", "To", "Cc", "Date")
-# Of one header as it was sent; recipients beyond it are left out.
+# Of one header as it was sent; what is beyond it, such as more recipients, is left out.
 LONGEST_HEADER = 20_000
 MOST_ATTACHMENTS = 200
 SAMPLE = (
@@ -27,11 +27,22 @@ SAMPLE = (
 )
 
 
+class ShortHeaders(policy.EmailPolicy):
+    """The library's parsing of a header takes the square of its length."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        return super().header_fetch_parse(name, value[:LONGEST_HEADER])
+
+
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    message = BytesParser(_class=EmailMessage, policy=policy.default).parsebytes(data)
+    message: Any = BytesParser(_class=EmailMessage, policy=ShortHeaders()).parsebytes(data)
     # The first of each name is the one that mail programs show.
     headers = {name.title(): raw for name, raw in reversed(list(message.raw_items()))}
-    headers = {name: shown(str(raw)) for name, raw in headers.items() if name in HEADERS}
+    headers = {name: str(raw) for name, raw in headers.items() if name in HEADERS}
+    for name in HEADERS:
+        if len(headers.get(name, "")) > LONGEST_HEADER:
+            text.warn(f"Only the first {LONGEST_HEADER:,} characters of the header {name} were kept.")
+    headers = {name: shown(raw) for name, raw in headers.items()}
     text.heading(1, headers.get("Subject", ""), is_written=False)
     for name in HEADERS:
         if value := headers.get(name):

@@ -31,6 +31,9 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def write_page(page: str, text: TextWriter) -> None:
+    if not visible_html.fits_tree(page):
+        visible_html.write(page, text)
+        return
     article = trafilatura.bare_extraction(page, include_comments=False, favor_recall=True, with_metadata=False)
     body = getattr(article, "body", None)
     if body is not None and "".join(body.itertext()).strip():
