@@ -33,7 +33,7 @@ def forget_role(sender: Any, instance: Role, **_: Any) -> None:
 
 def forget_cached_keys(sender: Any, **_: Any) -> None:
     """Takes effect in this process immediately, in others within a second."""
-    access_keys.REMEMBERED.forget()
+    access_keys.REMEMBERED.clear()
 
 
 def connect() -> None:

@@ -9,8 +9,12 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from system.process_cache import WeightedCache
+
 # A change is in force everywhere within this time; in the process that made it, at once.
 FRESH_FOR_S = 1.0
+CACHE_BYTES = 4 * 1024 * 1024
+PER_PROPERTY = 400
 
 
 def as_text(value: str) -> str:
@@ -132,17 +136,19 @@ WYSIWYG_COLUMNS = define(
     )
 )
 
-_read: dict[str, tuple[float, str]] = {}
+_read: WeightedCache[str, tuple[float, str]] = WeightedCache(
+    "properties", limit=CACHE_BYTES, weigh=lambda name, entry: PER_PROPERTY + len(entry[1])
+)
 
 
 def get(definition: Definition) -> Any:
     """The typed value in force."""
     now = time.monotonic()
-    at, found = _read.get(definition.name, (0.0, ""))
-    if now - at > FRESH_FOR_S or at == 0.0:
-        found = stored(definition)
-        _read[definition.name] = (now, found)
-    return definition.read(found)
+    entry = _read.get(definition.name)
+    if entry is None or now - entry[0] > FRESH_FOR_S:
+        entry = (now, stored(definition))
+        _read.put(definition.name, entry)
+    return definition.read(entry[1])
 
 
 def stored(definition: Definition) -> str:

@@ -9,9 +9,8 @@ from django.db import connection
 from django.test import Client
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from accounts.authentication import access_keys, passwords
 from accounts.models import Role, User, UserRole
-from system import properties
+from system import process_cache
 from system.records import acting_user
 
 PASSWORD = "correct horse 42"
@@ -49,9 +48,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 def nothing_remembered() -> None:
     """Each test starts like a fresh process."""
     acting_user.become(None)
-    access_keys.REMEMBERED.forget()
-    passwords.forget()
-    properties.forget()
+    process_cache.clear_all()
 
 
 @pytest.fixture(autouse=True)

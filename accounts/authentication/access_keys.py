@@ -1,6 +1,5 @@
 """Creates and looks up access keys. A key is 256 random bits, shown once and stored as a hash."""
 
-import threading
 import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from django.utils import timezone
 
 from accounts.models.access_keys import PREFIX, AccessKey, digest
 from system.error_details import is_disk_full
+from system.process_cache import WeightedCache
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -20,7 +20,9 @@ MOST_FROM_LOGIN = 20
 VALID_FOR = timedelta(days=90)
 # Each process caches a look-up for this long, so a revoked key stops working within that time.
 REMEMBERED_FOR_S = 1.0
-MOST_REMEMBERED = 10_000
+REMEMBERED_BYTES = 16 * 1024 * 1024
+PER_USER = 4_000
+PER_ROLE = 120
 LAST_USE_EVERY = timedelta(minutes=1)
 
 
@@ -46,29 +48,10 @@ def create_for_login(user: "User") -> str:
     return secret
 
 
-class Remembered:
-    """Recent look-ups of this process."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.found: dict[str, tuple[float, User]] = {}
-
-    def get(self, hashed: str) -> "User | None":
-        entry = self.found.get(hashed)
-        return entry[1] if entry and time.monotonic() - entry[0] < REMEMBERED_FOR_S else None
-
-    def put(self, hashed: str, user: "User", asked_at: float) -> None:
-        with self.lock:
-            if len(self.found) >= MOST_REMEMBERED:
-                self.found.clear()
-            self.found[hashed] = (asked_at, user)
-
-    def forget(self) -> None:
-        with self.lock:
-            self.found.clear()
-
-
-REMEMBERED = Remembered()
+# Recent look-ups of this process: a digest, when it was looked up, and whose it is.
+REMEMBERED: WeightedCache[str, "tuple[float, User]"] = WeightedCache(
+    "access keys", limit=REMEMBERED_BYTES, weigh=lambda _, entry: PER_USER + PER_ROLE * len(entry[1].role_names)
+)
 
 
 def owner(secret: str) -> "User | None":
@@ -78,7 +61,8 @@ def owner(secret: str) -> "User | None":
     hashed = digest(secret)
     # Taken before the query, so that an entry is never older than it claims.
     asked_at = time.monotonic()
-    return REMEMBERED.get(hashed) or look_up(hashed, asked_at)
+    entry = REMEMBERED.get(hashed)
+    return entry[1] if entry and asked_at - entry[0] < REMEMBERED_FOR_S else look_up(hashed, asked_at)
 
 
 def look_up(hashed: str, asked_at: float) -> "User | None":
@@ -89,7 +73,7 @@ def look_up(hashed: str, asked_at: float) -> "User | None":
         key.user.narrow_to(key.scope)
     key.user.role_names  # noqa: B018  (evaluated now, so that a cached user needs no query)
     note_use(key)
-    REMEMBERED.put(hashed, key.user, asked_at)
+    REMEMBERED.put(hashed, (asked_at, key.user))
     return key.user
 
 

@@ -18,6 +18,7 @@ from accounts.models import User
 from accounts.normalisation import composed
 from system import properties
 from system.errors import Unauthenticated
+from system.process_cache import WeightedCache
 
 LONGEST = 1024
 # Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
@@ -27,10 +28,13 @@ MIN_BESIDE_NAMES = 10
 # Shorter names occur in many words by chance.
 SHORTEST_NAME = 3
 REMEMBERED_FOR_S = 60.0
-MOST_REMEMBERED = 10_000
+REMEMBERED_BYTES = 4 * 1024 * 1024
+PER_PASSWORD = 400
 # New at each start, so that cached entries are useless elsewhere.
 _START_SECRET = secrets.token_bytes(32)
-_remembered: dict[bytes, tuple[float, str]] = {}
+_remembered: WeightedCache[bytes, tuple[float, str]] = WeightedCache(
+    "passwords", limit=REMEMBERED_BYTES, weigh=lambda _, entry: PER_PASSWORD + len(entry[1])
+)
 _turns = [threading.Lock() for _ in range(64)]
 # Checked for unknown users, so that they take as long as known ones.
 NOBODY = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
@@ -62,9 +66,7 @@ def check(user: User | None, password: str, memory: bytes, attempt: PasswordAtte
     if user is None or not has_password or not is_right or not user.is_active:
         raise Unauthenticated
     attempt.succeeded()
-    if len(_remembered) >= MOST_REMEMBERED:
-        _remembered.clear()
-    _remembered[memory] = (time.monotonic(), user.password)
+    _remembered.put(memory, (time.monotonic(), user.password))
     return user
 
 
@@ -77,11 +79,6 @@ def is_remembered(memory: bytes, user: User) -> bool:
         and entry[1] == user.password
         and user.is_active
     )
-
-
-def forget() -> None:
-    """Empties the cache."""
-    _remembered.clear()
 
 
 class NotTooLong:

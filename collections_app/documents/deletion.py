@@ -25,7 +25,7 @@ from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import LONGEST_NAME, known_form
 from collections_app.models.documents import State
 from collections_app.queue import worker_signals
-from system import deletion_log
+from system import deletion_log, process_cache
 from system.error_details import sqlstate_of
 from system.errors import NotFound
 
@@ -39,6 +39,7 @@ ROWS_AT_ONCE = 1_000
 # their number, collections by their id.
 REST_S = 300.0
 _resting: dict[int | str, float] = {}
+process_cache.register("deletions that rest", _resting.clear)
 
 # Said of a version that has failed, and of nothing else: nobody needs it any more.
 SUPERSEDED = "superseded"

@@ -9,6 +9,8 @@ import threading
 import time
 from dataclasses import dataclass
 
+from system import process_cache
+
 FIRST_S = 5.0
 LONGEST_S = 120.0
 
@@ -58,3 +60,7 @@ def went_well(space_id: int) -> None:
 
 def forget() -> None:
     _pauses.clear()
+
+
+# One for each embedding space, of which the operator makes few.
+process_cache.register("pauses of embedding providers", forget)

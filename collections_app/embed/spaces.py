@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from collections_app.models import EmbeddingSpace
+from system import process_cache
 
 from . import local_model
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
@@ -82,6 +83,9 @@ def forget() -> None:
     _begin_anew()
     if line:
         line.close()
+
+
+process_cache.register("embedding providers", forget)
 
 
 def default_space() -> EmbeddingSpace:

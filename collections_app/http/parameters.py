@@ -55,9 +55,9 @@ class RequestParameters:
 
     values: Mapping[str, Sequence[Any]]
 
-    def get(self, name: str, read: Callable[[str, Any], Found]) -> Found | None:
+    def get(self, name: str, read: Callable[[str, Any], Found | None]) -> Found | None:
         """The value that every place agrees on; None where none has it."""
-        found = [read(name, value) for value in self.values.get(name, ())]
+        found = [each for value in self.values.get(name, ()) if (each := read(name, value)) is not None]
         # Written out, because to Python 1 and true are equal.
         if len({json.dumps(each, sort_keys=True, default=str) for each in found}) > 1:
             raise refused(name, f"{name} stands in two places with different values.", code="contradiction")
@@ -173,9 +173,13 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
-def switch(name: str, value: Any) -> bool:
+def switch(name: str, value: Any) -> bool | None:
+    """None for an empty one, which means the default."""
     if isinstance(value, TextValue):
-        value = SWITCH.get(value.one(name).lower())
+        spoken = value.one(name)
+        if not spoken:
+            return None
+        value = SWITCH.get(spoken.lower())
     if type(value) is not bool:
         raise refused(name, f"{name} is true or false.")
     return value

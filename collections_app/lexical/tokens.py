@@ -12,10 +12,14 @@ import unicodedata
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from system import process_cache
+
 # Longer ones are no words, and the server warns about those beyond 2,046 bytes.
 LONGEST_WORD = 100
 # A chunk has at most 8,000 characters, its headings any number; a sparse vector takes 16,000 words.
 LONGEST_TEXT = 15_000
+# That a process knows by heart; more than one script has.
+MOST_CHARACTERS = 50_000
 
 
 def _ranges(categories: str) -> str:
@@ -62,11 +66,14 @@ class _Spaces(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         is_kept = character == "." or unicodedata.category(character)[0] in "LMN"
+        if len(self) >= MOST_CHARACTERS:
+            self.clear()  # a text of all characters there are would leave 150 MB behind
         self[code] = found = character if is_kept else " "
         return found
 
 
 _SPACES = _Spaces()
+process_cache.register("characters of words", _SPACES.clear)
 
 
 # Where a character of the original text begins and ends.

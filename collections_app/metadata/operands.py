@@ -8,13 +8,21 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from system.encoded_query import Condition, Moment, Operand, QueryError, ValueFunction, read_instant, resolve
+from system.encoded_query import (
+    Condition,
+    Moment,
+    Operand,
+    QueryError,
+    ValueFunction,
+    read_boolean,
+    read_instant,
+    resolve,
+)
 
 from .fields import Field, Kind
 
 BIGGEST = 2**63
 NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
-BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +49,7 @@ class Reader:
         if self.field.kind is Kind.INTEGER:
             return self._integer(value)
         if self.field.kind is Kind.BOOLEAN:
-            if value not in BOOLEANS:
-                raise self.refused("true or false is expected")
-            return BOOLEANS[value]
+            return self._boolean(value)
         return value
 
     def instant(self, value: str | datetime) -> datetime:
@@ -55,6 +61,12 @@ class Reader:
 
     def refused(self, message: str) -> QueryError:
         return QueryError(f"{self.field.name}: {message}", self.condition.value_position, self.condition.value)
+
+    def _boolean(self, value: str) -> bool:
+        try:
+            return read_boolean(value)
+        except QueryError as error:
+            raise self.refused(error.message) from None
 
     def _integer(self, value: str) -> int:
         if not re.fullmatch("[+-]?[0-9]{1,19}", value, re.ASCII) or not -BIGGEST <= int(value) < BIGGEST:

@@ -16,6 +16,7 @@ from django.db import connection
 from psycopg import sql
 
 from system.background import index_builds
+from system.process_cache import WeightedCache
 
 LOCK = 7_301_041
 # Numbers that an exact scan compares in 10 to 16 ms: chunks times dimensions.
@@ -34,6 +35,8 @@ LEAST_MEMORY_MB, MOST_MEMORY_MB = 64, 1024
 
 PREFIX = "chunk_vector_near_"
 BELIEVED_S = 10.0
+CACHE_BYTES = 2 * 1024 * 1024
+PER_INDEX = 400
 
 SIZES = """
     SELECT collection.sys_id, space.id, space.dimensions, space.id = collection.space_id,
@@ -110,22 +113,23 @@ def is_wanted(chunks: int, dimensions: int) -> bool:
     return chunks * dimensions > THRESHOLD
 
 
-_believed: dict[str, tuple[bool, float]] = {}
+_believed: WeightedCache[str, tuple[bool, float]] = WeightedCache(
+    "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: PER_INDEX
+)
 
 
 def is_usable(collection_id: str, space_id: int) -> bool:
     """Whether a search may rely on an index: it is built, and valid. Believed for seconds."""
     name = index_name(collection_id, space_id)
-    usable, until = _believed.get(name, (False, 0.0))
-    if time.monotonic() < until:
-        return usable
+    entry = _believed.get(name)
+    if entry and time.monotonic() < entry[1]:
+        return entry[0]
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [f"public.{name}"])
         row = cursor.fetchone()
-    if len(_believed) > 10_000:
-        forget()
-    _believed[name] = (bool(row and row[0]), time.monotonic() + BELIEVED_S)
-    return _believed[name][0]
+    is_valid = bool(row and row[0])
+    _believed.put(name, (is_valid, time.monotonic() + BELIEVED_S))
+    return is_valid
 
 
 def forget() -> None:

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from sso.models import OidcSetting, SignIn
+from system import process_cache
 from system.monitoring.logs import clean
 
 logger = structlog.get_logger(__name__)
@@ -82,3 +83,4 @@ class Stray:
 
 
 STRAY = Stray()
+process_cache.register("stray log entries", lambda: STRAY.times.clear())

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from accounts.authentication.login_attempts import network
+from system import process_cache
 
 PLACES = threading.BoundedSemaphore(2)
 OF_THE_DOUBTFUL = threading.BoundedSemaphore(1)
@@ -53,6 +54,7 @@ class SuspectAddresses:
 
 
 DOUBTFUL = SuspectAddresses()
+process_cache.register("addresses with rejected codes", DOUBTFUL.forget)
 
 
 @contextmanager

@@ -16,7 +16,18 @@ from .periods import Unit, end_of, shift, start_of
 from .printer import to_text
 from .time_values import Distance, Period, Relative, read_distance, read_instant, read_part, read_period, read_relative
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
-from .values import NAMED_VALUES, Range, Value, read, read_list, read_named, read_range, read_table, read_words
+from .values import (
+    NAMED_VALUES,
+    Range,
+    Value,
+    read,
+    read_boolean,
+    read_list,
+    read_named,
+    read_range,
+    read_table,
+    read_words,
+)
 
 __all__ = [
     "ALIASES",
@@ -51,6 +62,7 @@ __all__ = [
     "end_of",
     "parse",
     "read",
+    "read_boolean",
     "read_distance",
     "read_instant",
     "read_list",

@@ -19,7 +19,7 @@ import re
 from .dialect import RECORDS, Dialect, read_path, read_quoted
 from .errors import QueryError
 from .functions import CALL
-from .operators import ALIASES, REFUSED, spelling_at
+from .operators import ALIASES, REFUSED, ValueKind, spelling_at
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import read
 
@@ -137,9 +137,7 @@ class _Parser:
 
     def condition(self) -> Condition:
         start = self.at
-        self.conditions += 1
-        if self.conditions > self.dialect.conditions:
-            raise self.error(f"more than {self.dialect.conditions} conditions")
+        self.count_conditions(1, start)
         path, self.at = read_path(self.text, start, self.dialect)
         operator, operator_at = self.operator(), self.at
         self.at += len(operator)
@@ -153,8 +151,16 @@ class _Parser:
         if only_path and path != only_path:
             raise QueryError(f"{name} stands on {'.'.join(only_path)} only", operator_at, operator)
         # Read once now, so that a malformed value is refused even where nobody will look at it.
-        read(condition, self.dialect)
+        found = read(condition, self.dialect)
+        if condition.row.kind is ValueKind.WORDS and isinstance(found, tuple):
+            # Each word is compared on its own, in at least one column.
+            self.count_conditions(len(found) - 1, start)
         return condition
+
+    def count_conditions(self, number: int, start: int) -> None:
+        self.conditions += number
+        if self.conditions > self.dialect.conditions:
+            raise QueryError(f"more than {self.dialect.conditions} conditions", start, self.text[start : start + 12])
 
     def operator(self) -> str:
         spelling = spelling_at(self.text, self.at)

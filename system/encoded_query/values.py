@@ -16,6 +16,7 @@ from .tree import Condition
 
 NAMED_VALUES = frozenset({"me", "my_groups", "my_roles"})
 
+_BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -82,6 +83,18 @@ def read_words(text: str, position: int = 0) -> tuple[str, ...]:
     if not words:
         raise QueryError("at least one word is expected", position, text)
     return words
+
+
+def read_boolean(text: str, position: int = 0) -> bool:
+    """A truth value, in any case: clients of Python send `True`.
+
+    >>> read_boolean("True"), read_boolean("0")
+    (True, False)
+    """
+    found = _BOOLEANS.get(text.lower())
+    if found is None:
+        raise QueryError("true or false is expected", position, text)
+    return found
 
 
 def read_table(text: str, position: int = 0) -> str:

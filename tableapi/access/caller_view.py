@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from system.errors import NotFound
+from system.process_cache import WeightedCache
 from tableapi.catalogue.definitions import READ, Catalogue, Column, Table
 from tableapi.query.expressions import NEVER, Decision
 from tableapi.query.read_plan import ReadPlan
@@ -13,10 +13,13 @@ from tableapi.sql.select import Statement
 
 from .permissions import Permissions
 
-MOST_STATEMENTS = 500
-# What they may weigh together, about in bytes: a few hundred usual ones, or a few dozen of 500 fields.
-MOST_KEPT = 4_000_000
+# In bytes of a process: some thousand usual plans and statements, or some hundred of 500 fields.
+STATEMENTS_BYTES = 32 * 1024 * 1024
+# A set of roles weighs as if what it may do with every column had been worked out.
+SIGHTS_BYTES = 64 * 1024 * 1024
 PER_FIELD = 500
+PER_PARAMETER = 250
+PER_COLUMN = 400
 
 
 class CallerView:
@@ -27,8 +30,6 @@ class CallerView:
         self.role_names = role_names
         self.sorted_roles = tuple(sorted(role_names))
         self.rights = Permissions(catalogue, role_names)
-        self._statements: dict[Any, Any] = {}
-        self._weight = 0
 
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
         column = table.columns.get(name)
@@ -56,16 +57,7 @@ class CallerView:
 
     def kept(self, key: Any, make: Any) -> Any:
         """What `make` gives, made once for each key: statements depend on the shape of a request only."""
-        found = self._statements.get(key)
-        if found is None:
-            found = make()
-            weight = _weight(found) + len(repr(key))
-            if len(self._statements) >= MOST_STATEMENTS or self._weight + weight > MOST_KEPT:
-                self._statements.clear()
-                self._weight = 0
-            self._statements[key] = found
-            self._weight += weight
-        return found
+        return _statements.get_or_make((self, key), make)
 
 
 def _weight(kept: Any) -> int:
@@ -73,13 +65,26 @@ def _weight(kept: Any) -> int:
     if isinstance(kept, tuple):
         return sum(map(_weight, kept))
     if isinstance(kept, Statement):
-        return len(kept.sql)
+        return 2 * len(kept.sql) + PER_PARAMETER * len(kept.parameters)  # twice: as text and as bytes
     return PER_FIELD * len(kept.fields) if isinstance(kept, ReadPlan) else len(repr(kept))
 
 
-@lru_cache(maxsize=64)
+_statements: WeightedCache[tuple[CallerView, Any], Any] = WeightedCache(
+    "statements", limit=STATEMENTS_BYTES, weigh=lambda key, kept: _weight(kept) + len(repr(key[1]))
+)
+_sights: WeightedCache[tuple[Catalogue, frozenset[str]], CallerView] = WeightedCache(
+    "sights", limit=SIGHTS_BYTES, weigh=lambda key, _: PER_COLUMN * (1 + key[0].columns_count)
+)
+
+
 def caller_view(catalogue: Catalogue, role_names: frozenset[str]) -> CallerView:
-    return CallerView(catalogue, role_names)
+    return _sights.get_or_make((catalogue, role_names), lambda: CallerView(catalogue, role_names))
+
+
+def forget() -> None:
+    """With a new catalogue, so that nothing keeps the former one."""
+    _sights.clear()
+    _statements.clear()
 
 
 def record_not_found() -> NotFound:

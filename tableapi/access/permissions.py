@@ -18,6 +18,7 @@ from tableapi.query.expressions import (
     Decision,
     Expression,
     Predicate,
+    tests_in,
 )
 from tableapi.query.path_resolver import ReadScope, RuleScope, expression
 from tableapi.values import comparison
@@ -189,7 +190,7 @@ def tests(eyes: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
     """Every condition of a query, with its columns."""
     found = expression(eyes, table, query)
     if found is not None:
-        yield from _tests(found)
+        yield from tests_in(found)
 
 
 def check_values(test: Predicate) -> None:
@@ -201,16 +202,6 @@ def check_values(test: Predicate) -> None:
     if kind is ValueKind.RANGE:
         for operand in (operands.low, operands.high):  # type: ignore[union-attr]  # by its kind
             comparison.comparable(test.leaf.column, operand, SOME_MOMENT, test.condition)
-
-
-def _tests(found: Expression) -> Iterator[Predicate]:
-    if isinstance(found, Predicate):
-        yield found
-    elif isinstance(found, ChildTablePredicate):
-        yield from _tests(found.part)
-    else:
-        for part in found.parts:
-            yield from _tests(part)
 
 
 def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> None:

@@ -137,6 +137,10 @@ class Catalogue:
     def tables_by_id(self) -> Mapping[str, Table]:
         return {table.id: table for table in self.tables.values()}
 
+    @cached_property
+    def columns_count(self) -> int:
+        return sum(len(table.columns) for table in self.tables.values())
+
     def view(self, table: Table, name: str) -> tuple[str, ...] | None:
         """The paths of a form view; a table without that view has its parent's."""
         return next((self.views[each, name] for each in table.lineage if (each, name) in self.views), None)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from accounts.models import Role
+from system import process_cache
 from system.encoded_query import QueryError, parse
 from tableapi import models
 from tableapi.access import caller_view
@@ -42,12 +43,16 @@ def reload_if_changed() -> Catalogue:
     with _kept.lock:
         if _kept.catalogue is None or _kept.catalogue.version != version:
             _kept.catalogue = read()
-            caller_view.caller_view.cache_clear()  # it would keep every former catalogue
+            caller_view.forget()
         return _kept.catalogue
 
 
 def forget() -> None:
     _kept.catalogue = None
+
+
+# The newest one only: it is as large as the tables that were designed.
+process_cache.register("catalogue", forget)
 
 
 def _version() -> int:

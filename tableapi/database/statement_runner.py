@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
@@ -67,15 +66,8 @@ def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_AL
 def _run(statement: Statement, inputs: Inputs, alias: str) -> Iterator[psycopg.Cursor[Row]]:
     # Raw: the driver reads longer statements anew for placeholders each time; ours have PostgreSQL's own.
     with cursor(alias, psycopg.RawCursor) as found:
-        found.execute(_encoded(statement.sql, inputs.version), statement.values(inputs))
+        found.execute(statement.encoded(inputs.version), statement.values(inputs))
         yield found
-
-
-@lru_cache(maxsize=1_000)
-def _encoded(sql: str, version: int) -> bytes:
-    """Prepared under one version of the catalogue, a statement is never run under another: a column that was dropped
-    and made anew may have another type."""
-    return f"{sql} /* {version} */".encode()
 
 
 def without_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:

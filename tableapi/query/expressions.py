@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from system.encoded_query import Condition
@@ -91,3 +92,14 @@ class ChildTablePredicate:
 
 
 Expression = Predicate | AllOf | AnyOf | ChildTablePredicate
+
+
+def tests_in(found: Expression) -> Iterator[Predicate]:
+    match found:
+        case Predicate():
+            yield found
+        case ChildTablePredicate(_, part):
+            yield from tests_in(part)
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from tests_in(part)

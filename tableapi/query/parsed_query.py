@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from system.encoded_query import Condition, Group, Query, SubQuery, Term, parse
+from system.process_cache import WeightedCache
 from tableapi.sql.operators import SHAPING
 
-# Programs ask the same again and again; what is longer than this is read anew each time.
-LONGEST_KEPT = 1_000
+# Programs ask the same again and again.
+QUERIES_BYTES = 8 * 1024 * 1024
+PER_CONDITION = 1_200
 
 
 class Shape:
@@ -39,7 +40,7 @@ class ParsedQuery:
 
 def parse_query_text(text: str) -> ParsedQuery:
     """QueryError for what is no query."""
-    return _remembered(text) if len(text) <= LONGEST_KEPT else _read(text)
+    return _understood.get_or_make(text, lambda: _read(text))
 
 
 def _read(text: str) -> ParsedQuery:
@@ -47,7 +48,12 @@ def _read(text: str) -> ParsedQuery:
     return ParsedQuery(query, tuple(query.conditions()), Shape(query))
 
 
-_remembered = lru_cache(maxsize=500)(_read)
+def _weight(text: str, found: ParsedQuery) -> int:
+    # With the text of the values; what stands in parentheses and the sort keys count by their characters.
+    return PER_CONDITION * (1 + len(found.conditions)) + 8 * len(text)
+
+
+_understood: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERIES_BYTES, weigh=_weight)
 
 
 def _group(group: Group) -> Group:

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from system.encoded_query import OPERATORS, Condition, Group, Query, QueryError, SubQuery, Term, ValueKind, read
+from system.encoded_query import (
+    OPERATORS,
+    RECORDS,
+    Condition,
+    Group,
+    Query,
+    QueryError,
+    SubQuery,
+    Term,
+    ValueKind,
+    read,
+    read_words,
+)
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import OWN_TABLE, TEXT_TYPES, Catalogue, Column, Table
 from tableapi.values import comparison
 
-from .expressions import ALWAYS, NEVER, AllOf, AnyOf, Decision, Expression, PathStep, Predicate, ResolvedPath
+from .expressions import ALWAYS, NEVER, AllOf, AnyOf, Decision, Expression, PathStep, Predicate, ResolvedPath, tests_in
 
 MOST_HOPS = 5
 SAME_KIND = {"id": "reference", "date": "datetime", "integer": "decimal"}
@@ -76,7 +88,22 @@ def expression(eyes: ReadScope, table: Table, query: Query, *, with_slots: bool 
         return None
     numbered = enumerate(query.conditions())
     slots = {id(condition): slot for slot, condition in numbered} if with_slots else {}
-    return _groups(eyes, table, query.groups, slots)
+    found = _groups(eyes, table, query.groups, slots)
+    _refuse_too_many_words(found)
+    return found
+
+
+def _refuse_too_many_words(found: Expression) -> None:
+    """What is in the SQL counts: each word of ARE is compared in each searched column."""
+    searches = [(test, len(read_words(test.condition.value))) for test in tests_in(found) if test.searched]
+    if not searches:
+        return
+    others = sum(1 for test in tests_in(found) if not test.searched)
+    if others + sum(words * len(test.searched) for test, words in searches) > RECORDS.conditions:
+        raise QueryError(
+            f"more than {RECORDS.conditions} conditions, where each word of ARE counts once for each searched column",
+            searches[0][0].condition.position,
+        )
 
 
 def _groups(eyes: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:

@@ -14,6 +14,7 @@ from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, Resolved
 from .path_resolver import ReadScope, expression, resolve_path, unknown
 
 MOST_JOINS = 12
+DEFAULT_VIEWS = ("Default", "default")
 UNSORTABLE = frozenset({"list", "json"})
 
 
@@ -74,9 +75,13 @@ def _order(eyes: ReadScope, table: Table, query: Query) -> tuple[Sort, ...]:
     return tuple(found)
 
 
-def _view_paths(eyes: ReadScope, table: Table, view: str) -> tuple[str, ...]:
-    paths = eyes.catalogue.view(table, view)
-    if paths is None:
+def _view_paths(eyes: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
+    """None when every column is shown. ServiceNow clients ask for `Default` whether or not a table has such a view."""
+    is_default = view in DEFAULT_VIEWS
+    names = dict.fromkeys((view, *DEFAULT_VIEWS)) if is_default else (view,)
+    found = (eyes.catalogue.view(table, name) for name in names)
+    paths = next((each for each in found if each is not None), None)
+    if paths is None and not is_default:
         raise BadRequest("There is no view of this name.", code="invalid_parameter", field="sysparm_view")
     return paths
 

@@ -20,15 +20,25 @@ UNBOUNDED = frozenset({"text", "wysiwyg"})  # too long for an index that sorts
 LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer aliases
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Statement:
     """SQL text with numbered parameters, each with how its value is found when it runs."""
 
     sql: str
     parameters: Sequence[Parameter]
+    _encoded: tuple[int, bytes] = (-1, b"")
 
     def values(self, inputs: Inputs) -> list[Any]:
         return [value(inputs) for value in self.parameters]
+
+    def encoded(self, version: int) -> bytes:
+        """Prepared under one version of the catalogue, a statement is never run under another: a column that was
+        dropped and made anew may have another type. The same object each time, since the driver looks it up."""
+        known, found = self._encoded
+        if known != version:
+            found = f"{self.sql} /* {version} */".encode()
+            self._encoded = (version, found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

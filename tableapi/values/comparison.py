@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from system.encoded_query import Condition, Moment, Operand, QueryError, read_instant, resolve
+from system.encoded_query import Condition, Moment, Operand, QueryError, read_boolean, read_instant, resolve
 from tableapi.catalogue.definitions import TEXT_TYPES, Column
 
 BIGGEST = 2**63
@@ -79,14 +79,8 @@ def _as_decimal(value: str, position: int) -> Decimal:
     return number
 
 
-def _as_boolean(value: str, position: int) -> bool:
-    if value not in ("true", "false", "1", "0"):
-        raise QueryError("true or false is expected", position, value)
-    return value in ("true", "1")
-
-
 _READERS: Mapping[str, Callable[[str, int], Any]] = {
     "integer": _as_integer,
     "decimal": _as_decimal,
-    "boolean": _as_boolean,
+    "boolean": read_boolean,
 }

@@ -12,9 +12,8 @@ from django.test import Client
 
 from accounts.authentication import login_attempts
 from accounts.authentication.login_attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, PasswordAttempt
-from accounts.authentication.passwords import forget
 from accounts.models import AccessKey, FailedAttempts, User
-from system import properties
+from system import process_cache, properties
 from tests.accounts.callers import api_key, ask, basic, bearer, guess
 from tests.conftest import PASSWORD, make_user
 
@@ -72,7 +71,7 @@ def test_all_doors_count_together(bob: User, client: Client):
 def test_success_clears_the_account_from_this_address(bob: User):
     fill(count=MOST_PER_PAIR - 1)
     assert guess("bob", PASSWORD) == 200
-    forget()
+    process_cache.clear_all()
 
     fill()
 

@@ -19,7 +19,7 @@ graphs = some.lists(subsets, min_size=len(ROLES), max_size=len(ROLES))
 
 
 def roles_of(key: str) -> set[str]:
-    access_keys.REMEMBERED.forget()
+    access_keys.REMEMBERED.clear()
     answer = ask(bearer(key))
     assert answer.status_code == 200
     return set(answer.json()["roles"])

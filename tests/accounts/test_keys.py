@@ -66,7 +66,7 @@ def test_its_last_use_is_noted_at_most_once_a_minute(bob: User):
         """When the next use is noted, after a last one that long ago."""
         last = timezone.now() - before
         AccessKey.objects.update(last_used_at=last)
-        access_keys.REMEMBERED.forget()
+        access_keys.REMEMBERED.clear()
         ask(bearer(key))
         return only_key().last_used_at - last
 
@@ -101,10 +101,10 @@ def test_a_key_that_ends_is_refused_within_a_second(bob: User, monkeypatch: Any)
 
 
 def test_memory_is_bounded(bob: User, monkeypatch: Any):
-    monkeypatch.setattr(access_keys, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(access_keys.REMEMBERED, "limit", 3 * access_keys.PER_USER + 2 * access_keys.PER_ROLE)
     for _ in range(7):
         assert ask(bearer(access_keys.create(bob, "script", expires_at=None))).status_code == 200
-        assert len(access_keys.REMEMBERED.found) <= 3
+        assert 0 < access_keys.REMEMBERED.weight <= access_keys.REMEMBERED.limit
 
 
 def test_a_user_without_login_to_sign_in_can_have_a_key(db: None):

@@ -78,13 +78,13 @@ def test_another_user_of_a_freed_login_starts_anew(bob: User):
 def test_what_is_remembered_holds_no_password(bob: User):
     guess("bob", PASSWORD)
 
-    assert passwords._remembered
-    assert PASSWORD not in repr(passwords._remembered)
+    assert passwords._remembered.weight > 0
+    assert PASSWORD not in repr(vars(passwords._remembered))
 
 
 def test_memory_is_bounded(bob: User, monkeypatch: Any):
-    monkeypatch.setattr(passwords, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(passwords._remembered, "limit", 2_000)
     for number in range(7):
         make_user(f"user{number}")
         assert guess(f"user{number}", PASSWORD) == 200
-        assert len(passwords._remembered) <= 3
+        assert 0 < passwords._remembered.weight <= 2_000

@@ -9,7 +9,6 @@ from django.test import Client
 from accounts.models import User
 from collections_app import embed
 from collections_app.documents import storage
-from collections_app.embed import provider_pauses
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.vectors import vector_indexes
@@ -17,14 +16,6 @@ from tests.collections_app.vector_rows import run
 from tests.conftest import make_user
 
 Loaded = Callable[..., Version]
-
-
-@pytest.fixture(autouse=True)
-def no_provider_remembered() -> Iterator[None]:
-    """Each test asks providers like a fresh process."""
-    provider_pauses.forget()
-    yield
-    provider_pauses.forget()
 
 
 @pytest.fixture

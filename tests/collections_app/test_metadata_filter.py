@@ -27,6 +27,8 @@ CASES = {
     "status=active^priority=1": ["one"],
     "type=MANUAL": ["one"],
     "flag=true": ["one"],
+    "flag=True": ["one"],
+    "flag=FALSE": ["two"],
     "flag=false": ["two"],
     "flag!=true": ["two", "three", "none"],
     "priority>2": ["two"],

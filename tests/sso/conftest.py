@@ -7,16 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from sso.http import sign_in_events
-from sso.provider import request_slots
 from tests.providers.hostile import HostileProvider
-
-
-@pytest.fixture(autouse=True)
-def nothing_stray() -> None:
-    """Each test starts like a fresh process."""
-    sign_in_events.STRAY.times.clear()
-    request_slots.DOUBTFUL.forget()
 
 
 @pytest.fixture

@@ -1,25 +1,13 @@
 """What the tests of the Table API share; `world.py` says what can be done with it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from kombu.exceptions import OperationalError
 
-from tableapi.access import caller_view
-from tableapi.database import catalogue_loader
 from tests.tableapi import world as made
-
-
-@pytest.fixture(autouse=True)
-def no_catalogue_kept() -> Iterator[None]:
-    """Each test reads the catalogue like a fresh process."""
-    catalogue_loader.forget()
-    caller_view.caller_view.cache_clear()
-    yield
-    catalogue_loader.forget()
-    caller_view.caller_view.cache_clear()
 
 
 @pytest.fixture

@@ -221,6 +221,19 @@ class TestViews:
         for name in ("short", "Short", "'", "é", "a b"):
             assert failed(one(bob, lamp, view=name)) == (400, "invalid_parameter", "sysparm_view")
 
+    @pytest.mark.parametrize("name", ["Default", "default"])
+    def test_without_a_default_view_every_table_answers_as_if_none_were_asked_for(
+        self, lamp: str, bob: User, name: str
+    ):
+        assert one(bob, lamp, view=name).content == one(bob, lamp).content
+        assert data(one(bob, lamp, view=name, fields="name")) == [{"name": "Lamp"}]
+
+    @pytest.mark.parametrize("stored", ["Default", "default"])
+    def test_a_default_view_is_found_in_either_case(self, lamp: str, bob: User, stored: str):
+        view("device", stored, "name")
+        for name in ("Default", "default"):
+            assert data(one(bob, lamp, view=name)) == [{"name": "Lamp"}]
+
     def test_a_child_has_its_parent_s_views_until_it_has_its_own(self, lamp: str, bob: User):
         table("laptop", parent="device")
         view("device", "short", "name")

@@ -62,6 +62,8 @@ EXAMPLES: dict[str, tuple[tuple[list[Any], list[Any]], list[tuple[str, str]]]] =
         ([True, False, None, True, None], [True, True, None, None, None]),
         [
             ("it=true", "ad"),
+            ("it=True", "ad"),
+            ("it=FALSE", "b"),
             ("it=1", "ad"),
             ("it=false", "b"),
             ("it=0", "b"),
@@ -455,6 +457,21 @@ class TestWords:
         assert matching(api(bob), "note", "sys_idAREfire floor") == ""
         grant(bob, "reader")
         assert matching(api(bob), "note", "sys_idAREfloor") == "a"
+
+    def test_words_times_columns_count_as_conditions(self, notes: None, bob: User):
+        def ask(words: int, further: str = "") -> Any:
+            return api(bob).get("note", query="sys_idARE" + " ".join(f"w{each}" for each in range(words)) + further)
+
+        # Three columns are searched.
+        assert data(ask(66, "^name=a^ORname=b")) == []
+        for refused in (ask(67), ask(66, "^name=a^ORname=b^ORname=c"), ask(60, "^NQsys_idAREa b c d e f g")):
+            assert failed(refused) == (400, "invalid_query", "sysparm_query")
+            assert "more than 200 conditions" in refused.json()["errors"][0]["message"]
+
+    def test_a_condition_of_thousands_of_words_is_refused_before_any_table_is_looked_at(self):
+        with pytest.raises(QueryError, match="more than 200 conditions"):
+            parse("sys_idARE" + " ".join(f"{each:03}" for each in range(3_000)))
+        assert parse("sys_idARE" + " ".join(map(str, range(200))))
 
     def test_without_such_a_column_it_is_refused(self, notes: None, bob: User):
         table("plain")

@@ -79,7 +79,12 @@ def test_values_as_stored(gadget: None, bob: User):
         "owners": [{"value": nox, "link": link(nox)}, {"value": lux, "link": link(lux)}],
     }
 
-    for asked in ({}, {"display_value": 0}, {"display_value": "false", "exclude_reference_link": "false"}):
+    for asked in (
+        {},
+        {"display_value": 0},
+        {"display_value": "false", "exclude_reference_link": "false"},
+        {"display_value": "", "exclude_reference_link": "", "view": "", "count": "", "query_category": ""},
+    ):
         assert one(bob, made, **asked) == VALUES | references
     for given in (1, "true", "True", "TRUE"):
         assert one(bob, made, exclude_reference_link=given) == VALUES | {"maker": lux, "owners": [nox, lux]}

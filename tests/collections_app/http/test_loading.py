@@ -91,7 +91,7 @@ def test_a_document_is_replaced_only_when_asked(manager: Caller):
 
 
 def test_whoever_does_not_wait_gets_202_and_a_worker_does_it(manager: Caller):
-    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals")
+    answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
 
     assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
     assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]

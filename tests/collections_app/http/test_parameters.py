@@ -35,6 +35,7 @@ def spoken(*texts: str) -> TextValue:
         (parameters.share, 1.0, 1.0),
         (parameters.switch, spoken("TRUE"), True),
         (parameters.switch, spoken("0"), False),
+        (parameters.switch, spoken(""), None),
         (parameters.switch, False, False),
         (parameters.choice(("a", "b")), spoken("b"), "b"),
         (parameters.names, spoken("b", "a", "b"), ["b", "a"]),
@@ -73,7 +74,7 @@ def test_what_is_understood(read: Read, value: Any, expected: Any):
         *((parameters.share, value) for value in (-0.1, 1.1, True, "0.5", None, float("nan"), 10**400)),
         *((parameters.share, spoken(word)) for word in ("nan", "inf", "-0.1", "1.1", "", "1e-3", "\u0660")),
         *((parameters.switch, value) for value in (1, 0, "true", [True])),
-        *((parameters.switch, spoken(word)) for word in ("yes", "", "2")),
+        *((parameters.switch, spoken(word)) for word in ("yes", "2")),
         (parameters.choice(("a", "b")), "c"),
         (parameters.choice(("a", "b")), True),
         (parameters.names, []),
@@ -195,7 +196,7 @@ def test_anything_is_read_or_refused(value: Any):
     for read in READERS:
         status, found = outcome(read, value)
         assert status in (200, 400, 413)
-        if status == 200:
+        if status == 200 and found is not None:  # None: as if it had not been sent
             assert json.dumps(read("field", found)) == json.dumps(found)
 
 

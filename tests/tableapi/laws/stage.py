@@ -70,7 +70,7 @@ def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
     finally:
         catalogue_loader.forget()
         # It would keep every catalogue of thousands of examples, with their statements.
-        caller_view.caller_view.cache_clear()
+        caller_view.forget()
 
 
 def set_up(world: World, *, with_references: bool = False) -> None:

@@ -1,0 +1,91 @@
+"""Caches of one process: each is bounded by the weight of what it holds, and all are cleared by one call."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+_clears: dict[str, Callable[[], None]] = {}
+
+
+def register(name: str, clear: Callable[[], None]) -> None:
+    """Make `clear_all` call this; for what a process remembers in another form than a `WeightedCache`."""
+    assert name not in _clears, f"{name} is registered twice"
+    _clears[name] = clear
+
+
+def clear_all() -> None:
+    """Forget everything, as a new process would have; each test begins with it."""
+    for clear in _clears.values():
+        clear()
+
+
+class WeightedCache(Generic[Key, Item]):
+    """The items used last, as many as weigh no more than `limit` together; `weigh` gives about the bytes of one.
+
+    >>> cache = WeightedCache("an example", limit=5, weigh=lambda key, item: len(item))
+    >>> for text in ("abc", "de", "f"):
+    ...     cache.put(text, text)
+    >>> cache.get("abc"), cache.get("de"), cache.weight
+    (None, 'de', 3)
+    """
+
+    def __init__(self, name: str, *, limit: int, weigh: Callable[[Key, Item], int]) -> None:
+        self.limit = limit
+        self.weight = 0
+        self._weigh = weigh
+        self._items: OrderedDict[Key, tuple[Item, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        register(name, self.clear)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, key: Key) -> Item | None:
+        # Without the lock: each call on the dictionary is atomic.
+        entry = self._items.get(key)
+        if entry is None:
+            return None
+        try:
+            self._items.move_to_end(key)
+        except KeyError:  # another thread has just removed it
+            pass
+        return entry[0]
+
+    def put(self, key: Key, item: Item) -> None:
+        weight = self._weigh(key, item)
+        with self._lock:
+            self._remove(key)
+            if weight > self.limit:
+                return
+            self._items[key] = (item, weight)
+            self.weight += weight
+            while self.weight > self.limit:
+                self.weight -= self._items.popitem(last=False)[1][1]
+
+    def get_or_make(self, key: Key, make: Callable[[], Item]) -> Item:
+        """Two threads may make the same item at the same time; one of the two is kept."""
+        item = self.get(key)
+        if item is None:
+            item = make()
+            self.put(key, item)
+        return item
+
+    def remove(self, key: Key) -> None:
+        with self._lock:
+            self._remove(key)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._items.clear()
+            self.weight = 0
+
+    def _remove(self, key: Key) -> None:
+        entry = self._items.pop(key, None)
+        if entry is not None:
+            self.weight -= entry[1]
