@@ -84,7 +84,7 @@ ABOUT_WHO = frozenset(
 class SignInRefused(Exception):
     """A sign-in, or a sign-out from outside, that does not happen.
 
-    >>> Refused("token_alg", "none").status
+    >>> SignInRefused("token_alg", "none").status
     401
     """
 

@@ -88,7 +88,7 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) 
     would find more than was asked for.
 
     >>> from django.http import QueryDict
-    >>> gather(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number(1, 9))
+    >>> parse_parameters(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number(1, 9))
     3
     """
     refuse_unknown((*query, *body), known)
@@ -145,7 +145,7 @@ def name_of(name: str, value: Any) -> str:
 
 def number(least: int, most: int) -> Callable[[str, Any], int]:
     """
-    >>> number(1, 200)("k", 5), number(1, 200)("k", Spoken(("7",)))
+    >>> number(1, 200)("k", 5), number(1, 200)("k", TextValue(("7",)))
     (5, 7)
     """
 
@@ -162,7 +162,7 @@ def number(least: int, most: int) -> Callable[[str, Any], int]:
 
 def share(name: str, value: Any) -> float:
     """
-    >>> share("alpha", Spoken(("0.5",))), share("alpha", 1)
+    >>> share("alpha", TextValue(("0.5",))), share("alpha", 1)
     (0.5, 1.0)
     """
     if isinstance(value, TextValue):
@@ -198,7 +198,7 @@ def choice(allowed: Sequence[str]) -> Callable[[str, Any], str]:
 def names(name: str, value: Any) -> list[str]:
     """Collections: an array, or one name; in a query string also several times. Twice the same counts once.
 
-    >>> names("collection_names", Spoken(("b", "a", "b"))), names("collection_names", Spoken(('["a", "c"]',)))
+    >>> names("collection_names", TextValue(("b", "a", "b"))), names("collection_names", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):

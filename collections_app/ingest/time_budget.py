@@ -14,9 +14,9 @@ class OutOfTime(Exception):
 def check_time_budget(characters: int | None, left_s: float) -> None:
     """OutOfTime for a text that takes longer than what is left.
 
-    >>> leave_if_long(LONG_TEXT, 20.0), leave_if_long(LONG_TEXT + 1, float("inf"))
+    >>> check_time_budget(LONG_TEXT, 20.0), check_time_budget(LONG_TEXT + 1, float("inf"))
     (None, None)
-    >>> leave_if_long(LONG_TEXT + 1, 20.0)
+    >>> check_time_budget(LONG_TEXT + 1, 20.0)
     Traceback (most recent call last):
     collections_app.ingest.time_budget.OutOfTime
     """

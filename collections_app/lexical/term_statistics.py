@@ -140,7 +140,7 @@ class QueryTerms:
         """What each word is worth, as the text of a sparse vector.
 
         >>> word = AskedWord(lexeme="fox", place=7, term=1, chunks=1)
-        >>> AskedWords(chunks=1, words=(word,)).vector()
+        >>> QueryTerms(chunks=1, words=(word,)).vector()
         '{7:0.287682}/268435456'
         """
         worth: dict[int, float] = {}

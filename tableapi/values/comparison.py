@@ -31,7 +31,7 @@ SQL_TYPES: Mapping[str, str] = {
 def comparison_kind(column: Column) -> str:
     """Columns that compare alike: by lower case, exactly, as numbers, as instants.
 
-    >>> family(Column("sys_id", "string", "task", "sys_id")), family(Column("notes", "wysiwyg", "task", "notes"))
+    >>> comparison_kind(Column("sys_id", "string", "task", "sys_id")), comparison_kind(Column("notes", "wysiwyg", "task", "notes"))
     ('id', 'text')
     """
     if column.name == "sys_id":
