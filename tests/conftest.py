@@ -1,7 +1,10 @@
 """What every test has at hand: the named cast, and a clean slate of what a process remembers."""
 
 import logging
+import os
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,6 +15,9 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from accounts.models import Role, User, UserRole
 from system import process_cache
 from system.records import acting_user
+from tests.browser.chromium import chromium
+from tests.programs import ProgramMissing
+from tests.providers.node import node
 
 PASSWORD = "correct horse 42"
 
@@ -42,6 +48,47 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
         for item in items:
             if "nightly" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="long; runs with --nightly"))
+
+
+# What the tests with a marker need.
+PROGRAMS = {"browser": chromium, "provider": node}
+LEFT_OUT = "left out: "
+
+
+@cache
+def missing_program(marker: str) -> str | None:
+    """The sentence that says how to get it."""
+    try:
+        PROGRAMS[marker]()
+    except ProgramMissing as error:
+        return str(error)
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
+    """Leave out what cannot run here; SVC_TEST_REQUIRE=browser,provider makes it fail instead."""
+    if item.get_closest_marker("skip"):
+        return
+    for marker in PROGRAMS:
+        if item.get_closest_marker(marker) and (reason := missing_program(marker)):
+            if marker in os.environ.get("SVC_TEST_REQUIRE", "").split(","):
+                pytest.fail(reason, pytrace=False)
+            pytest.skip(LEFT_OUT + reason)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """Name what was left out at the very end, where it is not overlooked."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = Counter(
+        report.longrepr[2].partition(LEFT_OUT)[2] for report in skipped if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in reasons.items():
+        if reason:
+            terminalreporter.section(f"{count} tests were left out", yellow=True)
+            terminalreporter.line(reason)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""In charge of what one question costs: time, and CPU of the connection's process in the database."""
+"""Measures one question: elapsed time, and CPU of the database backend."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""In charge of the quality of answers from a text with headings: this documentation, asked what its readers ask."""
+"""Quality of answers from a text with headings: questions about this documentation."""
 
 import django
 
@@ -71,6 +71,9 @@ def holds(hit: Hit, heading: str) -> bool:
 
 
 def main() -> None:
+    lines = {line.lstrip("# ") for name in PAGES for line in (ROOT / "docs" / f"{name}.md").read_text().splitlines()}
+    if absent := sorted(set(QUESTIONS.values()) - lines):
+        raise SystemExit(f"these headings are in none of the pages: {', '.join(absent)}")
     collection, count = load()
     ranks, named = 0.0, 0
     for question, heading in QUESTIONS.items():

@@ -1,4 +1,4 @@
-"""In charge of what loading costs: each step of one text, a PDF to its end, and many texts through the worker."""
+"""Cost of loading: each step of one text, one PDF, and many texts through the worker."""
 
 import resource
 import subprocess
@@ -13,7 +13,7 @@ import django
 import psutil
 
 from bench.collections.run import options
-from bench.collections.varied import MadeUp
+from bench.collections.texts import InventedText
 
 django.setup()
 
@@ -40,7 +40,7 @@ def text(first: int, chunks: int) -> str:
     """Of about so many passages."""
     wanted, found, number = chunks * OF_ONE_CHUNK, [], first
     while wanted > 0:
-        found.append(MadeUp().chunk(number))
+        found.append(InventedText().chunk(number))
         wanted -= len(found[-1]) + 2
         number += 1
     return "\n\n".join(found)

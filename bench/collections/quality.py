@@ -1,4 +1,4 @@
-"""In charge of the quality of answers: sets of questions, loaded and asked through the product's own rooms."""
+"""Quality of answers: question sets, loaded and searched with the code of the product."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ def load(each: QuestionSet) -> Collection:
     return Collection.objects.select_related("space").get(pk=collection.pk)
 
 
-def asked(collection: Collection, each: QuestionSet, mode: str, alpha: float | None = None) -> dict[str, float]:
+def scores(collection: Collection, each: QuestionSet, mode: str, alpha: float | None = None) -> dict[str, float]:
     """The means over the questions."""
     figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
     for question in each.questions:
@@ -82,7 +82,7 @@ def measure(every: Sequence[QuestionSet]) -> None:
         began = time.perf_counter()
         collection = load(each)
         took = time.perf_counter() - began
-        found = {mode: asked(collection, each, mode) for mode in MODES}
+        found = {mode: scores(collection, each, mode) for mode in MODES}
         print("\n".join([line(each.name, mode, figures) for mode, figures in found.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         about = f"{len(each.documents)} documents, {chunks} chunks, {len(each.questions)} questions"

@@ -1,4 +1,4 @@
-"""In charge of the order: a database of its own is started, and each measurement runs in a process that knows it."""
+"""Starts a database, and runs each measurement in a process that uses it."""
 
 import argparse
 import subprocess
@@ -6,9 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.tableapi.stack import Stack
 from config.env import ROOT
-from config.runtime.embedded_servers import DATABASE
+from tests.config.shared import SharedServers
+from tests.config.stack import environment, free_port
 
 
 def options(words: list[str]) -> argparse.Namespace:
@@ -35,13 +35,11 @@ def main(words: list[str]) -> None:
     kinds = {"scale": given.scale, "ingest": given.ingest, "headings": given.headings}
     module = f"bench.collections.{next((name for name, is_asked in kinds.items() if is_asked), 'quality')}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
-        stack = Stack(Path(root))
+        servers = SharedServers(Path(root) / "servers").start_postgres().start_valkey()
+        environ = {**environment(Path(root) / "host", free_port()), **servers.environ}
+        environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         try:
-            stack.start()
-            stack.manage(DATABASE, "prepare", DJANGO_SETTINGS_MODULE="config.settings")
-            environ = stack.environ(DATABASE, DJANGO_SETTINGS_MODULE="config.settings")
-            environ["BENCH_POSTMASTER"] = str(stack.postmaster.pid)
-            environ["BENCH_FOLDER"] = root
+            subprocess.run([sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environ, check=True)
             subprocess.run([sys.executable, "-m", module, *words], cwd=ROOT, env=environ, check=True)
         finally:
-            stack.stop()
+            servers.end()

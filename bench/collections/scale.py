@@ -1,11 +1,9 @@
-"""In charge of what a search costs among many chunks: CPU of the database, time, and what limits make it miss."""
+"""Cost of a search among many chunks: CPU of the database, time, and recall."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -13,13 +11,12 @@ import django
 
 from bench.collections.run import options
 from bench.collections.sets import sets
-from bench.collections.varied import FILTERS, MadeUp, Real, Text
+from bench.collections.texts import FILTERS, InventedText, RewordedText, Text
 
 django.setup()
 
 from django.db import connection, transaction  # noqa: E402
 
-from bench.collections import rivals  # noqa: E402
 from bench.collections.cost import cost  # noqa: E402
 from collections_app import embed  # noqa: E402
 from collections_app.lexical import term_statistics  # noqa: E402
@@ -123,7 +120,7 @@ def main(words: list[str]) -> None:
     given = options(words)
     began = time.perf_counter()
     count = given.scale // given.collections
-    text = Real(sets(given.data, (given.sets or ENGLISH).split(","))) if given.data else MadeUp()
+    text = RewordedText(sets(given.data, (given.sets or ENGLISH).split(","))) if given.data else InventedText()
     collections = [load(f"c{number}", text, number * count, count) for number in range(given.collections)]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
@@ -134,8 +131,6 @@ def main(words: list[str]) -> None:
     vector_indexes.forget()
     asked = list(text.questions(QUESTIONS))
     report(collections[0], asked)
-    vectors = embed.embedder(collections[0].space).embed_documents(asked)
-    rivals.report(collections[0], vectors, Path(os.environ["BENCH_FOLDER"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""In charge of one request: again until it is acknowledged, since nothing that was refused may count as done."""
+"""Sends one request until it is acknowledged, because nothing that was refused may count as done."""
 
 import http.client
 import json

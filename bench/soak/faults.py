@@ -1,4 +1,4 @@
-"""In charge of what goes wrong during a soak, one thing after another, each until the product is whole again."""
+"""Faults of a soak: one at a time, each until the product is whole again."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""In charge of how much memory the processes hold while the soak goes on: each kind's largest one, at each look."""
+"""Samples the memory of the processes during a soak: the largest process of each kind."""
 
 import threading
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""In charge of people who sign in meanwhile, each somebody new, through a provider that answers at once."""
+"""Signs new people in during a soak, through a provider that answers immediately."""
 
 import http.client
 import threading
 import time
 
+from bench.soak.sign_ins import Browser
 from bench.soak.tally import UNREACHABLE, Tally
-from bench.sso.crowd import Browser
 from tests.config.stack import Stack
 from tests.providers.hostile import HostileProvider
 

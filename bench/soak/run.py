@@ -1,4 +1,4 @@
-"""In charge of a soak: the product on servers of its own, callers, faults in turn, and at the end what is so."""
+"""Runs a soak: the product on its own servers, callers, faults in turn, and a check of the result."""
 
 import argparse
 import tempfile
@@ -16,9 +16,9 @@ from bench.soak.caller import Caller
 from bench.soak.faults import Faults
 from bench.soak.memory import Memory, watched
 from bench.soak.people import People
-from bench.soak.tally import Tally, Took, part
+from bench.soak.sign_ins import provider_of_new_people
+from bench.soak.tally import Tally, Timing, part
 from bench.soak.work import Work
-from bench.sso.crowd import provider_of_new_people
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually, manage
@@ -34,7 +34,7 @@ class Soak:
     """How it went."""
 
     tally: Tally
-    took: dict[str, list[Took]]
+    took: dict[str, list[Timing]]
     faults: Sequence[str]
     memory: Memory
     works: Sequence[Work]

@@ -1,4 +1,4 @@
-"""In charge of what is noted during a soak: how long answers took, what was refused, and what was wrong."""
+"""Collects the results of a soak: response times, refusals and wrong answers."""
 
 import math
 import threading
@@ -25,7 +25,7 @@ def part(times: Iterable[float], share: float) -> float:
 
 
 @dataclass(frozen=True)
-class Took:
+class Timing:
     """How long the try that was answered took, and all from the first try on."""
 
     answer_ms: float
@@ -36,7 +36,7 @@ class Took:
 class Tally:
     """Of all callers together."""
 
-    took: dict[str, list[Took]] = field(default_factory=dict)
+    took: dict[str, list[Timing]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     """Refusals with 429, 503 or no answer while something was away: what was, and the status."""
     unexpected: Counter[str] = field(default_factory=Counter)
@@ -62,9 +62,9 @@ class Tally:
 
     def answered(self, kind: str, answer_s: float, whole_s: float) -> None:
         with self._turn:
-            self.took.setdefault(kind, []).append(Took(1000 * answer_s, 1000 * whole_s))
+            self.took.setdefault(kind, []).append(Timing(1000 * answer_s, 1000 * whole_s))
 
-    def times_so_far(self) -> dict[str, list[Took]]:
+    def times_so_far(self) -> dict[str, list[Timing]]:
         with self._turn:
             return {kind: list(each) for kind, each in self.took.items()}
 

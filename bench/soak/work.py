@@ -1,4 +1,4 @@
-"""In charge of what one caller does, and of what it knows to be so: only it touches its records and documents."""
+"""What one caller does and knows: only this caller changes its records and documents."""
 
 import random
 import threading

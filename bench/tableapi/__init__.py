@@ -1,4 +1,4 @@
-"""What a request of the Table API costs, beside the same list in idiomatic DRF, `SELECT 1` and our SQL without HTTP."""
+"""CPU of a request of the Table API, compared with idiomatic DRF or with an earlier commit."""
 
 
 def main(words: list[str]) -> None:

@@ -1,90 +1,81 @@
-"""In charge of one slice: what was answered in it, and the CPU that application and database took for that."""
+"""Measures two ways to the same answer in turn, so that what else happens on the machine meets both alike."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
-from typing import Any, Protocol
 
-import psutil
+from bench.tableapi import load
+from bench.tableapi.cases import Case
+from bench.tableapi.product import COUNTED, Product
 
-
-class Counted(Protocol):
-    @property
-    def requests(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def median_ms(self) -> float: ...
+WARM_UP_S = 2.0
 
 
 @dataclass(frozen=True)
-class Slice:
-    """Per second, milliseconds of CPU per request, and what a client waits."""
+class Way:
+    """One case as it is asked of one product."""
 
-    rate: float
-    app_ms: float
-    database_ms: float
+    product: Product
+    case: Case
+
+    def slice(self, clients: int, seconds: float) -> "Spent":
+        requests = self.case.requests(self.product.port, self.product.key)
+        before = self.product.cpu_s()
+        done = load.run(load.Job(self.product.port, requests, self.case.status, clients, seconds))
+        spent = self.product.cpu_s()
+        spent.subtract(before)
+        return Spent(done.requests, done.seconds, spent, done.median_ms)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was answered in a slice, or in several, and the seconds of CPU by part of the product."""
+
+    requests: int
+    seconds: float
+    cpu_s: Counter[str]
     median_ms: float
+
+    def ms(self, *parts: str) -> float:
+        """Milliseconds of CPU for one request."""
+        return 1000 * sum(self.cpu_s[part] for part in parts) / self.requests
 
     @property
     def cpu_ms(self) -> float:
-        return self.app_ms + self.database_ms
+        return self.ms(*COUNTED)
+
+    @property
+    def rest_ms(self) -> float:
+        return self.ms(*(part for part in self.cpu_s if part not in COUNTED))
+
+
+def total(slices: list[Spent]) -> Spent:
+    cpu_s: Counter[str] = Counter()
+    for each in slices:
+        cpu_s.update(each.cpu_s)
+    requests, seconds = sum(each.requests for each in slices), sum(each.seconds for each in slices)
+    return Spent(requests, seconds, cpu_s, median(each.median_ms for each in slices))
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The median of several slices; the spread is that of the CPU, from least to most, as a part of its median."""
+class Comparison:
+    """One run of two ways, each as its slices."""
 
-    rate: float
-    app_ms: float
-    database_ms: float
-    cpu_ms: float
-    median_ms: float
-    spread: float
+    first: list[Spent]
+    second: list[Spent]
 
-
-def figures(slices: Iterable[Slice]) -> Figures:
-    found = list(slices)
-    cpu = [each.cpu_ms for each in found]
-    return Figures(
-        median(each.rate for each in found),
-        median(each.app_ms for each in found),
-        median(each.database_ms for each in found),
-        median(cpu),
-        median(each.median_ms for each in found),
-        (max(cpu) - min(cpu)) / median(cpu),
-    )
+    @property
+    def ratio(self) -> float:
+        """Of the medians: something else on the machine makes single slices dear."""
+        return median(each.cpu_ms for each in self.first) / median(each.cpu_ms for each in self.second)
 
 
-def process_cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def database_cpu_s(postmaster: psutil.Process) -> float:
-    """Of all processes of the server; those that have ended are in what the postmaster inherited."""
-    while True:
-        times = postmaster.cpu_times()
-        inherited = times.children_user + times.children_system
-        try:
-            return float(inherited + sum(_precisely(each) for each in postmaster.children()))
-        except psutil.NoSuchProcess:
-            continue  # one ended while it was looked at, and is inherited now
-
-
-def _precisely(backend: psutil.Process) -> float:
-    """A backend takes less than a tick for many a slice; it has one thread, whose nanoseconds Linux tells."""
-    try:
-        return int(Path(f"/proc/{backend.pid}/schedstat").read_text().split()[0]) / 1e9
-    except (OSError, IndexError):
-        return process_cpu_s(backend)
-
-
-def measured(work: Callable[[], Counted], app_cpu_s: Callable[[Any], float], postmaster: psutil.Process) -> Slice:
-    """`app_cpu_s` is asked before with None, and after with what was done."""
-    app, database = app_cpu_s(None), database_cpu_s(postmaster)
-    done = work()
-    app, database = app_cpu_s(done) - app, database_cpu_s(postmaster) - database
-    per_request = 1000 / done.requests
-    return Slice(done.requests / done.seconds, app * per_request, database * per_request, done.median_ms)
+def in_turn(first: Way, second: Way, *, clients: int, seconds: float, slices: int) -> Comparison:
+    """Warm both up, then A B, B A, A B …: neither always comes after the other."""
+    found: dict[Way, list[Spent]] = {first: [], second: []}
+    for way in found:
+        way.slice(clients, WARM_UP_S)
+    for number in range(slices):
+        for way in (first, second) if number % 2 == 0 else (second, first):
+            found[way].append(way.slice(clients, seconds))
+    return Comparison(found[first], found[second])

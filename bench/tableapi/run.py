@@ -1,128 +1,157 @@
-"""`./run bench tableapi`: makes the records, then measures every case in turn, round after round, and reports."""
+"""`./run bench tableapi`: CPU of a request, compared with idiomatic DRF, or with an earlier commit of the product."""
 
 import argparse
-import dataclasses
-import json
-import random
+import signal
+import sys
 import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from bench.tableapi import cases, report
-from bench.tableapi.cases import OURS
-from bench.tableapi.measure import Slice, figures
-from bench.tableapi.report import Place
-from bench.tableapi.stack import Stack, Web
-from bench.tableapi.turns import Size, Turn, Turns
-from config.runtime.embedded_servers import DATABASE
+from bench.tableapi import cases, load, seed
+from bench.tableapi.cases import Case
+from bench.tableapi.measure import Comparison, Spent, Way, in_turn, total
+from bench.tableapi.product import Product, check_out
+from config.env import ROOT
 
-PORT = 8770
-WARM_UP_S = 0.5
-PROFILED_ROWS = 10_000
-
-
-def numbers(text: str) -> list[int]:
-    return sorted(int(word) for word in text.split(","))
+SETTINGS_WITH_DRF = "bench.tableapi.project.settings"
+# Ids that each installation makes for itself.
+OWN_IDS = {"sys_db_table_id"}
+Pair = tuple[Way, Way]
 
 
 def options(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench tableapi", description=__doc__)
-    parser.add_argument("--rows", type=numbers, default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--clients", type=numbers, default=[1, 8, 16])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long each case is measured in a round")
-    parser.add_argument("--quick", action="store_true", help="10,000 and 200,000 rows, 8 clients, 3 rounds of 1 s")
-    parser.add_argument("--profile", action="store_true", help="show where the application's CPU goes instead")
-    found = parser.parse_args(words)
-    if found.quick:
-        found.rows, found.clients, found.rounds, found.seconds = [10_000, 200_000], [report.CLIENTS], 3, 1.0
+    parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead of with DRF")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="task records (default %(default)s)")
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--runs", type=int, default=3, help="the ratio is their median (default %(default)s)")
+    parser.add_argument("--slices", type=int, default=8, help="of each product in a run (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of a slice (default %(default)s)")
+    return parser.parse_args(words)
+
+
+@contextmanager
+def running(*products: Product) -> Iterator[None]:
+    try:
+        for product in products:
+            product.start()
+        yield
+    finally:
+        for product in products:
+            product.stop()
+
+
+def pairs_with_commit(present: Product, earlier: Product) -> list[Pair]:
+    if present.tasks != earlier.tasks:
+        raise SystemExit("the two products hold different records")
+    every = cases.requests(present.tasks)
+    for case in every:
+        check_case(case, present, earlier)
+    return [(Way(present, case), Way(earlier, case)) for case in every]
+
+
+def check_case(case: Case, present: Product, earlier: Product) -> None:
+    """The same rows in the same order, and equal values: figures of different answers say nothing."""
+    for path in case.paths[:50]:
+        body = case.body.replace(load.COUNTER.decode(), "first")
+        ours, theirs = (product.call(case.method, path, body)["data"] for product in (present, earlier))
+        if case.method != "GET":
+            check_write(case, ours, present)
+            check_write(case, theirs, earlier)
+        elif [row.get("sys_id", row.get("number")) for row in ours] != [
+            row.get("sys_id", row.get("number")) for row in theirs
+        ]:
+            raise SystemExit(f"{case.name}: {path} answers other records than before")
+        elif different := differences(ours, theirs):
+            print(f"note: {case.name} answers differ in {', '.join(sorted(different))}", flush=True)
+            return
+
+
+def differences(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> set[str]:
+    """
+    >>> sorted(differences([{"a": 1, "b": 2}], [{"a": 1, "b": 3, "c": 4}]))
+    ['b', 'c']
+    """
+    return {
+        name
+        for one, other in zip(ours, theirs, strict=True)
+        for name in (one.keys() | other.keys()) - OWN_IDS
+        if one.get(name) != other.get(name) or (name in one) != (name in other)
+    }
+
+
+def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) -> None:
+    """What is read afterwards is what was sent."""
+    (stored,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
+    if cases.CHECKED[case.name].items() - {name: str(value) for name, value in stored.items()}.items():
+        raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored}")
+
+
+def pairs_with_drf(product: Product) -> list[Pair]:
+    own = {case.name: case for case in cases.requests(product.tasks)}
+    pairs = [(own[case.name], case) for case in cases.idiomatic(product.tasks)]
+    for ours, theirs in pairs:
+        if ours.name in ("R1", "R2", "R4"):  # R3 has other names of walked fields
+            compared = product.call("GET", theirs.paths[0])
+            if compared.get("results", [compared]) != product.call("GET", ours.paths[0])["data"]:
+                raise SystemExit(f"the Table API and DRF answer {ours.name} differently")
+    return [(Way(product, ours), Way(product, theirs)) for ours, theirs in [*pairs, (own["R1"], cases.least())]]
+
+
+def measure(pairs: Sequence[Pair], given: argparse.Namespace) -> dict[Pair, list[Comparison]]:
+    """Each run has fresh processes: two of the same code can differ by some per cent as long as they live."""
+    found = defaultdict(list)
+    products = {way.product.name: way.product for pair in pairs for way in pair}
+    for number in range(given.runs):
+        print(f"run {number + 1} of {given.runs}", flush=True)
+        for product in products.values():
+            product.restart()
+            with product.database() as connection:
+                connection.execute("CHECKPOINT")
+        for pair in pairs:
+            found[pair].append(in_turn(*pair, clients=given.clients, seconds=given.seconds, slices=given.slices))
     return found
 
 
-def make(stack: Stack, rows: int) -> tuple[str, dict[str, Any]]:
-    """A database with so many tasks, and what the requests need to know of it."""
-    began = time.monotonic()
-    database = stack.copy_database(f"rows_{rows}")
-    known = json.loads(stack.manage(database, "benchmark_data", str(rows)))
-    print(f"{rows:,} tasks made in {time.monotonic() - began:.0f} s", flush=True)
-    return database, known
+def report(found: dict[Pair, list[Comparison]], names: tuple[str, str]) -> None:
+    """Milliseconds of CPU for one request by part, and the ratio in each run."""
+    head = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
+    print(f"\n{'':<33}{'':<12}{head}")
+    for (first, second), runs in found.items():
+        print(line(first.case, names[0], total([each for run in runs for each in run.first])))
+        print(line(second.case, names[1], total([each for run in runs for each in run.second])))
+    print(f"\nCPU of web, database and log relay, {names[0]} / {names[1]}; median of the runs")
+    for (_, other), runs in found.items():
+        each = " ".join(f"{run.ratio:.3f}" for run in runs)
+        print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({each})")
 
 
-def make_size(stack: Stack, rows: int, port: int) -> Size:
-    database, known = make(stack, rows)
-    return Size(rows, database, stack.web(f"{rows}", database, port), **known)
-
-
-def measure(
-    turns: list[Turn], rounds: int, seconds: float, after: Callable[[Turn], None]
-) -> Mapping[Place, list[Slice]]:
-    """All turns one after the other, in another order each round."""
-    for turn in turns:
-        turn.slice(WARM_UP_S)
-    found: dict[Place, list[Slice]] = defaultdict(list)
-    order = random.Random(1)
-    for number in range(rounds):
-        print(f"round {number + 1} of {rounds}", flush=True)
-        for turn in order.sample(turns, len(turns)):
-            found[turn.place].append(turn.slice(seconds))
-            after(turn)
-    return found
-
-
-def megabytes(web: Web) -> float:
-    """Proportional, as in `./run bench start`: pages that processes share are counted once."""
-    return float(web.process.memory_full_info().pss / 2**20)
-
-
-def bench(stack: Stack, given: argparse.Namespace, pool: ProcessPoolExecutor) -> None:
-    sizes = [make_size(stack, rows, PORT + number) for number, rows in enumerate(given.rows)]
-    most = sizes[-1]
-    # A process of its own, so that the memory of the product's is the product's.
-    drf = stack.web("drf", most.database, PORT + len(sizes))
-    memory = [megabytes(most.web)]
-
-    def note_memory(turn: Turn) -> None:
-        if (turn.place.rows, turn.place.name, turn.place.way) == (most.rows, "R4", OURS):
-            memory.append(megabytes(most.web))
-
-    turns = list(Turns(stack, pool, sizes).all(drf, given.clients))
-    print(f"{len(turns)} cases of {given.seconds:g} s in {given.rounds} rounds", flush=True)
-    slices = measure(turns, given.rounds, given.seconds, note_memory)
-    found = {place: figures(each) for place, each in slices.items()}
-    whats = {(turn.place.name, turn.place.way): turn.what for turn in turns}
-    print("\n".join(["", *report.table(found, whats), ""]))
-    print(f"Aims, by the CPU of application and database per request, {report.CLIENTS} clients, {most.rows:,} rows")
-    print("\n".join(aim.line() for aim in report.aims(found, most.rows, max(memory))))
-    print(f"A web process held {memory[0]:.0f} MB before its first request")
-
-
-def profile(stack: Stack) -> None:
-    """The reads and writes of one record or page; what they cost the application does not depend on the rows."""
-    database, known = make(stack, PROFILED_ROWS)
-    profiled = [cases.least(), *cases.reads(known["tasks"])[:2], *cases.writes(known["tasks"])]
-    asked = {"key": known["key"], "cases": [dataclasses.asdict(case) for case in profiled]}
-    print(stack.manage(database, "benchmark_profile", given=json.dumps(asked), SVC_PROCESS="web"))
+def line(case: Case, name: str, spent: Spent) -> str:
+    parts = f"{spent.ms('web'):8.3f}{spent.ms('postgres'):9.3f}{spent.ms('supervisor'):7.3f}{spent.cpu_ms:8.3f}"
+    rest = f"{spent.rest_ms:8.3f}{spent.requests / spent.seconds:8,.0f}{spent.median_ms:8.1f}"
+    return f"{f'{case.name} {case.what}':<33}{name[:11]:<12}{parts}{rest}"
 
 
 def main(words: list[str]) -> None:
     given = options(words)
-    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
-        stack = Stack(Path(root))
-        try:
-            stack.start()
-            stack.manage(DATABASE, "prepare")
-            if given.profile:
-                profile(stack)
-                return
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                bench(stack, given, pool)
-        except BaseException:
-            print(stack.faults())
-            raise
-        finally:
-            stack.stop()
+    # The products run in sessions of their own and must end with this, also when it is terminated.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch:
+        root = Path(scratch)
+        if given.against:
+            name = check_out(given.against, root / "code")
+            products = [Product("present", ROOT, root / "present"), Product(name, root / "code", root / "earlier")]
+        else:
+            name = "DRF"
+            products = [Product("present", ROOT, root / "present", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
+        with running(*products):
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda product: product.fill(given.rows), products))
+            pairs = pairs_with_commit(*products) if given.against else pairs_with_drf(*products)
+            print(f"{given.rows:,} tasks, {given.clients} clients, caller {seed.CALLER}", flush=True)
+            report(measure(pairs, given), ("present", name))

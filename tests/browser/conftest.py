@@ -1,13 +1,12 @@
 """A running product and a Chromium for it; what a page logs as an error or loads from outside fails the test."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.browser.chromium import chromium
 from tests.browser.collection_pages import make_collection
 from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
 from tests.config.stack import Stack, eventually, manage
@@ -50,13 +49,6 @@ def has_many_roles(product: Stack) -> None:
     names = ["w" * 100, *(f"team {number:03}" for number in range(150))]
     made = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
     assert manage("shell", "-c", made, env=product.env).returncode == 0
-
-
-def chromium() -> str:
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        raise AssertionError("Browser tests want Chromium: install it, or leave them out with: -m 'not browser'")
-    return found
 
 
 @pytest.fixture(scope="package")  # ends with this folder: its event loop would disturb Django elsewhere

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from bench.soak.run import product
-from bench.sso.crowd import Browser, connect
+from bench.soak.sign_ins import Browser, connect
 from tests.accounts.callers import basic
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, manage

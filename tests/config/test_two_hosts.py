@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from accounts.authentication.access_keys import REMEMBERED_FOR_S
-from bench.sso.crowd import Browser, provider_of_new_people
+from bench.soak.sign_ins import Browser, provider_of_new_people
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
 from tests.config.stack import Answer, Stack, eventually, manage

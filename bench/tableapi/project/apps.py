@@ -1,4 +1,4 @@
-"""In charge of how Django calls this app: its folder's name is taken by the product's own."""
+"""Django app of the comparison, labelled `bench` because `tableapi` is an app of the product."""
 
 from django.apps import AppConfig
 

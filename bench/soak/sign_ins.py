@@ -1,18 +1,14 @@
-"""In charge of many people who sign in at once through a provider that takes its time."""
+"""Signs new people in through a provider, as a browser does that waits and retries when told to."""
 
 import http.client
 import itertools
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from statistics import median
 from urllib.parse import urlsplit
 
-from bench.sso import readers
 from tests.config.stack import Stack, manage
-from tests.providers.behaviours import Visit
 from tests.providers.hostile import HostileProvider
 
 GIVEN_UP_AFTER_S = 300
@@ -32,7 +28,7 @@ certificates.refresh(*made.pair, {certs!r}, reason="form")
 
 
 class Browser:
-    """Somebody's way to the provider and back: asks again as the page that waits does, starts again when told so."""
+    """One person's way to the provider and back; retries as the waiting page does, starts over when told to."""
 
     def __init__(self, stack: Stack) -> None:
         self.port = stack.port
@@ -117,26 +113,3 @@ def provider_of_new_people(stack: Stack) -> Iterator[HostileProvider]:
         connect(stack, idp)
         idp.id_token = somebody_else
         yield idp
-
-
-def measure(stack: Stack, people: int, slow_s: float) -> None:
-    with provider_of_new_people(stack) as idp:
-
-        def slowly(visit: Visit) -> None:
-            time.sleep(slow_s)
-            idp.answer_well(visit)
-
-        idp.serve("token", slowly)
-        browsers = [Browser(stack) for _ in range(people)]
-        with readers.reading(stack) as pages, ThreadPoolExecutor(people) as crowd:
-            began = time.monotonic()
-            took = list(crowd.map(lambda browser: browser.sign_in(idp), browsers))
-            altogether_s = time.monotonic() - began
-        print(f"\n{people} sign-ins at once, the provider takes {slow_s:g} s for a token; two web processes")
-        print(f"  all signed in after  {altogether_s:8.1f} s")
-        print(f"  each, median / last  {median(took):8.1f} s {max(took):8.1f} s")
-        again = [code for browser in browsers for code in browser.started_again]
-        print(f"  had to start again   {len(again):8} {', '.join(sorted(set(again)))}")
-        print("\nOther pages meanwhile, milliseconds   median      p95  longest")
-        for page in pages:
-            print(page.told())

@@ -1,7 +1,7 @@
 """Makes text of any amount that behaves like text: few words often, many seldom, documents about something. Pure.
 
-`MadeUp` needs nothing, and its words mean nothing, so its vectors lie as far apart as they can: the hardest case for
-an index. `Real` repeats the passages of question sets, each time in another wording.
+`InventedText` needs nothing, and its words mean nothing, so its vectors lie as far apart as they can: the hardest case
+for an index. `RewordedText` repeats the passages of question sets, each time in another wording.
 """
 
 import random
@@ -50,7 +50,7 @@ class Text(Protocol):
     def questions(self, count: int) -> Iterator[str]: ...
 
 
-class MadeUp:
+class InventedText:
     """Of invented words."""
 
     def chunk(self, number: int) -> str:
@@ -70,7 +70,7 @@ class MadeUp:
             yield " ".join([*special, *chance.choices(vocabulary(), cum_weights=weights(), k=4)])
 
 
-class Real:
+class RewordedText:
     """Of sets of questions: their sentences in their order, some of them and some of the words exchanged for others."""
 
     def __init__(self, sets: Sequence[QuestionSet]) -> None:

@@ -1,0 +1,157 @@
+"""Runs one version of the product from outside, as `./run` starts it: HTTP, its database's socket, its CPU."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from cryptography.fernet import Fernet
+
+from bench.start import part_of
+from bench.tableapi import seed
+from config.env import ROOT
+from tests.config.stack import free_port
+
+STARTED_WITHIN_S = 600.0
+# What answers requests; the relay of the log lines is a thread of the supervisor.
+COUNTED = ("web", "postgres", "supervisor")
+
+
+class Product:
+    """One running `./run`, with a data folder and port of its own."""
+
+    def __init__(self, name: str, code: Path, data: Path, **more: str) -> None:
+        self.name, self.code, self.data = name, code, data
+        self.port = free_port()
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
+        for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
+            kept.pop(key, None)
+        # As in production: the form of log lines and the checks of development cost differently.
+        self.env = {
+            **kept,
+            "SVC_ENV": "production",
+            "SVC_ALLOW_EMBEDDED": "1",
+            "SVC_DEMO": "1",
+            "SVC_DATA_DIR": str(data),
+            "SVC_PORT": str(self.port),
+            "SVC_BASE_URL": f"http://127.0.0.1:{self.port}",
+            "SVC_WEB_PROCESSES": "1",
+            "ALLOWED_HOSTS": "127.0.0.1",
+            "DEBUG": "0",
+            "PYTHONHASHSEED": "0",  # the layout of dictionaries costs some per cent, by chance
+            "SECRET_KEY": Fernet.generate_key().decode(),
+            "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
+            **more,
+        }
+        self.log = data.with_suffix(".log")
+        self.process: subprocess.Popen[bytes] | None = None
+        self.key = ""
+        self.tasks: list[str] = []
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.code / "run")], cwd=self.code, env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
+        until = time.monotonic() + STARTED_WITHIN_S
+        while time.monotonic() < until and self.process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.2)
+        raise SystemExit(f"{self.name} did not start:\n" + self.log.read_text()[-3000:])
+
+    def stop(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()  # its reaper ends what it started
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def manage(self, *words: str) -> str:
+        command = [str(self.code / "run"), "manage", *words]
+        done = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{self.name}: manage {words[0]} failed: {done.stderr[-2000:]}")
+        return done.stdout.strip()
+
+    @contextmanager
+    def database(self) -> Iterator["psycopg.Connection[Any]"]:
+        (pid_file,) = self.data.rglob("postmaster.pid")
+        socket = pid_file.read_text().splitlines()[4]
+        with psycopg.connect(host=socket, dbname="servicebase", user="servicebase", autocommit=True) as connection:
+            yield connection
+
+    def fill(self, rows: int) -> None:
+        """Make the records and the caller's key; then start again, so that nothing is remembered from before."""
+        began = time.monotonic()
+        with self.database() as connection:
+            indexes = seed.wait_for_indexes(connection)
+            filled = time.monotonic()
+            seed.records(connection, rows)
+            self.tasks = seed.sample(connection)
+        self.key = self.manage("key", seed.CALLER, "bench").rpartition("\n")[2]
+        self.restart()
+        with self.database() as connection:
+            if seed.wait_for_indexes(connection, quiet_s=5) != indexes:
+                raise SystemExit(f"{self.name}: the indexes of the tasks changed after the records were made")
+        made = f"{rows:,} tasks, {indexes} indexes made in {time.monotonic() - filled:.0f} s"
+        print(f"{self.name}: {made}, ready after {time.monotonic() - began:.0f} s", flush=True)
+
+    def call(self, method: str, path: str, body: str = "") -> Any:
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, body.encode() or None, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise SystemExit(f"{self.name}: {method} {path} answered {error.code} {error.read()[:500]!r}") from None
+        return json.loads(text.replace(f"127.0.0.1:{self.port}", "host"))
+
+    def cpu_s(self) -> Counter[str]:
+        """By part; a process that has ended is in what its parent inherited."""
+        assert self.process
+        main = psutil.Process(self.process.pid)
+        while True:
+            times = main.cpu_times()
+            found = Counter({"supervisor": times.user + times.system})
+            try:
+                for child in main.children():
+                    tree = [child, *child.children(recursive=True)]
+                    found[part_of(" ".join(child.cmdline()))] += sum(sum(each.cpu_times()[:4]) for each in tree)
+            except psutil.NoSuchProcess:
+                continue  # it ended while it was looked at
+            return found
+
+
+def check_out(commit: str, target: Path) -> str:
+    """Unpack the files of the commit; returns its short name. Unlike a worktree this leaves no entry in .git behind."""
+    name = subprocess.run(
+        ["git", "rev-parse", "--short", "--verify", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.strip()
+    if not name:
+        raise SystemExit(f"there is no commit {commit} here")
+    packed = subprocess.run(["git", "archive", "--format=tar", name], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(target, filter="data")
+    return name

@@ -1,0 +1,53 @@
+"""Programs that tests need come from the machine or are installed; what cannot run is left out, and said."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from config.env import ROOT
+from tests.providers import node
+
+
+def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
+    words = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/browser/test_own_pages.py::test_an_unknown_address_is_a_page_of_ours",
+    ]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=ROOT,
+        env={**os.environ, "CHROMIUM": "/nowhere/chromium", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_without_chromium_browser_tests_are_left_out_and_the_last_lines_say_so():
+    done = run_browser_test()
+
+    assert done.returncode == 0, done.stdout
+    assert "tests were left out" in done.stdout
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout.splitlines()[-2:]
+
+
+def test_without_a_required_program_the_run_fails():
+    done = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
+
+    assert done.returncode == 1
+    assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout
+
+
+def test_the_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "")
+    assert node.on_machine() is None
+
+    found = node.in_wheel()
+    assert found is not None
+    program, npm = found
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert int(version[1:].partition(".")[0]) >= node.OLDEST
+    assert subprocess.run([*npm, "--version"], capture_output=True, text=True, check=True).stdout.strip()
