@@ -5,7 +5,7 @@
 #   docker run … servicebase up --only worker      or beat
 #   docker run … servicebase prepare               bring the database to this version, then end
 #
-# compose.yaml runs all of them; docs/operations.md says how.
+# compose.yaml runs all of them; docs/how-to/deploy.md says how.
 
 FROM python:3.13-slim AS packages
 COPY requirements.txt .

@@ -160,45 +160,53 @@ class Environment:
     """Every variable, as typed values."""
 
     env: str = variable("SVC_ENV", environment_name, "development", "`development` or `production`.")
-    host: str = variable("SVC_HOST", text, "127.0.0.1", "Address the web server listens on; 0.0.0.0 for all.")
+    host: str = variable(
+        "SVC_HOST", text, "127.0.0.1", "Address the web server listens on; 0.0.0.0 for all interfaces."
+    )
     port: int = variable("SVC_PORT", port, 8000, "Port the web server listens on.")
     base_url: str | None = variable(
         "SVC_BASE_URL",
         base_url,
         None,
-        "Address people and scripts use, such as https://service.example.com. Links and `Location` are made from it; "
-        "https makes cookies Secure. Without it the request's host counts.",
+        "Public address of the service, such as https://service.example.com. Used for links and `Location`; with "
+        "https, cookies are Secure. Default: the host of the request.",
     )
     tls_cert: Path | None = variable(
-        "SVC_TLS_CERT", existing_file, None, "Certificate file; makes the web server speak https."
+        "SVC_TLS_CERT", existing_file, None, "Certificate file; makes the web server use https."
     )
-    tls_key: Path | None = variable("SVC_TLS_KEY", existing_file, None, "Key file that belongs to SVC_TLS_CERT.")
+    tls_key: Path | None = variable("SVC_TLS_KEY", existing_file, None, "Private key file for SVC_TLS_CERT.")
     trusted_proxies: tuple[Network, ...] = variable(
         "SVC_TRUSTED_PROXIES",
         networks,
         (),
-        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        "Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
     )
-    data_dir: Path = variable("SVC_DATA_DIR", folder, ROOT / "var", "Folder of all data of the embedded servers.")
-    web_processes: int = variable("SVC_WEB_PROCESSES", count, 2, "Web server processes; each has four threads.")
-    admin_login: str = variable("SVC_ADMIN_LOGIN", text, "admin", "Login of the administrator made at first start.")
+    data_dir: Path = variable(
+        "SVC_DATA_DIR", folder, ROOT / "var", "Data folder, with all data of the embedded servers."
+    )
+    web_processes: int = variable(
+        "SVC_WEB_PROCESSES", count, 2, "Number of web server processes; each has four threads."
+    )
+    admin_login: str = variable(
+        "SVC_ADMIN_LOGIN", text, "admin", "Login of the administrator that the first start creates."
+    )
     admin_password: str | None = variable(
         "SVC_ADMIN_PASSWORD",
         text,
         None,
-        "Password of that administrator, used only when the account is made. Without it a random one is printed.",
+        "Password of that administrator, used only to create the account. Default: a random one, which is printed.",
         secret=True,
     )
     demo: bool | None = variable("SVC_DEMO", boolean, None, "1 adds demo users and data. Default: 1, in production 0.")
     allow_embedded: bool = variable(
-        "SVC_ALLOW_EMBEDDED", boolean, False, "1 lets production use the embedded PostgreSQL and Valkey."
+        "SVC_ALLOW_EMBEDDED", boolean, False, "1 allows the embedded PostgreSQL and Valkey in production."
     )
     secret_keys: tuple[str, ...] = variable(
         "SVC_SECRET_KEYS",
         words,
         (),
-        "Fernet keys that encrypt stored secrets, newest first, separated by commas. In development one is made and "
-        "kept in the data folder.",
+        "Fernet keys that encrypt stored secrets, newest first, separated by commas. In development one is generated "
+        "and kept in the data folder.",
         secret=True,
     )
     allow_http_idp: bool | None = variable(
@@ -206,20 +214,20 @@ class Environment:
         boolean,
         None,
         "1 allows identity providers over http and on loopback addresses, for development; refused in production. "
-        "Default: 1 on a machine of one's own, that is outside production, listening on a loopback address, without "
-        "SVC_BASE_URL and SVC_TRUSTED_PROXIES; else 0.",
+        "Default: 1 if the service is not in production, listens on a loopback address, and neither SVC_BASE_URL nor "
+        "SVC_TRUSTED_PROXIES is set; otherwise 0.",
     )
     private_idp: bool = variable(
         "SVC_PRIVATE_IDP", boolean, True, "0 refuses identity providers in private networks (10.0.0.0/8 and others)."
     )
     ca_bundle: Path | None = variable(
-        "SVC_CA_BUNDLE", existing_file, None, "File of further certificate authorities for outbound calls."
+        "SVC_CA_BUNDLE", existing_file, None, "File of additional certificate authorities for outbound calls."
     )
     secret_key: str | None = variable(
         "SECRET_KEY",
         text,
         None,
-        "Signs sessions and links. In development one is made and kept in the data folder.",
+        "Signs sessions and links. In development one is generated and kept in the data folder.",
         secret=True,
     )
     debug: bool = variable("DEBUG", boolean, False, "1 shows Django's own error pages. Refused in production.")
@@ -227,81 +235,81 @@ class Environment:
         "ALLOWED_HOSTS",
         words,
         (),
-        "Host names the service answers to, separated by commas. Default: that of SVC_BASE_URL, SVC_HOST and, in "
-        "development, this machine's names for itself.",
+        "Host names the service answers to, separated by commas. Default: the host of SVC_BASE_URL, SVC_HOST and, in "
+        "development, this machine's own names.",
     )
     database_url: str | None = variable(
         "DATABASE_URL",
         postgres_url,
         None,
-        "PostgreSQL 17 or newer with pgvector, in place of the embedded one.",
+        "PostgreSQL 17 or newer with pgvector, instead of the embedded one.",
         secret=True,
     )
     database_replica_url: str | None = variable(
-        "DATABASE_REPLICA_URL", postgres_url, None, "A replica for reads that ask for it.", secret=True
+        "DATABASE_REPLICA_URL", postgres_url, None, "A replica for reads that request it.", secret=True
     )
     redis_url: str | None = variable(
-        "REDIS_URL", redis_url, None, "Valkey or Redis, in place of the embedded one.", secret=True
+        "REDIS_URL", redis_url, None, "Valkey or Redis, instead of the embedded one.", secret=True
     )
-    file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", whole(1, 1024), 32, "The largest file that is loaded, in MB.")
+    file_limit_mb: int = variable("SVC_FILE_LIMIT_MB", whole(1, 1024), 32, "Maximum size of a file, in MB.")
     text_limit_mb: int = variable(
-        "SVC_TEXT_LIMIT_MB", whole(1, 100), 10, "The longest text that is loaded without a file, in MB."
+        "SVC_TEXT_LIMIT_MB", whole(1, 100), 10, "Maximum size of a text that is loaded without a file, in MB."
     )
     wait_limit_mb: int = variable(
         "SVC_WAIT_LIMIT_MB",
         whole(0, 100),
         2,
-        "Up to this size, in MB, a load is answered when the document can be found; larger ones go to the worker.",
+        "Documents up to this size, in MB, are searchable when the load returns; larger ones go to the worker.",
     )
     waiting_limit: int = variable(
         "SVC_WAITING_LIMIT",
         whole(1, 1_000_000),
         10_000,
-        "Most documents of one caller that may wait to be loaded; further loads are answered with 429.",
+        "Maximum number of queued documents per caller; further loads return 429.",
     )
-    max_pages: int = variable("SVC_MAX_PAGES", whole(1, 100_000), 5_000, "Most pages that are read of one document.")
+    max_pages: int = variable("SVC_MAX_PAGES", whole(1, 100_000), 5_000, "Maximum number of pages in a document.")
     max_cells: int = variable(
-        "SVC_MAX_CELLS", whole(1, 10_000_000), 500_000, "Most cells that are read of one spreadsheet."
+        "SVC_MAX_CELLS", whole(1, 10_000_000), 500_000, "Maximum number of cells in a spreadsheet."
     )
     max_characters: int = variable(
         "SVC_MAX_CHARACTERS",
         whole(1_000, 100_000_000),
         20_000_000,
-        "Most characters that are taken from one document.",
+        "Maximum number of characters in a document.",
     )
     metadata_limit_kb: int = variable(
-        "SVC_METADATA_LIMIT_KB", whole(1, 1024), 16, "The largest metadata object of a document, in KB of JSON."
+        "SVC_METADATA_LIMIT_KB", whole(1, 1024), 16, "Maximum size of the metadata of a document, in KB of JSON."
     )
     openai_api_key: str | None = variable(
-        "OPENAI_API_KEY", text, None, "Key of an embedding provider that speaks the OpenAI interface.", secret=True
+        "OPENAI_API_KEY", text, None, "API key of an embedding provider with an OpenAI-compatible API.", secret=True
     )
     openai_base_url: str | None = variable(
         "OPENAI_BASE_URL",
         provider_url,
         None,
-        "Address of that provider, for instance http://127.0.0.1:11434/v1.",
+        "Address of that provider, such as http://127.0.0.1:11434/v1.",
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
         embedding_provider,
         "local",
-        "What new document collections are searched by: `local`, a model that comes with the product, or `openai`, a "
-        "provider that speaks the OpenAI interface.",
+        "Embedding provider of new document collections: `local`, a model that comes with the product, or `openai`, "
+        "a provider with an OpenAI-compatible API.",
     )
     embedding_model: str | None = variable(
-        "SVC_EMBEDDING_MODEL", text, None, "Name of the model. Must be set with `openai`; `local` has its own default."
+        "SVC_EMBEDDING_MODEL", text, None, "Name of the embedding model. Required with `openai`; `local` has a default."
     )
     embedding_dimensions: int | None = variable(
         "SVC_EMBEDDING_DIMENSIONS",
         dimensions,
         None,
-        "Dimensions that are asked of an `openai` provider, 1 to 3900. Default: as many as its model gives by itself.",
+        "Dimensions requested from an `openai` provider, 1 to 3900. Default: those of the model.",
     )
     embedding_batch: int = variable(
-        "SVC_EMBEDDING_BATCH", batch, 64, "Texts that are sent to an `openai` provider with one request, 1 to 2048."
+        "SVC_EMBEDDING_BATCH", batch, 64, "Texts per request to an `openai` provider, 1 to 2048."
     )
     embedding_concurrency: int = variable(
-        "SVC_EMBEDDING_CONCURRENCY", count, 4, "Requests of one process to that provider at the same time."
+        "SVC_EMBEDDING_CONCURRENCY", count, 4, "Concurrent requests of one process to that provider."
     )
 
     @property

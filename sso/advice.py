@@ -1,4 +1,4 @@
-"""What an administrator can do about a refused sign-in, by its code: as docs/single-sign-on.md says it."""
+"""What an administrator can do about a refused sign-in, by its code: as docs/reference/sign-in-errors.md says it."""
 
 from collections.abc import Mapping
 

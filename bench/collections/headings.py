@@ -13,42 +13,47 @@ from collections_app.search import pipeline  # noqa: E402
 from collections_app.search.passages import Hit  # noqa: E402
 from config.env import ROOT  # noqa: E402
 
-PAGES = ("operations", "single-sign-on", "collections", "table-api", "api", "access-rules")
+PAGES = (
+    "how-to/deploy", "how-to/tls", "how-to/backup", "how-to/upgrade", "how-to/rotate-keys", "how-to/monitor",
+    "how-to/connect-a-provider", "how-to/design-tables", "how-to/load-a-folder", "how-to/write-access-rules",
+    "reference/single-sign-on", "reference/sign-in-errors", "reference/document-collections", "reference/table-api",
+    "reference/http", "reference/access-rules",
+)  # fmt: skip
 # What is asked, and the heading under which it is answered.
 QUESTIONS = {
-    "restore a backup": "Backup and restore",
-    "how do I rotate the secret keys": "Rotating keys",
+    "restore a backup": "Back up and restore",
+    "how do I rotate the secret keys": "Rotate keys",
     "what does SIGHUP do": "Signals",
-    "listen on port 443 with a certificate": "TLS",
+    "listen on port 443 with a certificate": "In the service",
     "run on two hosts": "Several hosts",
     "how much memory does it need": "Sizing",
-    "a worker was killed, what happens": "When something dies",
-    "metrics for prometheus": "Watching it",
-    "database roles with fewer rights": "Separate roles in the database",
+    "a worker was killed, what happens": "Failure modes",
+    "metrics for prometheus": "Metrics",
+    "database roles with fewer rights": "Separate roles",
     "upgrade to a new version": "Upgrade",
-    "settings for Keycloak Entra Okta": "What to type for your provider",
+    "settings for Keycloak Entra Okta": "Values for your provider",
     "roles given at sign-in": "Roles",
     "refresh signing keys of the provider": "Certificates",
-    "log out at the provider too": "Signing out",
-    "person cannot sign in": "When somebody is not let in",
-    "user script at login": "The script",
-    "filter by metadata number range": "Metadata and filters",
-    "same document loaded twice": "Once and not twice",
-    "who may read a collection": "Who may what",
-    "nested folders of documents": "Folders",
-    "difference between PUT and PATCH": "PUT or PATCH",
-    "If-Match etag conflict": "Without overwriting each other",
-    "Idempotency-Key retry": "Once and not twice",
-    "create a table over the API": "Making tables",
+    "log out at the provider too": "Sign-out",
+    "person cannot sign in": "Find out why a sign-in failed",
+    "user script at login": "Script",
+    "filter by metadata number range": "Filters",
+    "same document loaded twice": "Duplicates",
+    "who may read a collection": "Permissions",
+    "nested folders of documents": "Import",
+    "difference between PUT and PATCH": "PUT and PATCH",
+    "If-Match etag conflict": "Conditional requests",
+    "Idempotency-Key retry": "Idempotent requests",
+    "create a table over the API": "Create a table",
     "display values of references": "Display values",
-    "read the next page cursor": "Page after page",
-    "deferred creation of records": "Records that are created later",
+    "read the next page cursor": "Pagination",
+    "deferred creation of records": "Deferred records",
     "HTML sanitizing of rich text": "Formatted text",
-    "delete a record cascade": "Deleting",
-    "which rule decides": "Which rule decides",
+    "delete a record cascade": "Deletion",
+    "which rule decides": "Evaluation order",
     "invalid api key 401": "Credentials",
-    "choose columns of the answer": "Which fields",
-    "table inheritance": "Tables that extend others",
+    "choose columns of the answer": "Fields",
+    "table inheritance": "Table inheritance",
     "error codes of the table API": "Errors",
 }
 
@@ -57,8 +62,9 @@ def load() -> tuple[Collection, int]:
     collection = Collection.objects.create(name="documentation", space=embed.default_space())
     count = 0
     for name in PAGES:
+        page = ROOT / "docs" / f"{name}.md"
         accepted = storage.store_document(
-            collection=collection, data=(ROOT / "docs" / f"{name}.md").read_bytes(), filename=f"{name}.md",
+            collection=collection, data=page.read_bytes(), filename=page.name,
             format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", is_held=True,
         )  # fmt: skip
         count += worker.load_now(accepted).chunks_count

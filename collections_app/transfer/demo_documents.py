@@ -46,7 +46,7 @@ def pages(root: Path) -> Iterator[Path]:
     readme = root / "README.md"
     if readme.is_file():
         yield readme
-    yield from sorted((root / "docs").glob("*.md"))
+    yield from sorted(page for page in (root / "docs").rglob("*.md") if page.parent.name != "decisions")
 
 
 def _add(collection: Collection, path: Path) -> None:

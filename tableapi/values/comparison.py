@@ -31,8 +31,10 @@ SQL_TYPES: Mapping[str, str] = {
 def comparison_kind(column: Column) -> str:
     """Columns that compare alike: by lower case, exactly, as numbers, as instants.
 
-    >>> comparison_kind(Column("sys_id", "string", "task", "sys_id")), comparison_kind(Column("notes", "wysiwyg", "task", "notes"))
-    ('id', 'text')
+    >>> comparison_kind(Column("sys_id", "string", "task", "sys_id"))
+    'id'
+    >>> comparison_kind(Column("notes", "wysiwyg", "task", "notes"))
+    'text'
     """
     if column.name == "sys_id":
         return "id"

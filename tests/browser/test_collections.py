@@ -230,7 +230,7 @@ def test_a_newcomer_searches_the_documentation(at_desk: Visitor):
     expect(documents(page)).not_to_contain_text("embedding", timeout=LOADED_WITHIN_MS)
     page.get_by_label("What are you looking for?").fill("How do I restore a backup?")
     page.keyboard.press("Enter")
-    expect(page.locator(".hits li").first).to_contain_text("operations.md")
+    expect(page.locator(".hits li").first).to_contain_text("backup.md")
 
 
 def test_who_may_read_nothing_sees_nothing(visitor: Visitor):

@@ -1,4 +1,4 @@
-"""The recipe for separate database roles in docs/operations.md: its own words, run, and what then can and cannot be."""
+"""The recipe of docs/how-to/deploy.md for separate database roles: what the roles then can and cannot do."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.stack
 
 def recipe() -> list[list[str]]:
     """The statements of the section, block by block."""
-    section = (ROOT / "docs/operations.md").read_text().partition("### Separate roles")[2].partition("\n## ")[0]
+    section = (ROOT / "docs/how-to/deploy.md").read_text().partition("### Separate roles")[2].partition("\n## ")[0]
     blocks = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
     return [[each.strip() for each in block.split(";") if each.strip()] for block in blocks]
 

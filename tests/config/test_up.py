@@ -74,7 +74,7 @@ def test_the_curl_line_works_as_printed(running: Stack):
 
 
 def test_the_first_script_of_the_documentation_works_as_it_stands(running: Stack):
-    page = (ROOT / "docs/api.md").read_text()
+    page = (ROOT / "docs/how-to/call-from-a-script.md").read_text()
     script, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
     key = manage("key", "admin", "script", env=running.env).stdout.strip()
     environ = {"SERVICE": running.url, "KEY": key, "PATH": os.environ["PATH"]}

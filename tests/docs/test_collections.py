@@ -1,21 +1,16 @@
-"""Every request in docs/collections.md is made, in its order; the answer must be the printed one. So is the README's.
+"""Runs every request on the page of document collections and in the README, and compares the printed response.
 
-As in docs/table-api.md; besides, `"…"` stands for any value, and lines of curl are read as a shell would.
+As in docs/reference/table-api.md; besides, `"…"` stands for any value, and lines of curl are read as a shell would.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 import time
-from base64 import b64encode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 
 from accounts import demo as demo_people
 from collections_app.http import parameters, uploads
@@ -28,9 +23,10 @@ from collections_app.transfer import demo_documents
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
 from tests.conftest import PASSWORD, make_user
-from tests.docs.test_table_api import HOST, Reader
+from tests.docs import curl
+from tests.docs.test_table_api import Reader
 
-PAGE = (ROOT / "docs/collections.md").read_text()
+PAGE = (ROOT / "docs/reference/document-collections.md").read_text()
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.compile(
     r"```http\n(?P<asked>[A-Z]+ /.*?)```\n+```http\n(?P<answered>\d{3} .*?)```"
@@ -59,56 +55,10 @@ def people(db: Any) -> None:
     demo_people.make(lambda: PASSWORD)
 
 
-def curl(command: str) -> Any:
-    """What curl would send."""
-    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
-    method, url, data, form, content_type = "", "", [], {}, ""
-    for word in words:
-        match word:
-            case "-G":
-                method = "GET"
-            case "-u":
-                assert next(words) == "$me"
-            case "-d" | "--data-urlencode":
-                data.append(next(words))
-            case "-F":
-                name, _, value = next(words).partition("=")
-                form[name] = of_file(value[1:]) if value.startswith("@") else value
-            case "-H":
-                content_type = next(words).removeprefix("Content-Type: ")
-            case _:
-                assert word.startswith(f"http://{HOST}/"), word
-                url = word.removeprefix(f"http://{HOST}")
-    headers = {"Authorization": "Basic " + b64encode(f"admin:{PASSWORD}".encode()).decode()}
-    if method == "GET":
-        return Client().get(url, dict(each.split("=", 1) for each in data), headers=headers)
-    if form:
-        return Client().post(url, form, headers=headers)
-    return Client().post(url, data[0], content_type=content_type, headers=headers)
-
-
-def of_file(path: str) -> SimpleUploadedFile:
-    """As curl sends it: it takes the type from the name where it knows it."""
-    return SimpleUploadedFile(path.rpartition("/")[2], (ROOT / path).read_bytes(), "application/octet-stream")
-
-
-def check_curl(command: str, printed: str) -> None:
-    for one, shown in zip(commands(command), [*json_values(printed)], strict=True):
-        answer = curl(one)
+def check_curl(text: str, printed: str) -> None:
+    for command, shown in zip(curl.commands(text), [*curl.json_values(printed)], strict=True):
+        answer = curl.run(command)
         assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
-
-
-def commands(text: str) -> list[str]:
-    return [each for each in re.split(r"\n(?=curl )", text.strip()) if each]
-
-
-def json_values(text: str) -> Iterator[Any]:
-    """One value after the other."""
-    decoder, text = json.JSONDecoder(), text.strip()
-    while text:
-        value, end = decoder.raw_decode(text)
-        yield value
-        text = text[end:].strip()
 
 
 def test_every_request_of_the_page_is_answered_as_printed(people: None):

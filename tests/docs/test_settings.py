@@ -10,14 +10,14 @@ SECRETS = {row.metadata["name"] for row in fields(Environment) if row.metadata["
 
 
 def test_the_settings_page_lists_every_variable_and_no_other():
-    rows = re.findall(r"^\| `([A-Z_]+)`( 🔑)? \|", (ROOT / "docs/settings.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Z_]+)`( 🔑)? \|", (ROOT / "docs/reference/settings.md").read_text(), re.MULTILINE)
 
     assert {name for name, _ in rows} == NAMES
     assert {name for name, mark in rows if mark} == SECRETS
 
 
 def test_the_settings_page_describes_them_in_the_same_words():
-    page = (ROOT / "docs/settings.md").read_text()
+    page = (ROOT / "docs/reference/settings.md").read_text()
 
     assert [row.metadata["name"] for row in fields(Environment) if row.metadata["about"] not in page] == []
 

@@ -1,4 +1,4 @@
-"""Every request in docs/table-api.md is made, in its order, on the demo records; the answer must be the printed one.
+"""Runs every request on the pages of the Table API, in order, on the demo records, and compares the response.
 
 A block of a request is followed by a block of its answer. In an answer `…` stands for any text and a time for any time;
 an id stands for itself: whatever record it is at first, it must be from then on.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,16 +25,17 @@ from tableapi.query import parameters
 from tableapi.setup import demo_records as demo
 from tableapi.write import deferred_records
 from tests.conftest import PASSWORD, make_user
+from tests.docs import curl
+from tests.docs.curl import HOST
 from tests.tableapi.designs import ask
 
-PAGE = (ROOT / "docs/table-api.md").read_text()
+PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("reference/table-api", "how-to/design-tables"))
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.compile(
     r"```http\n(?P<asked>[A-Z]+ /.*?)```\n+```http\n(?P<answered>\d{3} .*?)```|(?P<worker><!-- the worker -->)", re.S
 )
 ID = re.compile(r"\d{18}")
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-HOST = "127.0.0.1:8000"
 
 
 @dataclass
@@ -130,39 +130,13 @@ def test_every_request_has_its_answer():
     assert len(re.findall(r"```http\n\d{3} ", PAGE)) == len(asked)
 
 
-def curl(command: str) -> Any:
-    """What curl would send."""
-    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
-    method, url, data, headers = "POST", "", [], {}
-    for word in words:
-        match word:
-            case "-G":
-                method = "GET"
-            case "-u":
-                login, _, password = next(words).partition(":")
-                assert password == "$(cat var/secrets/demo-password)"
-                headers["Authorization"] = f"Basic {b64encode(f'{login}:{PASSWORD}'.encode()).decode()}"
-            case "-d" | "--data-urlencode":
-                data.append(next(words))
-            case "-H":
-                name, _, value = next(words).partition(": ")
-                headers[name] = value
-            case _:
-                assert word.startswith(f"http://{HOST}/")
-                url = word.removeprefix(f"http://{HOST}")
-    if method == "GET":
-        return Client().get(url, dict(each.split("=", 1) for each in data), headers=headers)
-    content_type = headers.pop("Content-Type")
-    return Client().post(url, data[0], content_type=content_type, headers=headers)
-
-
 @pytest.mark.parametrize("page", [README, PAGE], ids=["README", "table-api"])
 def test_the_curl_lines_work_as_printed(demo_records: None, page: str):
     found = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
     assert len(found) >= 1
 
     for command, printed in found:
-        answer = curl(command)
+        answer = curl.run(command)
         assert Reader().is_same(json.loads(printed), json.loads(answer.content)), answer.content
 
 

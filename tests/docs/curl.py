@@ -1,0 +1,65 @@
+"""Runs the curl commands of the documentation: their words are read as a shell reads them, the passwords are known."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from config.env import ROOT
+from tests.conftest import PASSWORD
+
+HOST = "127.0.0.1:8000"
+LOGINS = {"$me": "admin", "$user": "demo.user", "demo.agent:$(cat var/secrets/demo-password)": "demo.agent"}
+
+
+def commands(text: str) -> list[str]:
+    """The curl commands of a block, without the assignments before them."""
+    return [command for command in re.split(r"^(?=curl )", text, flags=re.M) if command.startswith("curl ")]
+
+
+def run(command: str) -> Any:
+    """The response to what curl would send."""
+    words = iter(shlex.split(command.replace("\\\n", " "))[1:])
+    url, login, data, form, content_type, is_get = "", "", [], {}, "", False
+    for word in words:
+        match word:
+            case "-G":
+                is_get = True
+            case "-u":
+                login = LOGINS[next(words)]
+            case "-d" | "--data-urlencode":
+                data.append(next(words))
+            case "-F":
+                name, _, value = next(words).partition("=")
+                form[name] = _upload(value[1:]) if value.startswith("@") else value
+            case "-H":
+                content_type = next(words).removeprefix("Content-Type: ")
+            case _:
+                assert word.startswith(f"http://{HOST}/"), word
+                url = word.removeprefix(f"http://{HOST}")
+    headers = {"Authorization": "Basic " + b64encode(f"{login}:{PASSWORD}".encode()).decode()}
+    if is_get or not (data or form):
+        return Client().get(url, dict(pair.split("=", 1) for pair in data), headers=headers)
+    if form:
+        return Client().post(url, form, headers=headers)
+    return Client().post(url, data[0], content_type=content_type, headers=headers)
+
+
+def _upload(path: str) -> SimpleUploadedFile:
+    return SimpleUploadedFile(path.rpartition("/")[2], (ROOT / path).read_bytes(), "application/octet-stream")
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """The JSON values of a block, one after the other."""
+    decoder, text = json.JSONDecoder(), text.strip()
+    while text:
+        value, end = decoder.raw_decode(text)
+        yield value
+        text = text[end:].strip()

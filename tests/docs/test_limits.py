@@ -1,0 +1,175 @@
+"""docs/reference/limits.md holds every limit of the code with its value; limits.txt says where the code keeps each."""
+
+import ast
+import importlib
+import re
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Any
+
+import pytest
+
+from config.env import ROOT, Environment, secret_names
+
+PAGES = "".join(page.read_text() for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
+VALUES = dict(re.findall(r"^\| (.+?) \| ([\d,.]+(?: \w+)?) \|$", (ROOT / "docs/reference/limits.md").read_text(), re.M))
+PLACES = re.findall(r"^([\w.\[\]]+)  (.+)$", (ROOT / "tests/docs/limits.txt").read_text(), re.M)
+
+UNITS = {
+    "": 1.0, "KB": 1024.0, "MB": 1024.0**2,
+    "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0,
+}  # fmt: skip
+SUFFIXES = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS["d"]}
+
+ROOMS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+# Numbers that limit nothing: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
+NO_LIMITS = {
+    "accounts.authentication.access_keys.PER_ROLE",
+    "accounts.authentication.access_keys.PER_USER",
+    "accounts.authentication.passwords.PER_PASSWORD",
+    "collections_app.extract.parsers.common.archive.IS_ENCRYPTED",
+    "collections_app.extract.parsers.common.decoding.LONGEST_CHARACTER",
+    "collections_app.extract.parsers.formats.docx.TITLE_LEVEL",
+    "collections_app.extract.results.MEGABYTE",
+    "collections_app.lexical.term_statistics.B",
+    "collections_app.lexical.term_statistics.K1",
+    "collections_app.management.commands.collections.BAR",
+    "collections_app.metadata.validation.BIGGEST",
+    "collections_app.metadata.operands.BIGGEST",
+    "collections_app.metadata.operators.SECOND",
+    "collections_app.models.chunks.LEXICAL_DIMENSIONS",
+    "collections_app.vectors.reembedding.LOCK",
+    "collections_app.vectors.vector_indexes.LOCK",
+    "collections_app.vectors.vector_indexes.PER_INDEX",
+    "config.scheduling.leader_scheduler.LOCK",
+    "config.formats.en.formats.FIRST_DAY_OF_WEEK",
+    "config.management.commands.prepare.LOCK",
+    "config.management.commands.prepare.OLDEST_POSTGRES",
+    "config.runtime.unprivileged.CLONE_NEWUSER",
+    "config.runtime.unprivileged.ORDINARY",
+    "sso.models.advisory_locks.CONNECTIONS",
+    "sso.models.advisory_locks.REFUSALS",
+    "sso.models.advisory_locks.SIGN_OUTS",
+    "sso.provisioning.sign_in.TRIES",
+    "sso.tokens.token_check.LAST_TIME",
+    "system.encoded_query.errors.TOKEN_LENGTH",
+    "system.monitoring.metric_files.HEADER",
+    "system.sandbox.child.CLONE_NEWNET",
+    "system.sandbox.child.CLONE_NEWUSER",
+    "system.sandbox.child.LENGTH_BYTES",
+    "system.sandbox.child.NOBODY",
+    "system.sandbox.child.OUT_OF_MEMORY",
+    "system.properties.PER_PROPERTY",
+    "tableapi.access.caller_view.PER_COLUMN",
+    "tableapi.access.caller_view.PER_FIELD",
+    "tableapi.access.caller_view.PER_PARAMETER",
+    "tableapi.sql.output_fields.INSTANT_LENGTH",
+    "tableapi.write.designed_records.NUMBER_DIGITS",
+    "tableapi.ddl.schema_editor.LOCK",
+    "tableapi.design.index_builder.LOCK",
+    "tableapi.database.catalogue_loader.TRIES",
+    "tableapi.setup.shipped_tables.LEVEL",
+    "tableapi.query.parsed_query.PER_CONDITION",
+    "tableapi.sql.select.LONGEST_NAME",
+    "tableapi.values.column_values.BIGGEST",
+    "tableapi.values.comparison.BIGGEST",
+    "tableapi.values.html.MOST_COPIED",
+}
+
+
+def told(text: str) -> float:
+    """What a cell of the page says, in seconds, bytes or pieces.
+
+    >>> told("16 KB"), told("15 min"), told("2,000")
+    (16384.0, 900.0, 2000.0)
+    """
+    found = re.fullmatch(r"([\d,.]+) ?([A-Za-z]*)", text.strip())
+    assert found is not None, text
+    return float(found.group(1).replace(",", "")) * UNITS[found.group(2)]
+
+
+def in_force(place: str) -> float:
+    """What the code says there, in the same units."""
+    value = look_up(place)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, BoundedSemaphore):
+        return float(value._initial_value)  # type: ignore[attr-defined]
+    return float(value) * next((factor for ending, factor in SUFFIXES.items() if ending in place.upper()), 1)
+
+
+def look_up(place: str) -> Any:
+    names, keys = place.partition("[")[0].split("."), re.findall(r"\[(\w+)\]", place)
+    value: Any = None
+    for index, name in enumerate(names):
+        if is_dataclass(value):
+            value = next(each.default for each in fields(value) if each.name == name)
+        elif value is None or not hasattr(value, name):
+            value = importlib.import_module(".".join(names[: index + 1]))
+        else:
+            value = getattr(value, name)
+    for key in keys:
+        value = value[int(key) if key.isdigit() else key]
+    return value
+
+
+@pytest.mark.parametrize(("place", "limit"), PLACES, ids=[place for place, _ in PLACES])
+def test_the_page_has_the_limit_in_force(place: str, limit: str):
+    assert told(VALUES[limit]) == in_force(place), limit
+
+
+def test_every_row_of_the_page_is_compared_with_the_code():
+    assert [*VALUES] == [limit for _, limit in PLACES]
+
+
+def is_number(node: ast.expr) -> bool:
+    """3, 4 * 1024, timedelta(…), BoundedSemaphore(2), {"web": 5_000}."""
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.Call(func=function, args=positional):
+            name = ast.unparse(function).rsplit(".", 1)[-1]
+            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_number, positional)))
+        case ast.Dict(values=values):
+            return bool(values) and all(map(is_number, values))
+    return False
+
+
+def numbers_in(path: Path) -> set[str]:
+    """The constants of a module that are numbers, by their full names."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and is_number(node.value):
+            found |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in found if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
+
+
+def test_every_limit_of_the_code_is_on_the_page():
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
+    found = set().union(*map(numbers_in, paths))
+    listed = {place.partition("[")[0] for place, _ in PLACES}
+
+    assert (
+        "accounts.authentication.login_attempts.WINDOW" in found
+        and "config.database.connections.LOCK_TIMEOUT_MS" in found
+    )
+    assert found - listed - NO_LIMITS == set()
+    assert NO_LIMITS - found == set()
+
+
+def test_every_variable_on_the_pages_exists():
+    known = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
+
+    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - known - {"SVC_TLS"} == set()
+
+
+def test_every_file_named_on_the_pages_exists():
+    named = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
+
+    made = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}
+    assert {name for name in named - made if not (ROOT / name).exists()} == set()
