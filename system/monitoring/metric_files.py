@@ -72,24 +72,26 @@ class FileBuffer(bytearray):
             self.descriptor = None
 
 
-class WrittenDict(mmap_dict.MmapedDict):  # type: ignore[misc]  # the library has no types for it
+class WrittenDict(mmap_dict.MmapedDict):
     """The library's dictionary of values on a `FileBuffer` in place of a mapped file."""
 
     def __init__(self, filename: str) -> None:
         self._capacity = mmap_dict._INITIAL_MMAP_SIZE
-        self._m = self._f = FileBuffer(filename, self._capacity)
+        buffer: Any = FileBuffer(filename, self._capacity)
+        self._m = self._f = buffer
         self._positions: dict[str, int] = {}
         self._used = HEADER
-        mmap_dict._pack_integer(self._m, 0, self._used)
+        mmap_dict._pack_integer(buffer, 0, self._used)  # type: ignore[no-untyped-call]
 
     def _init_value(self, key: str) -> None:
         size = len(key.encode()) + 32  # its length, padding, value and time
         while self._used + size > self._capacity:
             self._capacity *= 2
-            self._m.grow(self._capacity)
-        super()._init_value(key)
+            buffer: Any = self._m
+            buffer.grow(self._capacity)
+        super()._init_value(key)  # type: ignore[no-untyped-call]
 
 
 def install() -> None:
     """Make prometheus_client use these files for every metric that is created from now on."""
-    values.MmapedDict = WrittenDict
+    vars(values)["MmapedDict"] = WrittenDict

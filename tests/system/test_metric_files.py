@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ def stored(path: Path) -> dict[str, float]:
 
 
 @pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bool]]:
+def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Writes fail as on a full disk while `full["now"]` is true."""
     state = {"now": False}
     really = os.pwrite
