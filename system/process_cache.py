@@ -28,6 +28,8 @@ def clear_all() -> None:
 class WeightedCache(Generic[Key, Item]):
     """The items used last, as many as weigh no more than `limit` together; `weigh` gives about the bytes of one.
 
+    Without a name it belongs to another object, is freed together with it, and is not cleared by `clear_all`.
+
     >>> cache = WeightedCache("an example", limit=5, weigh=lambda key, item: len(item))
     >>> for text in ("abc", "de", "f"):
     ...     cache.put(text, text)
@@ -35,13 +37,14 @@ class WeightedCache(Generic[Key, Item]):
     (None, 'de', 3)
     """
 
-    def __init__(self, name: str, *, limit: int, weigh: Callable[[Key, Item], int]) -> None:
+    def __init__(self, name: str | None = None, *, limit: int, weigh: Callable[[Key, Item], int]) -> None:
         self.limit = limit
         self.weight = 0
         self._weigh = weigh
         self._items: OrderedDict[Key, tuple[Item, int]] = OrderedDict()
         self._lock = threading.Lock()
-        register(name, self.clear)
+        if name is not None:
+            register(name, self.clear)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from accounts.authentication import access_keys, passwords
 from accounts.models import User
 from system.errors import TooMany, Unauthenticated
+from system.http import django_request
 from system.http.error_responses import CHALLENGE
 from system.records import acting_user
 
@@ -91,7 +92,7 @@ class Session(SessionAuthentication):
 
     def enforce_csrf(self, request: Request) -> None:
         # The token is sent as a header. Looking for it in a form would read the body of who may not even call.
-        bare = request._request
+        bare = django_request(request)
         bare.POST = QueryDict()
         super().enforce_csrf(bare)  # type: ignore[arg-type]  # it asks no more than Django's request has
 

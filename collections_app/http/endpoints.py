@@ -19,13 +19,14 @@ from collections_app import access
 from collections_app.documents import deletion
 from collections_app.http import parameters, responses, uploads
 from collections_app.http.parameters import RequestParameters
-from collections_app.http.response_cleanup import ReleasesResponse
 from collections_app.ingest import loading
 from collections_app.models import Document
 from collections_app.models.collections import known_form
 from collections_app.search import metadata_listing
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import NotFound
+from system.http import django_request
+from system.http.response_cleanup import ReleasesResponse
 
 
 class Endpoint(ReleasesResponse):
@@ -40,7 +41,7 @@ class LoadDocument(Endpoint):
     body_limit = uploads.body_limit()
 
     def post(self, request: Request) -> Response:
-        with uploads.received(request._request) as upload:
+        with uploads.received(django_request(request)) as upload:
             given = parameters.parse_parameters(request.query_params, upload.fields, loading.KNOWN)
             name = given.needed("collection_name", parameters.named)
             may_load = partial(loading.check_may_load, access.caller(request), name)

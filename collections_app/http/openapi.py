@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from system import errors
-from system.errors import ServiceError
+from system.openapi import BODY_ERRORS, READ_ERRORS, SECURITY, WRITE_ERRORS, Errors, Object, error_responses
 
-from .openapi_components import FILE, METADATA, PARAMETERS, SCHEMAS, TEXTS, Object
+from .openapi_components import FILE, METADATA, PARAMETERS, SCHEMAS, TEXTS
 
 TAG = "Document collections"
-SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
 ANYWHERE = "Every parameter may stand in the query string, or in a JSON body."
 
-Errors = tuple[type[ServiceError], ...]
-OF_READS: Errors = (
-    errors.BadRequest,
-    errors.Unauthenticated,
-    errors.NotFound,
-    errors.QueryTooLong,
-    errors.TooMany,
-    errors.Unavailable,
-)
-OF_BODIES: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
-OF_LOADS: Errors = (*OF_READS, *OF_BODIES, errors.AccessDenied, errors.Conflict, errors.Invalid)
-OF_DELETIONS: Errors = (*OF_READS, errors.AccessDenied)
+LOAD_ERRORS: Errors = (*READ_ERRORS, *BODY_ERRORS, *WRITE_ERRORS, errors.Invalid)
+DELETE_ERRORS: Errors = (*READ_ERRORS, errors.AccessDenied)
 
 LOAD = ("metadata", "doc_id", "on_duplicate", "wait")
 RELEVANT = ("collection_names*", "query*", "k", "metadata", "mode", "alpha")
@@ -58,14 +47,13 @@ def with_endpoints(result: Object, **_: Any) -> Object:
 
 
 def operation(summary: str, about: str, possible: Errors, answers: Object, **more: Any) -> Object:
-    refused = {str(each.status): {"$ref": f"#/components/responses/{each.__name__}"} for each in possible}
     return {
         "operationId": summary.lower().replace(" ", "_"),
         "summary": summary,
         "description": about,
         "tags": [TAG],
         "security": SECURITY,
-        "responses": dict(sorted((refused | answers).items())),
+        "responses": dict(sorted((error_responses(possible) | answers).items())),
         **more,
     }
 
@@ -129,11 +117,11 @@ WHOLE: Object = {"200": answer(list_of("Content"), "The documents.", PAGES)}
 
 def deletion(summary: str, schema: str, *names: str) -> Object:
     found = {"200": answer(of(schema), "It is deleted.")}
-    return operation(summary, ANYWHERE, OF_DELETIONS, found, parameters=in_query(*names))
+    return operation(summary, ANYWHERE, DELETE_ERRORS, found, parameters=in_query(*names))
 
 
 def listing(summary: str, schema: Object, *names: str) -> Object:
-    return operation(summary, "", OF_READS, {"200": answer(schema, "The list.")}, parameters=in_query(*names))
+    return operation(summary, "", READ_ERRORS, {"200": answer(schema, "The list.")}, parameters=in_query(*names))
 
 
 METADATA_TEXT: Object = {
@@ -150,7 +138,7 @@ PATHS: Object = {
         "post": operation(
             "Load a document",
             f"A file, made searchable. {MADE} Every parameter may stand in the query string, or in the form.",
-            OF_LOADS,
+            LOAD_ERRORS,
             LOADED,
             parameters=[*in_query("collection_name*"), *LOAD_IN_QUERY],
             requestBody={"required": True, "content": {"multipart/form-data": {"schema": FORM}}},
@@ -160,29 +148,29 @@ PATHS: Object = {
         "post": operation(
             "Load a text",
             f"A text, made searchable. {MADE} {ANYWHERE}",
-            OF_LOADS,
+            LOAD_ERRORS,
             LOADED,
             parameters=[*in_query("collection_name*"), *LOAD_IN_QUERY],
             requestBody=in_body("text*", *LOAD, metadata=METADATA),
         )
     },
     "/get_relevant_documents": {
-        "get": operation("Search", ANYWHERE, OF_READS, FOUND, parameters=in_query(*RELEVANT)),
+        "get": operation("Search", ANYWHERE, READ_ERRORS, FOUND, parameters=in_query(*RELEVANT)),
         "post": operation(
             "Search by a body",
             ANYWHERE,
-            (*OF_READS, *OF_BODIES),
+            (*READ_ERRORS, *BODY_ERRORS),
             FOUND,
             parameters=beside_a_body(*RELEVANT),
             requestBody=in_body(*RELEVANT),
         ),
     },
     "/get_content_by_tag": {
-        "get": operation("Read whole documents", ANYWHERE, OF_READS, WHOLE, parameters=in_query(*BY_TAG)),
+        "get": operation("Read whole documents", ANYWHERE, READ_ERRORS, WHOLE, parameters=in_query(*BY_TAG)),
         "post": operation(
             "Read whole documents by a body",
             ANYWHERE,
-            (*OF_READS, *OF_BODIES),
+            (*READ_ERRORS, *BODY_ERRORS),
             WHOLE,
             parameters=beside_a_body(*BY_TAG),
             requestBody=in_body(*BY_TAG),

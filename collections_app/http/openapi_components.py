@@ -7,8 +7,7 @@ from typing import Any
 from collections_app.http.parameters import DEFAULT_K, MODES, MOST_COLLECTIONS, MOST_K, ON_DUPLICATE
 from collections_app.models.collections import LONGEST_NAME
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MOST_DOCUMENTS
-
-Object = dict[str, Any]
+from system.openapi import Object
 
 
 def schema(type: str, about: str, **more: Any) -> Object:

@@ -15,6 +15,7 @@ from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from collections_app.search.pipeline import Hit, SearchResult
 from system.errors import Conflict, Invalid
+from system.http import django_request
 from system.http.error_responses import own_url
 
 SEARCH_MODE = "X-Search-Mode"
@@ -42,7 +43,7 @@ class Superseded(Conflict):
 
 
 def status_url(request: Request, collection_id: str, document_id: str) -> str:
-    return own_url(request._request, DOCUMENTS.format(collection=collection_id, document=document_id))
+    return own_url(django_request(request), DOCUMENTS.format(collection=collection_id, document=document_id))
 
 
 def loaded(request: Request, found: LoadResult) -> Response:

@@ -58,6 +58,6 @@ class Metrics(APIView):
         caller: Any = request.user
         if not caller.has_role(ROLE):
             raise AccessDenied("Reading metrics needs the role monitoring.")
-        exported: HttpResponse = ExportToDjangoView(request._request)
+        exported: HttpResponse = ExportToDjangoView(request)
         exported.content += generate_latest(READ_WHEN_ASKED)
         return exported

@@ -1,11 +1,12 @@
-"""Decides what a caller may do: the levels of access rules, as decisions that are compiled into the SQL. Pure."""
+"""Decides what a caller may do: evaluates the levels of access rules to decisions for the SQL. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
-from system.encoded_query import Moment, Query, QueryError, ValueKind, parse, read
+from system.encoded_query import Moment, Query, QueryError, Range, ValueKind, parse, read
 from system.errors import BadRequest
 from tableapi.catalogue.definitions import OPERATIONS, READ, Catalogue, Column, Rule, Table
 from tableapi.query.expressions import (
@@ -18,7 +19,7 @@ from tableapi.query.expressions import (
     Decision,
     Expression,
     Predicate,
-    tests_in,
+    predicates_of,
 )
 from tableapi.query.path_resolver import ReadScope, RuleScope, expression
 from tableapi.values import comparison
@@ -34,7 +35,7 @@ CATALOGUE = ("sys_db_table", "sys_db_column", "sys_choice", "sys_ui_view", "sys_
 FIXED_WRITERS: dict[str, frozenset[str]] = {
     **dict.fromkeys((*CATALOGUE, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
     "oidc_setting": ONLY_ADMIN | {"sso_admin"},
-    # By which they can be deleted; what is in them comes from the provider alone, so every column is read-only.
+    # They can delete it; its values come from the provider only, so every column is read-only.
     "idp_certificate": ONLY_ADMIN | {"sso_admin"},
     # "no view, endpoint or admin page can change or delete an entry".
     "sys_deletion_log": frozenset(),
@@ -43,23 +44,23 @@ FIXED_WRITERS: dict[str, frozenset[str]] = {
 FIXED_READERS: dict[tuple[str, str], frozenset[str]] = {("sys_deletion_log", "payload"): ONLY_ADMIN}
 
 Level = tuple[str, str | None, str]
-# What a level came to: it decides that everything, or nothing, or what meets one of the conditions.
+# The result of a level: all records, or those that meet the condition of one of these rules.
 Outcome = Always | tuple[Rule, ...]
 
 
 class Permissions:
-    """Everything that holders of these roles may do, worked out once and kept."""
+    """Everything that holders of these roles may do; each decision is made once and cached."""
 
     def __init__(self, catalogue: Catalogue, role_names: frozenset[str]) -> None:
         self.catalogue = catalogue
         self.role_names = role_names
         self.is_admin = ADMIN in role_names
-        self._eyes = RuleScope(catalogue)
+        self._scope = RuleScope(catalogue)
         self._records: dict[tuple[str, str], Decision] = {}
         self._columns: dict[tuple[str, str, str], Decision] = {}
 
     def records(self, operation: str, table: Table) -> Decision:
-        """Which records of this table, those of tables that extend it included, the operation is allowed on."""
+        """The records of this table, and of tables that extend it, on which the operation is allowed."""
         key = (operation, table.name)
         if key not in self._records:
             fixed = FIXED_WRITERS.get(table.name) if operation != READ else None
@@ -70,49 +71,48 @@ class Permissions:
         return self._records[key]
 
     def column(self, operation: str, table: Table, column: Column) -> Decision:
-        """In which of those records this column is allowed."""
+        """The records among those on which the operation is allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
             fixed = FIXED_READERS.get((table.name, column.name))
             if fixed is not None and not fixed & self.role_names:
                 self._columns[key] = NEVER
             else:
-                # Of a table whose records the caller never sees, no rule opens a column.
                 self._columns[key] = self._decide(
-                    table,
-                    lambda own: (
-                        self._column_outcome(operation, own, column.name)
-                        if self._is_open(own, self._record_outcome(operation, own))
-                        else ()
-                    ),
+                    table, lambda own: self._visible_column_outcome(operation, own, column.name)
                 )
         return self._columns[key]
 
     def is_known(self, table: Table, column: Column) -> bool:
-        """Whether the column exists for somebody who sends it. Who may only create sees no record: for them the rules
-        of columns alone say it."""
+        """Whether the column exists for a caller who sends it. Callers who may create but not read see no record; for
+        them the rules of columns alone decide."""
         if self.records(READ, table) != NEVER:
             return self.column(READ, table, column) != NEVER
         fixed = FIXED_READERS.get((table.name, column.name))
         if fixed is not None and not fixed & self.role_names:
             return False
-        own = (self.catalogue.tables[name] for name in table.family)
-        return any(self._is_open(each, self._column_outcome(READ, each, column.name)) for each in own)
+        family = (self.catalogue.tables[name] for name in table.family)
+        return any(self._is_open(own, self._column_outcome(READ, own, column.name)) for own in family)
 
-    def is_there(self, table: Table) -> bool:
+    def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
         return any(self.records(operation, table) != NEVER for operation in OPERATIONS)
 
     def _record_outcome(self, operation: str, own: Table) -> Outcome:
-        found = self._first_level((operation, name, RECORD) for name in self._tables_upwards(own))
+        outcome = self._first_level((operation, name, RECORD) for name in self._tables_upwards(own))
         # "Record without any rule: denied." "admin passes a level that has no rule".
-        return found if found is not None else ALWAYS if self.is_admin else ()
+        return outcome if outcome is not None else ALWAYS if self.is_admin else ()
+
+    def _visible_column_outcome(self, operation: str, own: Table, column: str) -> Outcome:
+        """No rule opens a column of a table whose records the caller never sees."""
+        is_open = self._is_open(own, self._record_outcome(operation, own))
+        return self._column_outcome(operation, own, column) if is_open else ()
 
     def _column_outcome(self, operation: str, own: Table, column: str) -> Outcome:
-        names = self._tables_upwards(own)
-        found = self._first_level((operation, name, each) for each in (column, ANY_COLUMN) for name in names)
+        tables = self._tables_upwards(own)
+        outcome = self._first_level((operation, table, name) for name in (column, ANY_COLUMN) for table in tables)
         # "Column without any rule: allowed where the record is."
-        return found if found is not None else ALWAYS
+        return outcome if outcome is not None else ALWAYS
 
     def _tables_upwards(self, own: Table) -> tuple[str | None, ...]:
         return own.lineage if own.is_system else (*own.lineage, ANY_TABLE)
@@ -127,88 +127,92 @@ class Permissions:
     def _outcome(self, rules: tuple[Rule, ...]) -> Outcome:
         if self.is_admin and any(rule.admin_overrides for rule in rules):
             return ALWAYS
-        held = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
-        return ALWAYS if any(not rule.condition for rule in held) else tuple(held)
+        valid = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
+        return ALWAYS if any(not rule.condition for rule in valid) else tuple(valid)
 
     def _is_open(self, own: Table, outcome: Outcome) -> bool:
-        """Whether a record of this very table might pass: a rule that cannot be understood opens none."""
-        return outcome == ALWAYS or any(self._fits(own, parse(rule.condition)) for rule in outcome)  # type: ignore[union-attr]
+        """Whether a record of this very table might pass; a rule that does not fit the table opens none."""
+        return isinstance(outcome, Always) or any(self._fits(own, rule.query) for rule in outcome)
 
-    def _decide(self, table: Table, outcome_of: object) -> Decision:
+    def _decide(self, table: Table, outcome_of: Callable[[Table], Outcome]) -> Decision:
         if table.is_system and self.is_admin:
             return ALWAYS
         outcomes: dict[Outcome, list[Table]] = {}
         for name in table.family:
             own = self.catalogue.tables[name]
-            outcomes.setdefault(outcome_of(own), []).append(own)  # type: ignore[operator]
-        cases = [self._case(table, own, outcome, len(outcomes) == 1) for outcome, own in outcomes.items()]
-        found = tuple(case for case in cases if case is not None)
-        return ALWAYS if found == (Case(None, None),) else Conditional(found)
+            outcomes.setdefault(outcome_of(own), []).append(own)
+        possible = [self._case(table, group, outcome, len(outcomes) == 1) for outcome, group in outcomes.items()]
+        cases = tuple(case for case in possible if case is not None)
+        return ALWAYS if cases == (Case(None, None),) else Conditional(cases)
 
-    def _case(self, table: Table, own: list[Table], outcome: Outcome, is_only: bool) -> Case | None:
-        tables = None if is_only else tuple(sorted(each.id for each in own))
-        if outcome == ALWAYS:
+    def _case(self, table: Table, group: list[Table], outcome: Outcome, is_only: bool) -> Case | None:
+        """The case of the tables in this family that have the same outcome."""
+        tables = None if is_only else tuple(sorted(own.id for own in group))
+        if isinstance(outcome, Always):
             return Case(tables, None)
-        parts = tuple(self._conditions(table, own, outcome))  # type: ignore[arg-type]  # not ALWAYS
-        return Case(tables, parts) if parts else None
+        conditions = tuple(self._conditions(table, group, outcome))
+        return Case(tables, conditions) if conditions else None
 
-    def _conditions(self, table: Table, own: list[Table], rules: tuple[Rule, ...]) -> Iterator[Expression]:
+    def _conditions(self, table: Table, group: list[Table], rules: tuple[Rule, ...]) -> Iterator[Expression]:
         for rule in rules:
-            parsed = parse(rule.condition)
-            if self._fits(table, parsed):
-                yield self._resolved(table, parsed)
+            if self._fits(table, rule.query):
+                yield self._resolved(table, rule.query)
             else:
-                # It asks for columns that only the extending tables have.
+                # Its condition names columns that only the extending tables have.
                 yield from (
-                    ChildTablePredicate(each, self._resolved(each, parsed)) for each in own if self._fits(each, parsed)
+                    ChildTablePredicate(child, self._resolved(child, rule.query))
+                    for child in group
+                    if self._fits(child, rule.query)
                 )
 
     def _resolved(self, table: Table, query: Query) -> Expression:
-        found = expression(self._eyes, table, query)
-        assert found is not None  # a rule with an empty condition has none
-        return found
+        condition = expression(self._scope, table, query)
+        assert condition is not None  # rules without a condition are not resolved
+        return condition
 
     def _fits(self, table: Table, query: Query) -> bool:
         try:
-            check(self._eyes, table, query)
+            check(self._scope, table, query)
         except (QueryError, BadRequest):
-            return False  # "fails closed": a rule that cannot be understood never holds
+            return False  # "fails closed": a rule that does not fit never holds
         return True
 
 
-# The id is no number and no truth value, as an imported user's may be: where it does not fit, the rule does not.
+# The id is neither a number nor a boolean, though an imported user's may be: a rule must not fit by chance.
 SOME_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 
-def check(eyes: RuleScope, table: Table, query: Query) -> None:
+def check(scope: RuleScope, table: Table, query: Query) -> None:
     """Raise for names and values that do not fit the table."""
-    for test in tests(eyes, table, query):
-        check_values(test)
+    for predicate in predicates_in(scope, table, query):
+        check_values(predicate)
 
 
-def tests(eyes: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
+def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
     """Every condition of a query, with its columns."""
-    found = expression(eyes, table, query)
-    if found is not None:
-        yield from tests_in(found)
+    condition = expression(scope, table, query)
+    if condition is not None:
+        yield from predicates_of(condition)
 
 
-def check_values(test: Predicate) -> None:
-    operands = read(test.condition)
-    kind = test.condition.row.kind
-    if kind in (ValueKind.TEXT, ValueKind.LIST) and operands is not None:
-        for operand in operands if isinstance(operands, tuple) else (operands,):
-            comparison.comparable(test.leaf.column, operand, SOME_MOMENT, test.condition)  # type: ignore[arg-type]
-    if kind is ValueKind.RANGE:
-        for operand in (operands.low, operands.high):  # type: ignore[union-attr]  # by its kind
-            comparison.comparable(test.leaf.column, operand, SOME_MOMENT, test.condition)
+def check_values(predicate: Predicate) -> None:
+    column, condition = predicate.path.column, predicate.condition
+    value = read(condition)
+    operands: tuple[Any, ...] = ()
+    if condition.row.kind in (ValueKind.TEXT, ValueKind.LIST) and value is not None:
+        operands = value if isinstance(value, tuple) else (value,)
+    elif isinstance(value, Range):
+        operands = (value.low, value.high)
+    for operand in operands:
+        comparison.comparable(column, operand, SOME_MOMENT, condition)
 
 
 def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> None:
-    """Raise QueryError for a condition that could not hold on records of this table; without a table, read it only."""
+    """Raise QueryError for a condition that does not fit this table; without a table, only parse it."""
     query = parse(text)
     if query.order:
-        raise QueryError("a rule's condition has no order", query.order[0].position, ".".join(query.order[0].path))
+        first = query.order[0]
+        raise QueryError("the condition of a rule cannot have an order", first.position, ".".join(first.path))
     if not query.groups:
         raise QueryError("a condition is expected", 0, text)
     table = catalogue.tables.get(table_name) if table_name else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from django.http import QueryDict
 from django.utils.html import strip_tags
@@ -13,19 +12,14 @@ from django.utils.html import strip_tags
 from accounts.models import User
 from system.errors import ServiceError
 from tableapi import models
-from tableapi.access.caller_view import caller_view
-from tableapi.catalogue.definitions import Catalogue, Table
-from tableapi.database import catalogue_loader, statement_runner
-from tableapi.query import parameters
+from tableapi.database import catalogue_loader
 from tableapi.read import pipeline
-from tableapi.read.pipeline import ReadContext
+from tableapi.read.context import Caller
 
 PER_PAGE = 50
 # So many columns stand beside one another, those with nothing in them left out; the page of one record has all.
 MOST_COLUMNS = 20
 LONGEST_VALUE = 200
-NO_SUCH_VALUE = "No record is like that. Neither a choice nor the id of a record: "
-Answer = TypeVar("Answer")
 SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
 
 
@@ -40,7 +34,7 @@ class Listed:
     columns: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     next_page: int | None = None
-    # Why the query is not answered, or what is doubtful about one that finds nothing.
+    # Why the query is refused.
     said: str = ""
     page: int = 1
 
@@ -48,10 +42,10 @@ class Listed:
 def listed(user: User, name: str, query: str, page: str) -> Listed:
     given = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **SHOWN}
     try:
-        asked = parameters.parse_list(_parameters(given))
-        table, found = _read(user, name, lambda request, table: pipeline.read_records(request, table, asked))
+        found = pipeline.read_list(_caller(user), name, _parameters(given))
     except ServiceError as error:
         return Listed(said=error.message)
+    table = catalogue_loader.cached_catalogue().tables[name]
     formatted = frozenset(each.name for each in table.columns.values() if each.type == "wysiwyg")
     records = [
         {
@@ -66,8 +60,8 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
     rows = [
         Row(each.get("sys_id", ""), [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records
     ]
-    said = NO_SUCH_VALUE + ", ".join(found.doubtful) if found.doubtful else ""
-    return Listed(names, rows, asked.page + 1 if found.next_page else None, said, asked.page)
+    number = int(page or 1)
+    return Listed(names, rows, number + 1 if found.next_page else None, page=number)
 
 
 def never_shown(table: models.Table) -> list[str]:
@@ -78,8 +72,7 @@ def never_shown(table: models.Table) -> list[str]:
 
 def one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
     """The columns of a record with what stands in them; raises NotFound."""
-    shown = parameters.parse_shown(_parameters(SHOWN))
-    _, found = _read(user, name, lambda request, table: pipeline.read_record(request, table, sys_id, shown))
+    found = pipeline.read_record(_caller(user), name, sys_id, _parameters(SHOWN))
     return [(column, told(value)) for column, value in json.loads(found.body).items()]
 
 
@@ -89,13 +82,8 @@ def _parameters(given: dict[str, str]) -> QueryDict:
     return found
 
 
-def _read(user: User, name: str, read: Callable[[ReadContext, Table], Answer]) -> tuple[Table, Answer]:
-    def work(catalogue: Catalogue) -> tuple[Table, Answer]:
-        request = ReadContext(user.pk, caller_view(catalogue, frozenset(user.role_names)), pipeline.now(), "")
-        table = request.sight.open_table(name)
-        return table, read(request, table)
-
-    return statement_runner.with_current_catalogue(work)
+def _caller(user: User) -> Caller:
+    return Caller(user.pk, frozenset(user.role_names))
 
 
 def told(both: Any) -> str:

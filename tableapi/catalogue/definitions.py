@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from system.encoded_query import Query, parse
+
+from .derived_items import DerivedItems
+
 TEXT_TYPES = frozenset({"string", "text", "wysiwyg"})
 # "write-only for everybody: never returned, filtered, sorted".
 WRITE_ONLY_TYPES = frozenset({"password", "secret"})
@@ -71,9 +75,9 @@ class Column:
         return plain_name(self.id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
-    """One access rule. `roles` are names; a rule that cannot be understood is `is_broken` and never holds."""
+    """One access rule. `roles` are names; a rule that is not valid is `is_broken` and never holds."""
 
     id: str
     operation: str
@@ -83,6 +87,11 @@ class Rule:
     condition: str = ""
     admin_overrides: bool = True
     is_broken: bool = False
+
+    @cached_property
+    def query(self) -> Query:
+        """The condition, parsed once for the life of the catalogue; raises QueryError if it is not valid."""
+        return parse(self.condition)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +132,7 @@ class Catalogue:
     rules: tuple[Rule, ...] = ()
     # (table, view name) → paths in their order.
     views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    derived: DerivedItems = field(default_factory=DerivedItems, init=False, repr=False)
 
     @cached_property
     def rules_by_level(self) -> Mapping[tuple[str, str | None, str], tuple[Rule, ...]]:

@@ -1,57 +1,56 @@
-"""Reads the catalogue from its tables into one frozen value, and keeps the newest of this process."""
+"""Loads the catalogue from its tables as one frozen value, and caches the newest in this process."""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from accounts.models import Role
 from system import process_cache
-from system.encoded_query import QueryError, parse
+from system.encoded_query import QueryError
 from tableapi import models
-from tableapi.access import caller_view
 from tableapi.catalogue.definitions import OWN_TABLE, SYS_COLUMNS, TABLE_TABLE, Catalogue, Column, Rule, Table
 
 TRIES = 5
 
 
-class _Kept:
-    """The newest catalogue that this process has read."""
+class _Cache:
+    """The newest catalogue that this process has loaded."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.catalogue: Catalogue | None = None
 
 
-_kept = _Kept()
+_cache = _Cache()
 
 
 def cached_catalogue() -> Catalogue:
-    """The catalogue this process knows; a statement's answer tells whether it is still the newest."""
-    found = _kept.catalogue
-    return found if found is not None else reload_if_changed()
+    """The catalogue of this process; the result of a statement says whether it is still the newest."""
+    cached = _cache.catalogue
+    return cached if cached is not None else reload_if_changed()
 
 
 def reload_if_changed() -> Catalogue:
     """The catalogue as it is in the database now."""
     version = _version()
-    kept = _kept.catalogue
-    if kept is not None and kept.version == version:
-        return kept
-    with _kept.lock:
-        if _kept.catalogue is None or _kept.catalogue.version != version:
-            _kept.catalogue = read()
-            caller_view.forget()
-        return _kept.catalogue
+    cached = _cache.catalogue
+    if cached is not None and cached.version == version:
+        return cached
+    with _cache.lock:
+        if _cache.catalogue is None or _cache.catalogue.version != version:
+            _cache.catalogue = read()
+        return _cache.catalogue
 
 
 def forget() -> None:
-    _kept.catalogue = None
+    _cache.catalogue = None
 
 
-# The newest one only: it is as large as the tables that were designed.
+# With everything that was derived from it.
 process_cache.register("catalogue", forget)
 
 
@@ -60,31 +59,31 @@ def _version() -> int:
 
 
 def read() -> Catalogue:
-    """The catalogue as this connection sees it; read until the version is the same before and after: never half of a
-    change."""
+    """The catalogue as this connection sees it. Read again until the version is the same before and after, so that it
+    never holds half of a change."""
     for _ in range(TRIES):
         version = _version()
-        found = Catalogue(version, dict(_tables()), tuple(_rules()), _views())
+        catalogue = Catalogue(version, dict(_tables()), tuple(_rules()), _views())
         if _version() == version:
-            return found
-    return found
+            return catalogue
+    return catalogue
 
 
 def _tables() -> Iterator[tuple[str, Table]]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
-    own = _columns(names)
+    own_columns = _columns(names)
     children: dict[str | None, list[str]] = defaultdict(list)
     for sys_id, row in rows.items():
         children[row["parent_id"]].append(sys_id)
     for sys_id, row in sorted(rows.items(), key=lambda item: item[1]["name"]):
-        lineage = tuple(_upwards(sys_id, rows))
-        family = tuple(_downwards(sys_id, children))
+        lineage = tuple(_lineage(sys_id, rows))
+        family = tuple(_family(sys_id, children))
         root = names[lineage[-1]]
-        counting = next((each for each in lineage if rows[each]["number_prefix"]), "")
+        numbering = next((table for table in lineage if rows[table]["number_prefix"]), "")
         columns = {column.name: column for column in _sys_columns(root, bool(row["is_system"]))}
-        for each in reversed(lineage):
-            columns |= {column.name: column for column in own[each]}
+        for table in reversed(lineage):
+            columns |= {column.name: column for column in own_columns[table]}
         yield (
             row["name"],
             Table(
@@ -94,16 +93,16 @@ def _tables() -> Iterator[tuple[str, Table]]:
                 columns=columns,
                 parent=names.get(row["parent_id"]),
                 is_system=row["is_system"],
-                number_prefix=rows[counting]["number_prefix"] if counting else "",
-                number_table=counting,
+                number_prefix=rows[numbering]["number_prefix"] if numbering else "",
+                number_table=numbering,
                 deferred_create=row["deferred_create"],
-                lineage=tuple(names[each] for each in lineage),
-                family=tuple(names[each] for each in family),
+                lineage=tuple(names[table] for table in lineage),
+                family=tuple(names[table] for table in family),
             ),
         )
 
 
-def _upwards(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     seen: set[str] = set()
     current: str | None = sys_id
     while current is not None and current not in seen:
@@ -112,10 +111,10 @@ def _upwards(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:
         current = rows[current]["parent_id"]
 
 
-def _downwards(sys_id: str, children: Mapping[str | None, list[str]]) -> Iterator[str]:
+def _family(sys_id: str, children: Mapping[str | None, list[str]]) -> Iterator[str]:
     yield sys_id
     for child in children.get(sys_id, ()):
-        yield from _downwards(child, children)
+        yield from _family(child, children)
 
 
 def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
@@ -131,9 +130,9 @@ def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
         "column_id", "value", "label"
     ):
         choices[column].append((value, label))
-    found: dict[str, list[Column]] = defaultdict(list)
+    columns: dict[str, list[Column]] = defaultdict(list)
     for row in models.Column.objects.order_by("sys_id").values():
-        found[row["table_id"]].append(
+        columns[row["table_id"]].append(
             Column(
                 name=row["name"],
                 type=row["type"],
@@ -153,43 +152,43 @@ def _columns(names: Mapping[str, str]) -> dict[str, list[Column]]:
                 choices=tuple(choices[row["sys_id"]]),
             )
         )
-    return found
+    return columns
 
 
 def _rules() -> Iterator[Rule]:
     roles = dict(Role.objects.values_list("sys_id", "name"))
     tables = dict(models.Table.objects.values_list("sys_id", "name"))
     for row in models.Rule.objects.filter(active=True).order_by("sys_id").values():
-        known = frozenset(roles[sys_id] for sys_id in row["roles"] if sys_id in roles)
-        yield Rule(
+        role_names = frozenset(roles[sys_id] for sys_id in row["roles"] if sys_id in roles)
+        rule = Rule(
             id=row["sys_id"],
             operation=row["operation"],
             table=tables[row["table_id"]] if row["table_id"] else None,
             column=row["column_name"],
-            roles=known,
+            roles=role_names,
             condition=row["condition"],
             admin_overrides=row["admin_overrides"],
-            # A rule whose roles are all gone must not become one for everybody.
-            is_broken=(bool(row["roles"]) and not known) or not _is_understood(row["condition"]),
+            # A rule whose roles were all deleted must not become a rule for everybody.
+            is_broken=bool(row["roles"]) and not role_names,
         )
+        yield rule if _is_valid(rule) else replace(rule, is_broken=True)
 
 
-def _is_understood(condition: str) -> bool:
+def _is_valid(rule: Rule) -> bool:
     try:
-        query = parse(condition)
+        # "ORDERBY…" alone would be a condition that does not restrict anything.
+        return bool(rule.query.groups) or not rule.condition
     except QueryError:
         return False
-    # "ORDERBY…" alone would be a condition that asks nothing.
-    return bool(query.groups) or not condition
 
 
 def _views() -> dict[tuple[str, str], tuple[str, ...]]:
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    paths_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     rows = models.ViewColumn.objects.order_by("position", "sys_id").values_list(
         "view__table__name", "view__name", "path"
     )
     for table, view in models.View.objects.values_list("table__name", "name"):
-        found[table, view] = []
+        paths_of[table, view] = []
     for table, view, path in rows:
-        found[table, view].append(path)
-    return {key: tuple(paths) for key, paths in found.items()}
+        paths_of[table, view].append(path)
+    return {key: tuple(paths) for key, paths in paths_of.items()}

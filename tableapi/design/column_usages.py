@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from system.encoded_query import Query, QueryError, ValueKind, parse
+from system.encoded_query import Query, QueryError, ValueKind
 from system.errors import BadRequest
 from tableapi.access import permissions
 from tableapi.access.permissions import ANY_TABLE
@@ -38,16 +38,16 @@ def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Colum
 
 
 def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
-    eyes = RuleScope(catalogue)
+    scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
         ways = (path.split(".") for path in paths if column.name in path)
-        found = (resolve_path(eyes, catalogue.tables[table], tuple(way)) for way in ways)
+        found = (resolve_path(scope, catalogue.tables[table], tuple(way)) for way in ways)
         if any(column.id in _columns(each) for each in found if each is not None):
             yield table, name
 
 
 def _asked(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnUsage]:
-    query = parse(rule.condition)
+    query = rule.query
     has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
     if column.name not in rule.condition and not has_words:
         return  # most of them: what follows reads the condition for every table it may hold for
@@ -57,14 +57,14 @@ def _asked(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnU
 
 def _asked_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
     try:
-        for test in permissions.tests(RuleScope(catalogue), table, query):
-            if column.id in _columns(test.leaf) | (_columns(test.other) if test.other else set()):
+        for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
+            if column.id in _columns(predicate.path) | (_columns(predicate.other) if predicate.other else set()):
                 yield ColumnUsage.ASKS
-            if any(column.id in _columns(each) for each in test.searched):
+            if any(column.id in _columns(each) for each in predicate.searched):
                 yield ColumnUsage.SEARCHES
     except (QueryError, BadRequest):
         return  # it does not fit this table
 
 
 def _columns(found: ResolvedPath) -> set[str]:
-    return {found.column.id, *(hop.column.id for hop in found.hops)}
+    return {found.column.id, *(step.column.id for step in found.steps)}

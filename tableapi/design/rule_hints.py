@@ -1,14 +1,12 @@
-"""In charge of what is doubtful about a rule or a query: it can stand, but gives much, or asks for what is not there.
+"""Hints about a rule that is valid, but grants much, adds nothing, or names values that do not exist.
 
-Chosen: said to who saves a rule in the administration, and beside an empty list, not refused. A choice or a record may
-come later, and a rule that names one that has gone still fails closed.
+They are shown to the administrator who saves the rule, and refuse nothing: a choice or a record may be added later, and
+a rule that names a missing one fails closed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from django.db import connection
@@ -17,15 +15,11 @@ from psycopg import sql
 from system.encoded_query import Condition, parse, read
 from tableapi.access import permissions
 from tableapi.catalogue.definitions import Catalogue, Column, Table
-from tableapi.query.path_resolver import ReadScope, RuleScope
+from tableapi.query.path_resolver import RuleScope
 
 if TYPE_CHECKING:
     from tableapi.models import Rule
 
-# As this service and its family make them; others can be there, but a name is meant more often.
-USUAL_ID = re.compile("[0-9]{18,32}|[0-9a-f]{32}")
-MOST_TOLD = 20
-LONGEST_TOLD = 100
 WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
 
@@ -46,9 +40,9 @@ def rule_hints(rule: Rule) -> Iterator[str]:
 
 def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
     """A sentence for each value that no record can have now."""
-    for test in permissions.tests(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
-        column, path = test.leaf.column, ".".join(test.condition.path)
-        values = _values(test.condition)
+    for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
+        column, path = predicate.path.column, ".".join(predicate.condition.path)
+        values = _values(predicate.condition)
         yield from (f"{value} is none of the choices of {path}." for value in _labels(column, values))
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
@@ -56,23 +50,6 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
             yield from (
                 f"{path}: {target.name} has no record with the id {value}." for value in values if value not in there
             )
-
-
-def of_query(eyes: ReadScope, table: Table, text: str) -> tuple[str, ...]:
-    """The first conditions whose value no record can have now: labels in place of choices, names in place of ids.
-
-    It tells nothing of records, only what may stand in a column that the caller can ask for anyway.
-    """
-    return tuple(islice(_doubtful(eyes, table, text), MOST_TOLD))
-
-
-def _doubtful(eyes: ReadScope, table: Table, text: str) -> Iterator[str]:
-    for test in permissions.tests(eyes, table, parse(text)):
-        column, values = test.leaf.column, _values(test.condition)
-        names = [each for each in values if column.reference and not USUAL_ID.fullmatch(each)]
-        # As it stands in the query; a value in braces is told without them.
-        asked = text[test.condition.position : test.condition.value_position].removesuffix("{")
-        yield from (f"{asked}{value[:LONGEST_TOLD]}" for value in (*_labels(column, values), *names))
 
 
 def _labels(column: Column, values: Iterable[str]) -> list[str]:

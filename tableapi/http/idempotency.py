@@ -1,4 +1,4 @@
-"""In charge of `Idempotency-Key`: a request that is sent again gets the answer of the first time."""
+"""`Idempotency-Key`: a request that is sent again gets the first response."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any
 from django.db import connection, transaction
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.request import Request as HttpRequest
+from rest_framework.request import Request
 
 from system.errors import BadRequest, Conflict, ServiceError
+from system.http import django_request
 from system.http.error_responses import error_response
 from tableapi.models import IdempotentAnswer
 
 KEPT_FOR = timedelta(hours=24)
 LONGEST_KEY = 255
-KEPT_HEADERS = ("Location", "ETag", "X-Ignored-Fields", "X-Ignored-Parameters")
-# Not the fault of what was sent: the next try may go well.
+STORED_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
+# Not caused by the request itself: another try may succeed.
 TRANSIENT = frozenset({401, 408, 429})
 
 
@@ -29,76 +30,84 @@ class IdempotencyKeyReused(Conflict):
 
 class RequestInProgress(Conflict):
     code = "idempotency_in_progress"
-    message = "A request with this Idempotency-Key is being answered now; send it again shortly."
+    message = "A request with this Idempotency-Key is in progress. Send it again shortly."
 
 
-def answer_once(request: HttpRequest, caller: str, make: Callable[[], HttpResponse]) -> HttpResponse:
-    """The answer of `make`, or the one that was given to the same request before; both in one transaction with the
+def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
+    """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
     write, so that a crash leaves neither."""
     key = request.headers.get("Idempotency-Key")
     if key is None:
-        return make()
+        return respond()
     if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        said = f"An Idempotency-Key has 1 to {LONGEST_KEY} visible characters."
-        raise BadRequest(said, code="invalid_parameter", field="Idempotency-Key")
-    # The path by its hash: a long one does not fit into the index.
-    path = hashlib.sha256(request.path.encode()).hexdigest()
-    named: dict[str, Any] = {"caller": caller, "method": str(request.method), "path": path, "key": key}
-    # Of these roles: a key for fewer of them, or somebody who lost one, must not get what the others were answered.
-    user: Any = request.user
-    given = (request.META["QUERY_STRING"], request.headers.get("If-Match", ""), *sorted(user.role_names))
-    asked = "?".join(("", *given))
-    body_hash = hashlib.sha256(request._request.body + asked.encode()).hexdigest()
+        message = f"An Idempotency-Key must have 1 to {LONGEST_KEY} visible characters."
+        raise BadRequest(message, code="invalid_parameter", field="Idempotency-Key")
+    identity = _identity(request, key)
+    request_hash = _hash(request)
     with transaction.atomic():
-        _take(named)
-        kept = IdempotentAnswer.objects.filter(**named, created_at__gt=timezone.now() - KEPT_FOR).first()
-        if kept is not None:
-            return _again(kept, body_hash)
-        response = _made(make)
+        _lock(identity)
+        stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=timezone.now() - KEPT_FOR).first()
+        if stored is not None:
+            return _replay(stored, request_hash)
+        response = _first_response(respond)
         if response.status_code < 500 and response.status_code not in TRANSIENT:
-            _keep(named, body_hash, response)
+            _store(identity, request_hash, response)
         return response
 
 
-def _take(named: dict[str, Any]) -> None:
-    """Only one of two at once; the other is told, and does not wait."""
-    number = int.from_bytes(hashlib.sha256("\0".join(named.values()).encode()).digest()[:8], "big", signed=True)
+def _identity(request: Request, key: str) -> dict[str, Any]:
+    # The path by its hash: a long one does not fit into the index.
+    path = hashlib.sha256(request.path.encode()).hexdigest()
+    return {"caller": str(request.user.pk), "method": str(request.method), "path": path, "key": key}
+
+
+def _hash(request: Request) -> str:
+    """What makes two requests the same. The roles are part of it: a key for fewer roles, or a user who lost one, must
+    not get what the others were answered."""
+    user: Any = request.user
+    parts = ("", request.META["QUERY_STRING"], request.headers.get("If-Match", ""), *sorted(user.role_names))
+    return hashlib.sha256(django_request(request).body + "?".join(parts).encode()).hexdigest()
+
+
+def _lock(identity: dict[str, Any]) -> None:
+    """One of two concurrent requests gets the lock; the other one is refused and does not wait."""
+    number = int.from_bytes(hashlib.sha256("\0".join(identity.values()).encode()).digest()[:8], "big", signed=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
         if not cursor.fetchone()[0]:
             raise RequestInProgress
 
 
-def _made(make: Callable[[], HttpResponse]) -> HttpResponse:
+def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
     try:
         with transaction.atomic():
-            return make()
+            return respond()
     except ServiceError as error:
         return error_response(error)
 
 
-def _again(kept: IdempotentAnswer, body_hash: str) -> HttpResponse:
-    if kept.body_hash != body_hash:
+def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
+    if stored.body_hash != request_hash:
         raise IdempotencyKeyReused("This Idempotency-Key was used for another request; send a new one.")
-    response = HttpResponse(kept.body, status=kept.status, content_type="application/json")
-    for name, value in kept.headers.items():
+    response = HttpResponse(stored.body, status=stored.status, content_type="application/json")
+    for name, value in stored.headers.items():
         response[name] = value
     return response
 
 
-def _keep(named: dict[str, Any], body_hash: str, response: HttpResponse) -> None:
-    headers = {name: response[name] for name in KEPT_HEADERS if name in response}
+def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) -> None:
+    headers = {name: response[name] for name in STORED_HEADERS if name in response}
     values = {
-        "body_hash": body_hash,
+        "body_hash": request_hash,
         "status": response.status_code,
         "body": response.content.decode(),
         "headers": headers,
         "created_at": timezone.now(),
     }
-    IdempotentAnswer.objects.update_or_create(**named, defaults=values)
+    IdempotentAnswer.objects.update_or_create(**identity, defaults=values)
 
 
 def forget_old() -> int:
-    """What nobody will ask for again."""
+    """Delete the expired responses; returns their number."""
     count, _ = IdempotentAnswer.objects.filter(created_at__lte=timezone.now() - KEPT_FOR).delete()
     return count

@@ -1,18 +1,11 @@
-"""What the values of each type of column look like in JSON, as OpenAPI schemas. Pure."""
+"""OpenAPI schemas of the values of each column type, in responses and requests. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from system.openapi import Object, reference
 from tableapi.catalogue.definitions import Column
-
-Object = dict[str, Any]
-
-
-def reference(kind: str, name: str) -> Object:
-    return {"$ref": f"#/components/{kind}/{name}"}
-
 
 DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 TIME = DATE[:-1] + " ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$"
@@ -20,10 +13,10 @@ ID: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
 NULL: Object = {"type": "null"}
 IMPORTED_ID: Object = {
     "anyOf": [ID, NULL],
-    "description": "The id that the record had elsewhere; else the service gives one.",
+    "description": "The id of the record in another system; without it the service generates one.",
 }
 
-# What stands in hundreds of columns, said once: by its name a column's schema is a third as long.
+# Schemas that hundreds of columns refer to, which makes the document a third as long.
 TYPES: Mapping[str, Object] = {
     "Time": {"type": "string", "pattern": TIME, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
     "SentTime": {
@@ -73,20 +66,20 @@ WRITTEN: Mapping[str, Object] = {
 
 
 def read_schema(column: Column, target: str) -> Object:
-    """A value as it is stored and answered."""
+    """A value in a response."""
     return _described(dict(READ[column.type]), column, target)
 
 
 def written_schema(column: Column, target: str) -> Object:
-    """A value as it may be sent; a mandatory one is not null."""
-    found = dict(WRITTEN[column.type])
+    """A value in a request; a mandatory one is not null."""
+    schema = dict(WRITTEN[column.type])
     if column.mandatory:
-        found = _not_null(found)
+        schema = _not_null(schema)
     if column.max_length is not None and column.type in ("string", "text"):
-        found["maxLength"] = column.max_length
+        schema["maxLength"] = column.max_length
     if column.mandatory and column.type in ("string", "text", "wysiwyg"):
-        found["minLength"] = 1
-    return _described(found, column, target)
+        schema["minLength"] = 1
+    return _described(schema, column, target)
 
 
 def _not_null(schema: Object) -> Object:
@@ -95,7 +88,7 @@ def _not_null(schema: Object) -> Object:
     {'type': 'string'}
     """
     if "anyOf" in schema:
-        return schema | {"anyOf": [each for each in schema["anyOf"] if each != NULL]}
+        return schema | {"anyOf": [part for part in schema["anyOf"] if part != NULL]}
     return schema | ({"type": schema["type"][0]} if "type" in schema else {})
 
 

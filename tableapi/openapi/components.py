@@ -1,15 +1,16 @@
-"""What the operations of every table have in common in the OpenAPI document, each part said once and referred to."""
+"""Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
 from __future__ import annotations
 
+from system.openapi import Object, reference
 from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
 
-from .column_schemas import TYPES, Object, reference
+from .column_schemas import TYPES
 
 
 def parameter(name: str, schema: Object, about: str, place: str = "query") -> Object:
-    found = {"name": name, "in": place, "schema": schema, "description": about}
-    return found | ({"required": True} if place == "path" else {})
+    described = {"name": name, "in": place, "schema": schema, "description": about}
+    return described | ({"required": True} if place == "path" else {})
 
 
 SWITCH: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
@@ -20,15 +21,15 @@ PARAMETERS: dict[str, Object] = {
     "limit": parameter(
         "sysparm_limit",
         {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS, "default": DEFAULT_LIMIT},
-        "How many records at most.",
+        "The maximum number of records.",
     ),
     "page": parameter(
         "sysparm_page",
         {"type": "integer", "minimum": 1, "maximum": DEEPEST_RECORD, "default": 1},
-        "Which page; limit times page is at most 1,000,000. Follow the cursor for more.",
+        "The number of the page; limit times page is at most 1,000,000. Follow the cursor for more.",
     ),
     "cursor": parameter(
-        "sysparm_cursor", {"type": "string"}, 'Where a list goes on, from `Link` with `rel="next"`; in place of a page.'
+        "sysparm_cursor", {"type": "string"}, 'The next page, from `Link` with `rel="next"`; replaces the page number.'
     ),
     "count": parameter(
         "sysparm_count",
@@ -39,37 +40,37 @@ PARAMETERS: dict[str, Object] = {
     "display": parameter(
         "sysparm_display_value",
         SWITCH | {"enum": [*SWITCH["enum"], "all"]},
-        "`0`: values as stored; `1`: as people read them; `all`: both.",
+        "`0`: stored values; `1`: display values; `all`: both.",
     ),
     "links": parameter("sysparm_exclude_reference_link", SWITCH, "`1`: references without their links."),
     "fields": parameter(
-        "sysparm_fields", {"type": "string"}, "Names of fields, separated by commas; dots walk through references."
+        "sysparm_fields", {"type": "string"}, "Field names, separated by commas; dots follow references."
     ),
-    "view": parameter("sysparm_view", {"type": "string"}, "The name of a form view, whose fields are answered."),
+    "view": parameter("sysparm_view", {"type": "string"}, "The name of a form view: the response has its fields."),
     "input": parameter(
-        "sysparm_input_display_value", SWITCH, "`1`: references and choices in the body are as people read them."
+        "sysparm_input_display_value", SWITCH, "`1`: references and choices in the body are display values."
     ),
     "ifMatch": parameter(
-        "If-Match", {"type": "string"}, "The ETag that was read: a record changed since then is a 412.", "header"
+        "If-Match", {"type": "string"}, "The ETag that was read; a record that has changed since is a 412.", "header"
     ),
-    "ifNoneMatch": parameter("If-None-Match", {"type": "string"}, "An ETag: 304 while it is the same.", "header"),
+    "ifNoneMatch": parameter("If-None-Match", {"type": "string"}, "An ETag; 304 if the record still has it.", "header"),
     "idempotencyKey": parameter(
         "Idempotency-Key",
         {"type": "string", "maxLength": 255},
-        "The same request with the same key within 24 hours gets the first answer.",
+        "The same request with the same key within 24 hours gets the first response.",
         "header",
     ),
 }
-SHOWN = ("display", "links", "fields", "view")
-OF_LIST = ("query", "limit", "page", "cursor", *SHOWN, "count", "category")
-OF_WRITE = (*SHOWN, "input", "idempotencyKey")
+OUTPUT_PARAMETERS = ("display", "links", "fields", "view")
+LIST_PARAMETERS = ("query", "limit", "page", "cursor", *OUTPUT_PARAMETERS, "count", "category")
+WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
 
 SCHEMAS: dict[str, Object] = {
     **TYPES,
     "Record": {
         "type": "object",
-        "description": "A record: a value for each field. With `sysparm_display_value` values are as people read them, "
-        "or objects of both; a field that was walked to is called by its path.",
+        "description": "A record: a value for each field. With `sysparm_display_value`, values are display values "
+        "or objects of both; the key of a field behind references is its path.",
         "additionalProperties": True,
     },
     "Records": {
@@ -82,7 +83,7 @@ SCHEMAS: dict[str, Object] = {
     },
     "NewValues": {
         "type": "object",
-        "description": "Columns and their values, exactly one record.",
+        "description": "Columns and values of exactly one record.",
         "additionalProperties": True,
     },
     "Deleted": {
@@ -94,17 +95,15 @@ SCHEMAS: dict[str, Object] = {
         },
     },
 }
-OF_ANSWERED_RECORDS = ("X-Ignored-Fields", "X-Ignored-Parameters")
-OF_ANSWERED_LISTS = ("Link", "X-Total-Count", *OF_ANSWERED_RECORDS, "X-Doubtful-Conditions")
+RECORD_HEADERS = ("X-Ignored-Fields",)
+LIST_HEADERS = ("Link", "X-Total-Count", *RECORD_HEADERS)
 HEADERS: dict[str, Object] = {
     name: {"description": about, "schema": {"type": "string"}}
     for name, about in {
-        "Link": 'Where the list goes on, with `rel="next"`; absent at its end.',
-        "X-Total-Count": "How many records there are, when it was asked for.",
-        "X-Doubtful-Conditions": "Of an empty list: conditions whose value is no choice of the column, or no id.",
-        "X-Ignored-Fields": "Names of `sysparm_fields` that are not there.",
-        "X-Ignored-Parameters": "Parameters of the request that this operation does not know.",
-        "ETag": "The record's version and a hash of the answer.",
-        "Location": "Where the new record is.",
+        "Link": 'The next page, with `rel="next"`; absent on the last page.',
+        "X-Total-Count": "The number of records, if `sysparm_count` asks for it.",
+        "X-Ignored-Fields": "Names in `sysparm_fields` that do not exist.",
+        "ETag": "The record's version and a hash of the response.",
+        "Location": "The URL of the new record.",
     }.items()
 }

@@ -1,4 +1,4 @@
-"""The Table API in the OpenAPI document: any table for everybody, and beside it the tables that the caller may see."""
+"""The Table API in the OpenAPI document: paths for any table, and those of the tables that the caller can see."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from tableapi.access.caller_view import CallerView, caller_view
+from system.openapi import Object, reference
+from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER, WRITE, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
 from tableapi.write.current_record import keeps_ids
 
-from .column_schemas import IMPORTED_ID, Object, read_schema, reference, written_schema
+from .column_schemas import IMPORTED_ID, read_schema, written_schema
 from .components import HEADERS, PARAMETERS, SCHEMAS
-from .paths import ANY, BASE, Described, answer_of, paths_of
+from .paths import ANY, BASE, TableDescription, envelope_of, table_paths
 
 
 def without_table_view(endpoints: list[Any]) -> list[Any]:
-    """PREPROCESSING_HOOKS: the view knows tables only when it is called; this module describes it."""
+    """PREPROCESSING_HOOKS: leaves out the view, which knows its tables only when it is called."""
     return [endpoint for endpoint in endpoints if not endpoint[0].startswith(BASE)]
 
 
 def with_tables(result: Object, request: Request | None = None, **_: Any) -> Object:
-    """POSTPROCESSING_HOOKS: adds the Table API, as this caller may see it."""
+    """POSTPROCESSING_HOOKS: adds the Table API as this caller sees it."""
     paths = any_table()
     components = result.setdefault("components", {})
     components["parameters"] = PARAMETERS
     components["headers"] = HEADERS
     schemas = dict(SCHEMAS)
-    caller: Any = getattr(request, "user", None)
-    if caller is not None and caller.is_authenticated:
-        seen = caller_view(catalogue_loader.reload_if_changed(), frozenset(caller.role_names))
-        own_paths, own_schemas = seen.kept("openapi", lambda: own_tables(seen))
+    user: Any = getattr(request, "user", None)
+    if user is not None and user.is_authenticated:
+        view = view_for(catalogue_loader.reload_if_changed(), frozenset(user.role_names))
+        own_paths, own_schemas = view.cached("openapi", lambda: own_tables(view))
         paths |= own_paths
         schemas |= own_schemas
     result["paths"] = {**result["paths"], **paths}
@@ -43,101 +44,105 @@ def with_tables(result: Object, request: Request | None = None, **_: Any) -> Obj
 
 
 def any_table() -> Object:
-    """The paths with the table's name as a parameter: nothing of any table is told."""
+    """The paths with the table name as a parameter; they reveal no table."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
-    every = {"get", "delete", *bodies}
-    return paths_of(Described(ANY, "record", reference("schemas", "Records"), bodies), every)
+    methods = {"get", "delete", *bodies}
+    return table_paths(TableDescription(ANY, "record", reference("schemas", "Records"), bodies), methods)
 
 
-def own_tables(seen: CallerView) -> tuple[Object, Object]:
-    """Paths and schemas of every table that is there for the caller, with the columns that are."""
+def own_tables(view: CallerView) -> tuple[Object, Object]:
+    """Paths and schemas of every table that the caller can see, with the columns that they can see."""
     paths: Object = {}
     schemas: Object = {}
-    for table in seen.catalogue.tables.values():
-        methods = set(methods_of(seen, table))
+    for table in view.catalogue.tables.values():
+        methods = set(allowed_methods(view, table))
         if not methods:
             continue
         name = f"table.{table.name}"
-        answer = reference("schemas", "Records")
-        if seen.can_read(table):
-            schemas[name] = record_schema(seen, table)
+        response = reference("schemas", "Records")
+        if view.can_read(table):
+            schemas[name] = record_schema(view, table)
             records = [reference("schemas", name), reference("schemas", "Record")]
-            schemas[f"{name}.answer"] = answer_of(records)
-            answer = reference("schemas", f"{name}.answer")
-        bodies = bodies_of(seen, table, methods)
+            schemas[f"{name}.answer"] = envelope_of(records)
+            response = reference("schemas", f"{name}.answer")
+        bodies = body_schemas(view, table, methods)
         schemas |= {f"{name}.{kind}": schema for kind, schema in bodies.items()}
         kinds = {"post": "create", "put": "replace" if "replace" in bodies else "write", "patch": "write"}
         named = {method: f"{name}.{kind}" for method, kind in kinds.items() if method in methods}
-        paths |= paths_of(Described(table.name, table.label, answer, named), methods)
+        paths |= table_paths(TableDescription(table.name, table.label, response, named), methods)
     return paths, schemas
 
 
-def bodies_of(seen: CallerView, table: Table, methods: set[str]) -> Object:
-    """The body of each kind of write. Replacing takes what changing does, and may need some of it."""
-    found: Object = {}
+def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
+    """The body of each kind of write. A replacement takes the columns of an update, and may require some of them."""
+    schemas: Object = {}
     if "post" in methods:
-        found["create"] = body_schema(seen, table, CREATE)
-        if keeps_ids(seen, table):
-            found["create"]["properties"]["sys_id"] = IMPORTED_ID
-        if needed := needed_of(table, found["create"]):
-            found["create"]["required"] = needed
+        schemas["create"] = body_schema(view, table, CREATE)
+        if keeps_ids(view, table):
+            schemas["create"]["properties"]["sys_id"] = IMPORTED_ID
+        if required := required_columns(table, schemas["create"]):
+            schemas["create"]["required"] = required
     if "put" in methods:
-        found["write"] = body_schema(seen, table, WRITE)
-        if needed := needed_of(table, found["write"]):
-            found["replace"] = {"allOf": [reference("schemas", f"table.{table.name}.write")], "required": needed}
-    return found
+        schemas["write"] = body_schema(view, table, WRITE)
+        if required := required_columns(table, schemas["write"]):
+            schemas["replace"] = {"allOf": [reference("schemas", f"table.{table.name}.write")], "required": required}
+    return schemas
 
 
-def methods_of(seen: CallerView, table: Table) -> Iterator[str]:
-    """What the caller may do, by the rules' roles; whether a condition holds, the request will tell. Left out is what
-    nobody can do: of some of the product's own tables the server alone makes or writes records."""
-    can_read = seen.can_read(table)
-    is_written = not (table.is_system and all(is_kept_by_server(table, each) for each in table.columns.values()))
-    is_made = not table.is_system or system_records.can_be_sent(table)
+def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
+    """What the rules' roles allow; whether a condition holds depends on the record. Without what nobody can do: records
+    of some system tables are created or written by the server only."""
+    can_read = view.can_read(table)
+    is_writable = not (table.is_system and all(is_server_managed(table, column) for column in table.columns.values()))
+    is_creatable = not table.is_system or system_records.can_be_sent(table)
     if can_read:
         yield "get"
-    if is_made and seen.rights.records(CREATE, table) != NEVER:
+    if is_creatable and view.permissions.records(CREATE, table) != NEVER:
         yield "post"
-    if is_written and can_read and seen.rights.records(WRITE, table) != NEVER:
+    if is_writable and can_read and view.permissions.records(WRITE, table) != NEVER:
         yield from ("put", "patch")
-    if can_read and seen.rights.records(DELETE, table) != NEVER:
+    if can_read and view.permissions.records(DELETE, table) != NEVER:
         yield "delete"
 
 
-def record_schema(seen: CallerView, table: Table) -> Object:
+def record_schema(view: CallerView, table: Table) -> Object:
     """The fields that the caller may see in some record, as stored values."""
-    columns = [found[0] for name in table.columns if (found := seen.column(table, name)) is not None]
-    properties = {column.name: read_schema(column, target_of(seen, column)) for column in columns}
+    columns = [visible[0] for name in table.columns if (visible := view.column(table, name)) is not None]
+    properties = {column.name: read_schema(column, target_label(view, column)) for column in columns}
     for column in columns:
-        if is_kept_by_server(table, column):
+        if is_server_managed(table, column):
             properties[column.name]["readOnly"] = True
     return {"type": "object", "title": table.label, "properties": properties}
 
 
-def body_schema(seen: CallerView, table: Table, operation: str) -> Object:
-    """The columns that the caller may send; read-only ones only come along when a record is sent back."""
+def body_schema(view: CallerView, table: Table, operation: str) -> Object:
+    """The columns that the caller may send; read-only ones only as part of a record that is sent back."""
     properties: Object = {}
     for column in table.columns.values():
-        if not seen.rights.is_known(table, column):
+        if not view.permissions.is_known(table, column):
             continue
-        if is_kept_by_server(table, column):
-            if operation == WRITE and seen.column(table, column.name) is not None:
-                properties[column.name] = read_schema(column, target_of(seen, column)) | {"readOnly": True}
-        elif seen.rights.column(operation, table, column) != NEVER:
-            properties[column.name] = written_schema(column, target_of(seen, column))
+        if is_server_managed(table, column):
+            if operation == WRITE and view.column(table, column.name) is not None:
+                properties[column.name] = read_schema(column, target_label(view, column)) | {"readOnly": True}
+        elif view.permissions.column(operation, table, column) != NEVER:
+            properties[column.name] = written_schema(column, target_label(view, column))
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def needed_of(table: Table, body: Object) -> list[str]:
+def required_columns(table: Table, body: Object) -> list[str]:
     columns = (table.columns[name] for name in body["properties"])
-    return [each.name for each in columns if each.mandatory and not each.default and not is_kept_by_server(table, each)]
+    return [
+        column.name
+        for column in columns
+        if column.mandatory and not column.default and not is_server_managed(table, column)
+    ]
 
 
-def is_kept_by_server(table: Table, column: Column) -> bool:
+def is_server_managed(table: Table, column: Column) -> bool:
     return column.is_sys or column.read_only or (column.name == NUMBER and bool(table.number_prefix))
 
 
-def target_of(seen: CallerView, column: Column) -> str:
-    """What a reference refers to, if that is there for the caller."""
-    found = seen.table(column.reference) if column.reference else None
-    return found.label if found is not None else ""
+def target_label(view: CallerView, column: Column) -> str:
+    """The label of the table that a reference refers to, if the caller can see it."""
+    target = view.table(column.reference) if column.reference else None
+    return target.label if target is not None else ""

@@ -1,41 +1,40 @@
-"""The two addresses of a table in the OpenAPI document, with their operations. Pure but for the names of errors."""
+"""The two paths of a table in the OpenAPI document, with their operations. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from system import errors
-from system.errors import ServiceError
+from system.openapi import (
+    BODY_ERRORS,
+    READ_ERRORS,
+    WRITE_ERRORS,
+    Errors,
+    Object,
+    error_responses,
+    json_response,
+    operation,
+    reference,
+)
 
-from .column_schemas import Object, reference
-from .components import OF_ANSWERED_LISTS, OF_ANSWERED_RECORDS, OF_LIST, OF_WRITE, SHOWN
+from .components import LIST_HEADERS, LIST_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, WRITE_PARAMETERS
 
 BASE = "/rest/v1/table/"
 ANY = "{tableName}"
 TAG = "Table API"
 
-Errors = tuple[type[ServiceError], ...]
-ALWAYS_POSSIBLE: Errors = (
-    errors.BadRequest,
-    errors.Unauthenticated,
-    errors.NotFound,
-    errors.QueryTooLong,
-    errors.TooMany,
-    errors.Unavailable,
-)
-OF_WRITES: Errors = (errors.AccessDenied, errors.Conflict)
-OF_CHANGES: Errors = (errors.PreconditionFailed,)
-OF_BODIES: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia, errors.Invalid)
-SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
+CREATE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, *BODY_ERRORS, errors.Invalid)
+DELETE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, errors.PreconditionFailed)
+CHANGE_ERRORS: Errors = (*CREATE_ERRORS, errors.PreconditionFailed)
 
 
 @dataclass(frozen=True)
-class Described:
-    """A table whose paths are written: what its answers are, and the body of each method by the name of its schema."""
+class TableDescription:
+    """A table whose paths are described: the schema of its responses, and the schema's name of each method's body."""
 
     name: str
-    called: str
-    answer: Object
+    label: str
+    response: Object
     bodies: dict[str, str]
 
     @property
@@ -43,90 +42,84 @@ class Described:
         return self.name == ANY
 
 
-def paths_of(table: Described, methods: set[str]) -> Object:
-    """Both addresses of a table, with the operations among `methods`."""
-    one_by_one = {"get": _read_one, "put": _replace, "patch": _change, "delete": _delete}
-    many = {method: make(table) for method, make in {"get": _read_many, "post": _create}.items() if method in methods}
-    one = {method: make(table) for method, make in one_by_one.items() if method in methods}
-    both = ((f"{BASE}{table.name}", many), (f"{BASE}{table.name}/{{sys_id}}", one))
-    return {path: operations for path, operations in both if operations}
-
-
-def _read_many(table: Described) -> Object:
-    found = _answered(table.answer, "The records.", *OF_ANSWERED_LISTS)
-    return _operation(table, "list", "Read many", OF_LIST, ALWAYS_POSSIBLE, {"200": found})
-
-
-def _read_one(table: Described) -> Object:
-    found = {
-        "200": _answered(table.answer, "The record.", "ETag", *OF_ANSWERED_RECORDS),
-        "304": {"description": "It is as the caller has it."},
+def table_paths(table: TableDescription, methods: set[str]) -> Object:
+    """Both paths of a table, with the operations among `methods`."""
+    on_list = {"get": _list, "post": _create}
+    on_record = {"get": _read, "put": _replace, "patch": _update, "delete": _delete}
+    operations = {
+        path: {method: describe(table) for method, describe in described.items() if method in methods}
+        for path, described in ((f"{BASE}{table.name}", on_list), (f"{BASE}{table.name}/{{sys_id}}", on_record))
     }
-    return _operation(table, "read", "Read one", ("sysId", *SHOWN, "ifNoneMatch"), ALWAYS_POSSIBLE, found)
+    return {path: by_method for path, by_method in operations.items() if by_method}
 
 
-def _create(table: Described) -> Object:
-    found = {
-        "201": _answered(
-            table.answer, "What the caller may read of the new record.", "Location", "ETag", *OF_ANSWERED_RECORDS
-        )
+def _list(table: TableDescription) -> Object:
+    success = {"200": _records(table, "The records.", *LIST_HEADERS)}
+    return _operation(table, "list", "List records", LIST_PARAMETERS, READ_ERRORS, success)
+
+
+def _read(table: TableDescription) -> Object:
+    success = {
+        "200": _records(table, "The record.", "ETag", *RECORD_HEADERS),
+        "304": {"description": "The record has not changed."},
     }
-    possible = (*ALWAYS_POSSIBLE, *OF_WRITES, *OF_BODIES)
-    return _with_body(table, "post", _operation(table, "create", "Create", OF_WRITE, possible, found))
+    parameters = ("sysId", *OUTPUT_PARAMETERS, "ifNoneMatch")
+    return _operation(table, "read", "Read a record", parameters, READ_ERRORS, success)
 
 
-def _replace(table: Described) -> Object:
-    return _with_body(table, "put", _changing(table, "replace", "Replace"))
+def _create(table: TableDescription) -> Object:
+    about = "What the caller may read of the new record."
+    success = {"201": _records(table, about, "Location", "ETag", *RECORD_HEADERS)}
+    created = _operation(table, "create", "Create a record", WRITE_PARAMETERS, CREATE_ERRORS, success)
+    return _with_body(table, "post", created)
 
 
-def _change(table: Described) -> Object:
-    return _with_body(table, "patch", _changing(table, "change", "Change"))
+def _replace(table: TableDescription) -> Object:
+    return _with_body(table, "put", _change(table, "replace", "Replace a record"))
 
 
-def _changing(table: Described, verb: str, title: str) -> Object:
-    found = {"200": _answered(table.answer, "What the caller may read of the record.", "ETag", *OF_ANSWERED_RECORDS)}
-    possible = (*ALWAYS_POSSIBLE, *OF_WRITES, *OF_CHANGES, *OF_BODIES)
-    return _operation(table, verb, title, ("sysId", "ifMatch", *OF_WRITE), possible, found)
+def _update(table: TableDescription) -> Object:
+    return _with_body(table, "patch", _change(table, "change", "Update a record"))
 
 
-def _delete(table: Described) -> Object:
-    found = {"200": _answered(reference("schemas", "Deleted"), "It is deleted.")}
-    possible = (*ALWAYS_POSSIBLE, *OF_WRITES, *OF_CHANGES)
-    return _operation(table, "delete", "Delete", ("sysId", "ifMatch", "idempotencyKey"), possible, found)
+def _change(table: TableDescription, verb: str, title: str) -> Object:
+    success = {"200": _records(table, "What the caller may read of the record.", "ETag", *RECORD_HEADERS)}
+    return _operation(table, verb, title, ("sysId", "ifMatch", *WRITE_PARAMETERS), CHANGE_ERRORS, success)
 
 
-def _with_body(table: Described, method: str, operation: Object) -> Object:
+def _delete(table: TableDescription) -> Object:
+    success = {"200": json_response(reference("schemas", "Deleted"), "The record was deleted.")}
+    parameters = ("sysId", "ifMatch", "idempotencyKey")
+    return _operation(table, "delete", "Delete a record", parameters, DELETE_ERRORS, success)
+
+
+def _with_body(table: TableDescription, method: str, described: Object) -> Object:
     body = {"application/json": {"schema": reference("schemas", table.bodies[method])}}
-    return operation | {"requestBody": {"required": True, "content": body}}
+    return described | {"requestBody": {"required": True, "content": body}}
 
 
 def _operation(
-    table: Described, verb: str, title: str, parameters: tuple[str, ...], possible: Errors, found: Object
+    table: TableDescription, verb: str, title: str, parameters: tuple[str, ...], possible: Errors, success: Object
 ) -> Object:
-    """What all operations have."""
-    named = ("tableName",) if table.is_any else ()
-    # Named one by one for any table only: for thirty tables the browser would resolve thousands of references.
-    each_error = {str(each.status): reference("responses", each.__name__) for each in possible}
-    refused = each_error if table.is_any else {"default": reference("responses", "AnyError")}
-    return {
-        "operationId": f"records_{verb}" if table.is_any else f"{verb}_{table.name}",
-        "summary": f"{title}, of any table" if table.is_any else f"{title} · {table.called}",
-        "tags": [TAG if table.is_any else f"Table {table.name}"],
-        "security": SECURITY,
-        "parameters": [reference("parameters", name) for name in (*named, *parameters)],
-        "responses": dict(sorted((refused | found).items())),
-    }
+    if table.is_any:
+        names = ("tableName", *parameters)
+        operation_id, summary, tag = f"records_{verb}", f"{title} · any table", TAG
+        failures = error_responses(possible)
+    else:
+        names = parameters
+        operation_id, summary, tag = f"{verb}_{table.name}", f"{title} · {table.label}", f"Table {table.name}"
+        # One reference for all errors: with each of thirty tables' own, a browser would resolve thousands.
+        failures = {"default": reference("responses", "AnyError")}
+    references = [reference("parameters", name) for name in names]
+    return operation(operation_id, summary, tag, failures | success, parameters=references)
 
 
-def _answered(schema: Object, about: str, *headers: str) -> Object:
-    found: Object = {"description": about, "content": {"application/json": {"schema": schema}}}
-    if headers:
-        found["headers"] = {name: reference("headers", name) for name in headers}
-    return found
+def _records(table: TableDescription, about: str, *headers: str) -> Object:
+    return json_response(table.response, about, {name: reference("headers", name) for name in headers})
 
 
-def answer_of(records: list[Object]) -> Object:
-    """The envelope of a success; its records are of one of these schemas."""
+def envelope_of(records: list[Object]) -> Object:
+    """The envelope of a success; its records have one of these schemas."""
     record = records[0] if len(records) == 1 else {"anyOf": records}
-    whole = {"status": {"const": "OK"}, "data": {"type": "array", "items": record}}
-    return {"type": "object", "required": ["status", "data"], "properties": whole}
+    properties = {"status": {"const": "OK"}, "data": {"type": "array", "items": record}}
+    return {"type": "object", "required": ["status", "data"], "properties": properties}

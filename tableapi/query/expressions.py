@@ -1,4 +1,4 @@
-"""What names have become once they are resolved: leaves, tests on them, and decisions about who may see what."""
+"""Resolved queries and rules: paths, predicates on them, and decisions about who may see what. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tableapi.catalogue.definitions import Column, Table
 
 @dataclass(frozen=True, slots=True)
 class Always:
-    """No rule stands in the way."""
+    """Allowed on every record."""
 
 
 ALWAYS = Always()
@@ -19,7 +19,7 @@ ALWAYS = Always()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """For records of these tables (by id; None: of any): one of the conditions must hold; None: no condition."""
+    """For records of these tables (by id; None for any), one of the conditions must hold; None for no condition."""
 
     tables: tuple[str, ...] | None
     conditions: tuple[Expression, ...] | None
@@ -27,7 +27,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """A decision that depends on the record: one of the cases must hold. Without cases: never."""
+    """A decision that depends on the record: one of the cases must hold. Without cases, never."""
 
     cases: tuple[Case, ...] = ()
 
@@ -48,26 +48,25 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """Where a path ends; the guards say when the caller sees what is there."""
+    """A path with its columns; the guards say in which records the caller sees them."""
 
-    hops: tuple[PathStep, ...]
+    steps: tuple[PathStep, ...]
     column: Column
     guard: Decision = ALWAYS
 
     @property
-    def way(self) -> tuple[str, ...]:
-        """The names of the references on the way."""
-        return tuple(hop.column.name for hop in self.hops)
+    def reference_names(self) -> tuple[str, ...]:
+        return tuple(step.column.name for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One condition. With a `slot`, the value is that of the request's condition of this number."""
+    """One condition. With a `slot`, its value is that of the request's condition of this number."""
 
     condition: Condition
-    leaf: ResolvedPath
+    path: ResolvedPath
     other: ResolvedPath | None = None
-    # INSTANCEOF: ids of tables. ARE: the columns that are searched.
+    # For INSTANCEOF the ids of tables, for ARE the columns that are searched.
     tables: tuple[str, ...] = ()
     searched: tuple[ResolvedPath, ...] = ()
     slot: int | None = None
@@ -85,7 +84,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ChildTablePredicate:
-    """Holds for the record as one of a table that extends the one asked."""
+    """Holds for the record as one of a table that extends the requested one."""
 
     table: Table
     part: Expression
@@ -94,12 +93,12 @@ class ChildTablePredicate:
 Expression = Predicate | AllOf | AnyOf | ChildTablePredicate
 
 
-def tests_in(found: Expression) -> Iterator[Predicate]:
-    match found:
+def predicates_of(expression: Expression) -> Iterator[Predicate]:
+    match expression:
         case Predicate():
-            yield found
+            yield expression
         case ChildTablePredicate(_, part):
-            yield from tests_in(part)
+            yield from predicates_of(part)
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
-                yield from tests_in(part)
+                yield from predicates_of(part)

@@ -1,59 +1,61 @@
-"""In charge of what two queries have in common: the text without its values decides which statement answers. Pure."""
+"""Parses the text of a query into its shape and its values: queries of one shape share a statement. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from system.encoded_query import Condition, Group, Query, SubQuery, Term, parse
+from system.encoded_query import Condition, Group, Query, SubQuery, Term, ValueKind, parse
 from system.process_cache import WeightedCache
-from tableapi.sql.operators import SHAPING
 
-# Programs ask the same again and again.
+# Clients send the same queries again and again.
 QUERIES_BYTES = 8 * 1024 * 1024
 PER_CONDITION = 1_200
 
+# Values of these kinds stay in the shape: they decide the SQL, not only a parameter.
+SHAPING = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.NAMED})
 
-class Shape:
-    """A query without the values that do not decide its SQL, as a key: requests of one shape share a statement."""
+
+class QueryShape:
+    """A query without the values that do not decide its SQL; a key of the statement cache."""
 
     __slots__ = ("_hash", "query")
 
     def __init__(self, query: Query) -> None:
         self.query = Query(tuple(_group(group) for group in query.groups), query.order)
-        self._hash = hash(self.query)  # of a whole tree, so only once
+        self._hash = hash(self.query)  # once: it visits the whole tree
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shape) and self.query == other.query
+        return isinstance(other, QueryShape) and self.query == other.query
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query as it was read, its conditions in the order of their values, and its shape."""
+    """A query: its text, its shape, and its conditions with their values in the order of the text."""
 
-    query: Query
+    text: str
+    shape: QueryShape
     conditions: tuple[Condition, ...]
-    shape: Shape
 
 
 def parse_query_text(text: str) -> ParsedQuery:
-    """QueryError for what is no query."""
-    return _understood.get_or_make(text, lambda: _read(text))
+    """Raises QueryError for a text that is not a valid query."""
+    return _queries.get_or_make(text, lambda: _parse(text))
 
 
-def _read(text: str) -> ParsedQuery:
+def _parse(text: str) -> ParsedQuery:
     query = parse(text)
-    return ParsedQuery(query, tuple(query.conditions()), Shape(query))
+    return ParsedQuery(text, QueryShape(query), tuple(query.conditions()))
 
 
-def _weight(text: str, found: ParsedQuery) -> int:
-    # With the text of the values; what stands in parentheses and the sort keys count by their characters.
-    return PER_CONDITION * (1 + len(found.conditions)) + 8 * len(text)
+def _weight(text: str, parsed: ParsedQuery) -> int:
+    # Parentheses, sort keys and the text of the values count by their characters.
+    return PER_CONDITION * (1 + len(parsed.conditions)) + 8 * len(text)
 
 
-_understood: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERIES_BYTES, weigh=_weight)
+_queries: WeightedCache[str, ParsedQuery] = WeightedCache("queries", limit=QUERIES_BYTES, weigh=_weight)
 
 
 def _group(group: Group) -> Group:

@@ -1,14 +1,15 @@
-"""Turns the paths of a query into leaves: the only place that looks a name up. Pure."""
+"""Resolves the paths of queries: the only module that looks names up. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from system.encoded_query import (
     OPERATORS,
     RECORDS,
     Condition,
+    Distance,
     Group,
     Query,
     QueryError,
@@ -22,14 +23,25 @@ from system.errors import BadRequest
 from tableapi.catalogue.definitions import OWN_TABLE, TEXT_TYPES, Catalogue, Column, Table
 from tableapi.values import comparison
 
-from .expressions import ALWAYS, NEVER, AllOf, AnyOf, Decision, Expression, PathStep, Predicate, ResolvedPath, tests_in
+from .expressions import (
+    ALWAYS,
+    NEVER,
+    AllOf,
+    AnyOf,
+    Decision,
+    Expression,
+    PathStep,
+    Predicate,
+    ResolvedPath,
+    predicates_of,
+)
 
 MOST_HOPS = 5
 SAME_KIND = {"id": "reference", "date": "datetime", "integer": "decimal"}
 
 
 class ReadScope(Protocol):
-    """Who looks: a caller, or a rule, which sees everything."""
+    """What can be seen: by a caller, or by a rule, which sees everything."""
 
     catalogue: Catalogue
 
@@ -40,11 +52,11 @@ class ReadScope(Protocol):
         """Which records of this table can be seen."""
 
     def table(self, name: str) -> Table | None:
-        """A table that is there."""
+        """A table that can be seen."""
 
 
 class RuleScope:
-    """A rule's condition is its administrator's: it sees all but what nobody may read."""
+    """The condition of a rule sees everything except columns that nobody may read: an administrator wrote it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -61,61 +73,64 @@ class RuleScope:
 
 
 def unknown(path: tuple[str, ...], position: int | None = None) -> BadRequest:
-    """The same for a column that is missing, that the caller may not read, and beyond a wall on the way."""
+    """The same for a missing column, one that the caller may not read, and one behind a hidden reference."""
     name = ".".join(path)
     return BadRequest(f"There is no column {name}.", code="unknown_field", field=name, position=position)
 
 
-def resolve_path(eyes: ReadScope, table: Table, path: tuple[str, ...]) -> ResolvedPath | None:
-    """Where the path ends, or None when there is nothing for these eyes."""
+def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> ResolvedPath | None:
+    """The path with its columns; None if one of them cannot be seen."""
     if len(path) > MOST_HOPS + 1:
         return None
-    hops: list[PathStep] = []
+    steps: list[PathStep] = []
     for name in path[:-1]:
-        seen = eyes.column(table, name)
-        target = eyes.catalogue.tables.get(seen[0].reference or "") if seen and seen[0].type == "reference" else None
-        if seen is None or target is None or (records := eyes.records(target)) == NEVER:
+        visible = scope.column(table, name)
+        if visible is None or visible[0].type != "reference":
             return None
-        hops.append(PathStep(seen[0], seen[1], target, records))
+        target = scope.catalogue.tables.get(visible[0].reference or "")
+        if target is None or (records := scope.records(target)) == NEVER:
+            return None
+        steps.append(PathStep(*visible, target, records))
         table = target
-    seen = eyes.column(table, path[-1])
-    return ResolvedPath(tuple(hops), *seen) if seen else None
+    visible = scope.column(table, path[-1])
+    return ResolvedPath(tuple(steps), *visible) if visible else None
 
 
-def expression(eyes: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
-    """The whole condition of a query; None when it has none."""
+def expression(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
+    """The whole condition of a query; None if it has none."""
     if not query.groups:
         return None
     numbered = enumerate(query.conditions())
     slots = {id(condition): slot for slot, condition in numbered} if with_slots else {}
-    found = _groups(eyes, table, query.groups, slots)
-    _refuse_too_many_words(found)
-    return found
+    condition = _groups(scope, table, query.groups, slots)
+    _refuse_too_many_words(condition)
+    return condition
 
 
-def _refuse_too_many_words(found: Expression) -> None:
-    """What is in the SQL counts: each word of ARE is compared in each searched column."""
-    searches = [(test, len(read_words(test.condition.value))) for test in tests_in(found) if test.searched]
+def _refuse_too_many_words(condition: Expression) -> None:
+    """Limits the SQL: each word of ARE is compared in each searched column."""
+    predicates = list(predicates_of(condition))
+    searches = [predicate for predicate in predicates if predicate.searched]
     if not searches:
         return
-    others = sum(1 for test in tests_in(found) if not test.searched)
-    if others + sum(words * len(test.searched) for test, words in searches) > RECORDS.conditions:
+    words = sum(len(read_words(search.condition.value)) * len(search.searched) for search in searches)
+    if len(predicates) - len(searches) + words > RECORDS.conditions:
         raise QueryError(
             f"more than {RECORDS.conditions} conditions, where each word of ARE counts once for each searched column",
-            searches[0][0].condition.position,
+            searches[0].condition.position,
         )
 
 
-def _groups(eyes: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
-    return _any([_all([_term(eyes, table, term, slots) for term in group.terms]) for group in groups])
+def _groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
+    return _any([_all([_term(scope, table, term, slots) for term in group.terms]) for group in groups])
 
 
-def _term(eyes: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
+def _term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
     return _any(
         [
-            _groups(eyes, table, factor.groups, slots)
+            _groups(scope, table, factor.groups, slots)
             if isinstance(factor, SubQuery)
-            else resolve_condition(eyes, table, factor, slots.get(id(factor)))
+            else resolve_condition(scope, table, factor, slots.get(id(factor)))
             for factor in term.factors
         ]
     )
@@ -129,59 +144,60 @@ def _any(parts: list[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
 
-def resolve_condition(eyes: ReadScope, table: Table, condition: Condition, slot: int | None) -> Predicate:
-    """One condition with its columns; refuses what does not fit."""
-    found = resolve_path(eyes, table, condition.path)
-    if found is None:
+def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot: int | None) -> Predicate:
+    """One condition with its columns; raises BadRequest or QueryError if they do not fit."""
+    path = resolve_path(scope, table, condition.path)
+    if path is None:
         raise unknown(condition.path, condition.position)
-    if not condition.row.fits(column_type=found.column.type, path=condition.path):
-        raise QueryError(f"{condition.operator} does not fit a column of type {found.column.type}", condition.position)
+    if not condition.row.fits(column_type=path.column.type, path=condition.path):
+        raise QueryError(f"{condition.operator} does not fit a column of type {path.column.type}", condition.position)
     kind = condition.row.kind
     if kind in (ValueKind.PATH, ValueKind.DISTANCE):
-        return Predicate(condition, found, other=_other(eyes, table, condition, found), slot=slot)
+        return Predicate(condition, path, other=_other(scope, table, condition, path), slot=slot)
     if kind is ValueKind.TABLE:
-        return Predicate(condition, found, tables=_family(eyes, condition), slot=slot)
+        return Predicate(condition, path, tables=_family(scope, condition), slot=slot)
     if kind is ValueKind.WORDS:
-        return Predicate(condition, found, searched=_searched(eyes, table, condition), slot=slot)
-    return Predicate(condition, found, slot=slot)
+        return Predicate(condition, path, searched=_searched(scope, table, condition), slot=slot)
+    return Predicate(condition, path, slot=slot)
 
 
-def _other(eyes: ReadScope, table: Table, condition: Condition, found: ResolvedPath) -> ResolvedPath:
-    given = read(condition)
-    path = given if isinstance(given, tuple) else given.path  # type: ignore[union-attr]  # by its kind
-    other = resolve_path(eyes, table, path)  # type: ignore[arg-type]  # by its kind
+def _other(scope: ReadScope, table: Table, condition: Condition, path: ResolvedPath) -> ResolvedPath:
+    """The column that a condition compares its own with."""
+    value: Any = read(condition)
+    other_path = value.path if isinstance(value, Distance) else value
+    other = resolve_path(scope, table, other_path)
     if other is None:
-        raise unknown(path, condition.value_position)  # type: ignore[arg-type]  # by its kind
-    kinds = {SAME_KIND.get(kind, kind) for kind in map(comparison.comparison_kind, (found.column, other.column))}
-    if len(kinds) > 1 or not OPERATORS[condition.operator].fits(column_type=other.column.type, path=path):  # type: ignore[arg-type]
+        raise unknown(other_path, condition.value_position)
+    kinds = {SAME_KIND.get(kind, kind) for kind in map(comparison.comparison_kind, (path.column, other.column))}
+    if len(kinds) > 1 or not OPERATORS[condition.operator].fits(column_type=other.column.type, path=other_path):
         raise QueryError(
-            f"a column of type {other.column.type} cannot be compared with one of type {found.column.type}",
+            f"a column of type {other.column.type} cannot be compared with one of type {path.column.type}",
             condition.value_position,
             condition.value,
         )
     return other
 
 
-def _family(eyes: ReadScope, condition: Condition) -> tuple[str, ...]:
-    table = eyes.table(condition.value)
-    if table is None or eyes.records(table) == NEVER:
+def _family(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
+    table = scope.table(condition.value)
+    if table is None or scope.records(table) == NEVER:
         raise QueryError("there is no such table", condition.value_position, condition.value)
-    return tuple(sorted(eyes.catalogue.tables[name].id for name in table.family))
+    return tuple(sorted(scope.catalogue.tables[name].id for name in table.family))
 
 
-def _searched(eyes: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
-    found = tuple(_searchable(eyes, table))
-    if not found:
+def _searched(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
+    paths = tuple(_searchable(scope, table))
+    if not paths:
         raise QueryError("the table has no column that is searched for words", condition.position)
-    return found
+    return paths
 
 
-def _searchable(eyes: ReadScope, table: Table) -> Iterator[ResolvedPath]:
+def _searchable(scope: ReadScope, table: Table) -> Iterator[ResolvedPath]:
     for column in table.columns.values():
-        if column.type in TEXT_TYPES and column.is_indexed and (found := resolve_path(eyes, table, (column.name,))):
-            yield found
+        if column.type in TEXT_TYPES and column.is_indexed and (path := resolve_path(scope, table, (column.name,))):
+            yield path
 
 
 def own_table_column(table: Table) -> Column | None:
-    """Where a record says which table it is of; system tables have no children."""
+    """The column with a record's own table; system tables have no children and no such column."""
     return table.columns.get(OWN_TABLE) if not table.is_system else None

@@ -1,4 +1,4 @@
-"""Turns what was asked into a plan: names become columns with the caller's guards. Pure."""
+"""Plans a read: names become columns with the guards of the caller. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from .path_resolver import ReadScope, expression, resolve_path, unknown
 
 MOST_JOINS = 12
 DEFAULT_VIEWS = ("Default", "default")
+PER_FIELD = 500
 UNSORTABLE = frozenset({"list", "json"})
 
 
 @dataclass(frozen=True, slots=True)
 class OutputField:
-    """One field of an answer: its key as sent, and what people call the record that it refers to."""
+    """One field of an answer: its key as requested, and the path to the display value of what it refers to."""
 
     key: str
-    leaf: ResolvedPath
+    path: ResolvedPath
     display: ResolvedPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    leaf: ResolvedPath
+    path: ResolvedPath
     descending: bool
 
 
@@ -43,105 +44,111 @@ class ReadPlan:
     where: Expression | None = None
     order: tuple[Sort, ...] = ()
     ignored: tuple[str, ...] = ()
-    # The record's version, as far as the caller may read it: an ETag tells it.
+    # The record's version, if the caller may read it: an ETag contains it.
     version: ResolvedPath | None = None
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes in a cache."""
+        return PER_FIELD * len(self.fields)
 
 
 def plan_read(
-    eyes: ReadScope, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = ""
+    scope: ReadScope, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = ""
 ) -> ReadPlan:
-    """The plan of a read, or the 400 for what is not there."""
+    """Raises BadRequest or QueryError for names that do not exist or do not fit."""
     query = query or Query()
-    where = expression(eyes, table, query, with_slots=True)
-    order = _order(eyes, table, query)
-    wanted = _view_paths(eyes, table, view) if view else None
-    outputs, ignored = _outputs(eyes, table, fields, wanted)
-    found = ReadPlan(
-        table, eyes.records(table), outputs, where, order, ignored, resolve_path(eyes, table, ("sys_version",))
-    )
-    _refuse_too_many_joins(found, query, "sysparm_fields" if fields else "sysparm_view")
-    return found
+    where = expression(scope, table, query, with_slots=True)
+    order = _order(scope, table, query)
+    view_paths = _view_paths(scope, table, view) if view else None
+    outputs, ignored = _outputs(scope, table, fields, view_paths)
+    version = resolve_path(scope, table, ("sys_version",))
+    plan = ReadPlan(table, scope.records(table), outputs, where, order, ignored, version)
+    _refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
+    return plan
 
 
-def _order(eyes: ReadScope, table: Table, query: Query) -> tuple[Sort, ...]:
-    found = []
+def _order(scope: ReadScope, table: Table, query: Query) -> tuple[Sort, ...]:
+    sorts = []
     for by in query.order:
-        seen = resolve_path(eyes, table, by.path)
-        if seen is None:
+        path = resolve_path(scope, table, by.path)
+        if path is None:
             raise unknown(by.path, by.position)
-        if seen.column.type in UNSORTABLE:
-            raise QueryError(f"a column of type {seen.column.type} has no order", by.position, ".".join(by.path))
-        found.append(Sort(seen, by.descending))
-    return tuple(found)
+        if path.column.type in UNSORTABLE:
+            raise QueryError(f"a column of type {path.column.type} has no order", by.position, ".".join(by.path))
+        sorts.append(Sort(path, by.descending))
+    return tuple(sorts)
 
 
-def _view_paths(eyes: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
-    """None when every column is shown. ServiceNow clients ask for `Default` whether or not a table has such a view."""
+def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
+    """None for every column: ServiceNow clients send `Default`, whether or not the table has such a view."""
     is_default = view in DEFAULT_VIEWS
     names = dict.fromkeys((view, *DEFAULT_VIEWS)) if is_default else (view,)
-    found = (eyes.catalogue.view(table, name) for name in names)
-    paths = next((each for each in found if each is not None), None)
+    views = (scope.catalogue.view(table, name) for name in names)
+    paths = next((paths for paths in views if paths is not None), None)
     if paths is None and not is_default:
         raise BadRequest("There is no view of this name.", code="invalid_parameter", field="sysparm_view")
     return paths
 
 
 def _outputs(
-    eyes: ReadScope, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
+    scope: ReadScope, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
 ) -> tuple[tuple[OutputField, ...], tuple[str, ...]]:
-    """The fields of the answer, and the names that were asked for in vain."""
+    """The fields of the answer, and the requested names that do not exist."""
     if fields:
         names: Iterable[str] = fields
     else:
         names = view if view is not None else [column.name for column in table.columns.values()]
-    found, ignored = {}, []
+    outputs, ignored = {}, []
     for name in dict.fromkeys(names):
-        output = _output(eyes, table, name)
+        output = _output(scope, table, name)
         if output is None:
             ignored.append(name)
         elif view is None or name in view:
-            found[name] = output
-    if not found and (fields or view is not None):
-        # "the view is not returned"; and never all columns in its place.
-        raise BadRequest("None of the fields asked for is there.", code="no_fields", field="sysparm_fields")
-    return tuple(found.values()), tuple(ignored) if fields else ()
+            outputs[name] = output
+    if not outputs and (fields or view is not None):
+        # "the view is not returned"; and never all columns instead.
+        raise no_fields()
+    return tuple(outputs.values()), tuple(ignored) if fields else ()
 
 
-def _output(eyes: ReadScope, table: Table, name: str) -> OutputField | None:
-    path = tuple(name.split("."))
-    found = resolve_path(eyes, table, path)
-    if found is None:
+def no_fields() -> BadRequest:
+    """The same for fields that do not exist and fields of a record that the caller may not read."""
+    return BadRequest("None of the requested fields exists.", code="no_fields", field="sysparm_fields")
+
+
+def _output(scope: ReadScope, table: Table, name: str) -> OutputField | None:
+    path = resolve_path(scope, table, tuple(name.split(".")))
+    return None if path is None else OutputField(name, path, display_path(scope, path.column))
+
+
+def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
+    """The path to the display value of the record that this column refers to, if the caller may read it."""
+    target = scope.catalogue.tables.get(column.reference or "")
+    display_column = target.display_column if target else None
+    if target is None or display_column is None or (records := scope.records(target)) == NEVER:
         return None
-    return OutputField(name, found, display_leaf(eyes, found.column))
+    visible = scope.column(target, display_column.name)
+    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible) if visible else None
 
 
-def display_leaf(eyes: ReadScope, column: Column) -> ResolvedPath | None:
-    """What a record is called that this column refers to, as far as these eyes may read it."""
-    target = eyes.catalogue.tables.get(column.reference or "")
-    shown = target.display_column if target else None
-    if target is None or shown is None or (records := eyes.records(target)) == NEVER:
-        return None
-    seen = eyes.column(target, shown.name)
-    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *seen) if seen else None
+def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
+    """Names the parameter that leads too far: the query, or the one that chooses the fields."""
+    joins = _joins(sort.path for sort in plan.order)
+    joins |= {path[: length + 1] for path in _query_paths(query) for length in range(len(path) - 1)}
+    message = f"The paths lead through more than {MOST_JOINS} references."
+    if len(joins) > MOST_JOINS:
+        raise BadRequest(message, code="invalid_query", field="sysparm_query")
+    if len(joins | _joins(output.path for output in plan.fields)) > MOST_JOINS:
+        raise BadRequest(message, code="invalid_parameter", field=output_parameter)
 
 
-def _refuse_too_many_joins(found: ReadPlan, query: Query, shown_by: str) -> None:
-    """Says which parameter leads too far: the query, or what the answer shows beside it."""
-    asked = _ways(sort.leaf for sort in found.order)
-    asked |= {path[: length + 1] for path in _asked(query) for length in range(len(path) - 1)}
-    said = f"The paths lead through more than {MOST_JOINS} references."
-    if len(asked) > MOST_JOINS:
-        raise BadRequest(said, code="invalid_query", field="sysparm_query")
-    if len(asked | _ways(output.leaf for output in found.fields)) > MOST_JOINS:
-        raise BadRequest(said, code="invalid_parameter", field=shown_by)
+def _joins(paths: Iterable[ResolvedPath]) -> set[tuple[str, ...]]:
+    return {path.reference_names[: length + 1] for path in paths for length in range(len(path.steps))}
 
 
-def _ways(leaves: Iterable[ResolvedPath]) -> set[tuple[str, ...]]:
-    return {leaf.way[: length + 1] for leaf in leaves for length in range(len(leaf.hops))}
-
-
-def _asked(query: Query) -> Iterator[tuple[str, ...]]:
-    """Every path in the conditions, those that stand as values too."""
+def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
+    """Every path in the conditions, including those that are values."""
     for condition in query.conditions():
         yield condition.path
         if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):

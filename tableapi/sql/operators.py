@@ -1,4 +1,4 @@
-"""What each operator of the query language is in SQL, a row for each; negations are complements. Pure."""
+"""The SQL of each operator of the query language, one row each; negations are complements. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from system.encoded_query import Condition, Distance, Moment, Period, Range, Relative, ValueKind, read, read_list
+from system.encoded_query import Condition, Distance, Moment, Period, Range, Relative, read, read_list
 from tableapi.catalogue.definitions import Column
 from tableapi.values.comparison import SQL_TYPES, comparable, comparison_kind
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLD = 'lower({} COLLATE "pg_c_utf8")'
 SECOND = "interval '1 second'"
-# Their complement in the grammar's table is the row below.
+# The grammar's table names their complement, which has a row below.
 NEGATIONS = frozenset(
     {
         "!=", "NOT IN", "NOTLIKE", "ISEMPTY", "NOTHING", "NSAMEAS", "NOTON", "ISNOT_DYNAMIC", "HASNOT",
@@ -24,7 +24,7 @@ NEGATIONS = frozenset(
     }
 )  # fmt: skip
 
-# Who is in which group decides what somebody may read: asked where it is never late.
+# Group membership decides what a caller may read: it is read from the primary only.
 MEMBERSHIPS = "public.sys_user_group"
 NAMED = {
     "me": "= {me}",
@@ -39,7 +39,7 @@ NAMED_IDS = {
 
 
 def key(kind: str, sql: str) -> str:
-    """What a column is compared and sorted by; an empty text counts as no value.
+    """The SQL that a column is compared and sorted by; an empty text counts as no value.
 
     >>> key("text", "t.subject")
     'nullif(lower(t.subject COLLATE "pg_c_utf8"), \\'\\')'
@@ -70,29 +70,29 @@ class Operand:
 
     @property
     def instant(self) -> str:
-        """As a time; a date is its midnight."""
+        """As a timestamp; a date is its midnight."""
         return f"({self.raw})::timestamp AT TIME ZONE 'UTC'" if self.kind == "date" else self.raw
 
     @property
     def second(self) -> str:
-        """Cut to what people are shown."""
+        """Truncated to the second, as it is displayed."""
         return f"date_trunc('second', {self.instant})" if self.kind in ("date", "datetime") else self.key
 
 
-# A row gets the column's side, the other column's (if the operator has one), the condition, and a way to bind values.
+# A row gets the column, the other column (if the operator has one), the condition, and what binds its values.
 Row = Callable[[Operand, Operand | None, Condition, "ValueBinder"], str]
 
 
 def _value(side: Operand, condition: Condition, bind: ValueBinder) -> str:
-    def of(given: Condition, moment: Moment) -> Any:
-        return comparable(side.column, read(given), moment, given)  # type: ignore[arg-type]  # a value of TEXT kind
+    def of(condition: Condition, moment: Moment) -> Any:
+        return comparable(side.column, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
     placeholder = bind.value(of, SQL_TYPES[side.kind])
     return FOLD.format(placeholder) if side.kind == "text" else placeholder
 
 
 def _compared(operator: str) -> Row:
-    """> and its siblings; a time that is shown to the second stands for that whole second."""
+    """> and its siblings; a time, displayed to the second, means that whole second."""
     of_instants = {">": ">= {v} + " + SECOND, ">=": ">= {v}", "<": "< {v}", "<=": "< {v} + " + SECOND}
 
     def row(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
@@ -104,8 +104,9 @@ def _compared(operator: str) -> Row:
     return row
 
 
-def _ids(given: Condition, moment: Moment) -> list[str]:
-    return [str(comparable(_AS_TEXT, each, moment, given)) for each in read_list(given.value, given.value_position)]
+def _ids(condition: Condition, moment: Moment) -> list[str]:
+    operands = read_list(condition.value, condition.value_position)
+    return [str(comparable(_AS_TEXT, operand, moment, condition)) for operand in operands]
 
 
 def _equal(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
@@ -118,8 +119,8 @@ def _equal(side: Operand, _: Operand | None, condition: Condition, bind: ValueBi
 
 
 def _in(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-    def of(given: Condition, moment: Moment) -> list[Any]:
-        return [comparable(side.column, each, moment, given) for each in read(given)]  # type: ignore[union-attr]
+    def of(condition: Condition, moment: Moment) -> list[Any]:
+        return [comparable(side.column, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
 
     values = bind.value(of, SQL_TYPES[side.kind] + "[]")
     if side.kind == "text":
@@ -129,10 +130,10 @@ def _in(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinde
 
 def _between(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
     def end(name: str) -> str:
-        def of(given: Condition, moment: Moment) -> Any:
-            found: Any = read(given)
-            assert isinstance(found, Range)
-            return comparable(side.column, getattr(found, name), moment, given)
+        def of(condition: Condition, moment: Moment) -> Any:
+            value: Any = read(condition)
+            assert isinstance(value, Range)
+            return comparable(side.column, getattr(value, name), moment, condition)
 
         placeholder = bind.value(of, SQL_TYPES[side.kind])
         return FOLD.format(placeholder) if side.kind == "text" else placeholder
@@ -145,9 +146,8 @@ def _between(side: Operand, _: Operand | None, condition: Condition, bind: Value
 
 def _text(template: str) -> Row:
     def row(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-        def of(given: Condition, moment: Moment) -> Any:
-            value = comparable(_AS_TEXT, read(given), moment, given)  # type: ignore[arg-type]
-            return value
+        def of(condition: Condition, moment: Moment) -> Any:
+            return comparable(_AS_TEXT, read(condition), moment, condition)  # type: ignore[arg-type]
 
         return template.format(c=side.folded, v=FOLD.format(bind.value(of, "text")))
 
@@ -178,10 +178,10 @@ def _compared_columns(operator: str) -> Row:
 
 def _within(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
     def edge(number: int) -> str:
-        def of(given: Condition, moment: Moment) -> datetime:
-            found: Any = read(given)
-            assert isinstance(found, Period | Relative)
-            return found.bounds(moment)[number]
+        def of(condition: Condition, moment: Moment) -> datetime:
+            value: Any = read(condition)
+            assert isinstance(value, Period | Relative)
+            return value.bounds(moment)[number]
 
         return bind.value(of, "timestamptz")
 
@@ -190,7 +190,7 @@ def _within(side: Operand, _: Operand | None, condition: Condition, bind: ValueB
 
 def _part(field: str) -> Row:
     def row(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-        number = bind.value(lambda given, moment: read(given), "integer")
+        number = bind.value(lambda condition, _: read(condition), "integer")
         return f"extract({field} FROM {side.instant} AT TIME ZONE 'UTC') = {number}"
 
     return row
@@ -198,10 +198,10 @@ def _part(field: str) -> Row:
 
 def _relative(operator: str) -> Row:
     def row(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-        def of(given: Condition, moment: Moment) -> datetime:
-            found: Any = read(given)
-            assert isinstance(found, Relative)
-            return found.instant(moment)
+        def of(condition: Condition, moment: Moment) -> datetime:
+            value: Any = read(condition)
+            assert isinstance(value, Relative)
+            return value.instant(moment)
 
         return f"{side.instant} {operator} {bind.value(of, 'timestamptz')}"
 
@@ -209,7 +209,7 @@ def _relative(operator: str) -> Row:
 
 
 def _distance(is_more: bool) -> Row:
-    """Further than so many units after (before) the other column; nearer, on the same side of it."""
+    """More than so many units after (before) the other column; or less, on the same side of it."""
 
     def row(side: Operand, other: Operand | None, condition: Condition, _: ValueBinder) -> str:
         assert other is not None
@@ -232,7 +232,7 @@ def _distance(is_more: bool) -> Row:
 
 
 def _named(template: str, bind: ValueBinder) -> str:
-    # Bound only where it stands: PostgreSQL refuses a parameter that no text mentions.
+    # Bound only where it is used: PostgreSQL refuses a parameter that the text does not contain.
     return template.format(roles=bind.roles()) if "{roles}" in template else template.format(me=bind.me())
 
 
@@ -241,10 +241,10 @@ def _dynamic(side: Operand, _: Operand | None, condition: Condition, bind: Value
 
 
 def _has(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-    ids = bind.value(
-        lambda given, moment: [comparable(_AS_TEXT, each, moment, given) for each in read(given)],  # type: ignore[union-attr]
-        "varchar[]",
-    )
+    def of(condition: Condition, moment: Moment) -> list[Any]:
+        return [comparable(_AS_TEXT, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
+
+    ids = bind.value(of, "varchar[]")
     return f"{side.raw} && {ids}"
 
 
@@ -290,7 +290,4 @@ ROWS: Mapping[str, Row] = {
     "HAS": _has,
     "CONTAINS_DYNAMIC": _has_dynamic,
 }
-# ARE and INSTANCEOF ask the record, not one column: `conditions` has them.
-
-# In the shape of a query these keep their value: it decides the SQL, not only a parameter.
-SHAPING = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.NAMED})
+# ARE and INSTANCEOF are conditions on the record, not on one column: `predicates` has them.

@@ -1,4 +1,4 @@
-"""Writes expressions and decisions as SQL conditions on a record. Pure."""
+"""Compiles expressions and decisions to SQL conditions on a record. Pure."""
 
 from __future__ import annotations
 
@@ -22,104 +22,105 @@ from tableapi.query.path_resolver import own_table_column
 from .operators import NEGATIONS, ROWS, Operand
 from .statement_builder import StatementBuilder, TableAlias, ValueBinder, literal
 
-# The SQL of a leaf, where the condition stands.
+# The SQL of a path in the clause of the condition.
 ValueOf = Callable[[ResolvedPath], str]
 
 
-def decision(text: StatementBuilder, found: Decision, anchor: TableAlias) -> str | None:
-    """When the decision holds for the anchor's record; None: always."""
-    if isinstance(found, Always):
+def decision(builder: StatementBuilder, decided: Decision, alias: TableAlias) -> str | None:
+    """The condition on which the decision holds for a record; None if it always does."""
+    if isinstance(decided, Always):
         return None
-    if not found.cases:
+    if not decided.cases:
         return "FALSE"
-    return _joined(" OR ", [_case(text, case, anchor) for case in found.cases])
+    return _joined(" OR ", [_case(builder, case, alias) for case in decided.cases])
 
 
-def _case(text: StatementBuilder, case: Case, anchor: TableAlias) -> str:
+def _case(builder: StatementBuilder, case: Case, alias: TableAlias) -> str:
     parts = []
     if case.tables is not None:
         ids = ", ".join(map(literal, case.tables))
-        parts.append(f"{anchor.own_table()} IN ({ids})")
+        parts.append(f"{alias.own_table()} IN ({ids})")
     if case.conditions is not None:
-        parts.append(_joined(" OR ", [rule(text, each, anchor) for each in case.conditions]))
+        parts.append(_joined(" OR ", [rule(builder, condition, alias) for condition in case.conditions]))
     return _joined(" AND ", parts) if parts else "TRUE"
 
 
-def guarded(text: StatementBuilder, found: Decision, anchor: TableAlias, value: str) -> str:
-    """The value where the decision holds, else NULL."""
-    condition = decision(text, found, anchor)
+def guarded(builder: StatementBuilder, guard: Decision, alias: TableAlias, value: str) -> str:
+    """The value where the guard holds, else NULL."""
+    condition = decision(builder, guard, alias)
     return value if condition is None else f"CASE WHEN {condition} THEN {value} END"
 
 
-def rule(text: StatementBuilder, found: Expression, anchor: TableAlias) -> str:
-    """A rule's condition; the paths in it are followed without asking for rights, each by a sub-select."""
-    return expression(text, found, anchor, lambda leaf: _followed(text, leaf, anchor))
+def rule(builder: StatementBuilder, condition: Expression, alias: TableAlias) -> str:
+    """The condition of a rule; its paths are followed whatever the caller may read, each by a sub-select."""
+    return expression(builder, condition, alias, lambda path: _followed(builder, path, alias))
 
 
-def _followed(text: StatementBuilder, leaf: ResolvedPath, anchor: TableAlias) -> str:
-    if not leaf.hops:
-        return anchor.column(leaf.column)
-    hop = leaf.hops[0]
-    reference = anchor.column(hop.column)
-    target = TableAlias(text, hop.target)
-    value = _followed(text, ResolvedPath(leaf.hops[1:], leaf.column), target)
+def _followed(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
+    if not path.steps:
+        return alias.column(path.column)
+    step = path.steps[0]
+    reference = alias.column(step.column)
+    target = TableAlias(builder, step.target)
+    value = _followed(builder, ResolvedPath(path.steps[1:], path.column), target)
     return f"(SELECT {value} FROM {target.joined()} WHERE {target.sys_id()} = {reference})"
 
 
-def expression(text: StatementBuilder, found: Expression, anchor: TableAlias, value_of: ValueOf) -> str:
-    """A condition; `value_of` says what stands for a leaf."""
-    match found:
+def expression(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: ValueOf) -> str:
+    """A condition; `value_of` gives the SQL of its paths."""
+    match condition:
         case AllOf(parts):
-            return _joined(" AND ", [expression(text, part, anchor, value_of) for part in parts])
+            return _joined(" AND ", [expression(builder, part, alias, value_of) for part in parts])
         case AnyOf(parts):
-            return _joined(" OR ", [expression(text, part, anchor, value_of) for part in parts])
+            return _joined(" OR ", [expression(builder, part, alias, value_of) for part in parts])
         case ChildTablePredicate(table, part):
-            return _in_child(text, table, part, anchor)
+            return _child_predicate(builder, table, part, alias)
         case Predicate():
-            return _test(text, found, anchor, value_of)
+            return _predicate(builder, condition, alias, value_of)
 
 
-def _in_child(text: StatementBuilder, table: Table, part: Expression, anchor: TableAlias) -> str:
-    child = TableAlias(text, table)
-    condition = rule(text, part, child)
-    return f"EXISTS (SELECT FROM {child.joined()} WHERE {child.sys_id()} = {anchor.sys_id()} AND {condition})"
+def _child_predicate(builder: StatementBuilder, table: Table, part: Expression, alias: TableAlias) -> str:
+    child = TableAlias(builder, table)
+    condition = rule(builder, part, child)
+    return f"EXISTS (SELECT FROM {child.joined()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
 
 
-def _test(text: StatementBuilder, test: Predicate, anchor: TableAlias, value_of: ValueOf) -> str:
-    kind = test.condition.row.kind
+def _predicate(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: ValueOf) -> str:
+    kind = predicate.condition.row.kind
     if kind in (ValueKind.TABLE, ValueKind.WORDS):
-        found = _instance_of(test, anchor) if kind is ValueKind.TABLE else _words(text, test, value_of)
-        # Said of the record by its id: where the id is hidden, so is the answer.
-        return found if isinstance(test.leaf.guard, Always) else f"({value_of(test.leaf)} IS NOT NULL AND {found})"
-    name = test.condition.operator
+        sql = _instance_of(predicate, alias) if kind is ValueKind.TABLE else _words(builder, predicate, value_of)
+        # It is a condition on the record's id: where the id is hidden, it does not hold.
+        is_visible = isinstance(predicate.path.guard, Always)
+        return sql if is_visible else f"({value_of(predicate.path)} IS NOT NULL AND {sql})"
+    name = predicate.condition.operator
     if name in ("ANYTHING", "NOTHING"):
-        # They never look at the column, so its guard must not bind what no text mentions.
+        # They do not use the column, so its guard must not bind parameters that the text does not contain.
         return "TRUE" if name == "ANYTHING" else "FALSE"
     is_negation = name in NEGATIONS
-    row = ROWS[str(test.condition.row.complement) if is_negation else name]
-    side = Operand(test.leaf.column, value_of(test.leaf))
-    other = Operand(test.other.column, value_of(test.other)) if test.other else None
-    positive = row(side, other, test.condition, ValueBinder(text, test.condition, test.slot))
-    # Never NULL: a row without a value must be on exactly one side.
+    row = ROWS[str(predicate.condition.row.complement) if is_negation else name]
+    side = Operand(predicate.path.column, value_of(predicate.path))
+    other = Operand(predicate.other.column, value_of(predicate.other)) if predicate.other else None
+    positive = row(side, other, predicate.condition, ValueBinder(builder, predicate.condition, predicate.slot))
+    # Never NULL: a record without a value is on exactly one side.
     return f"(({positive}) IS NOT TRUE)" if is_negation else f"({positive})"
 
 
-def _instance_of(test: Predicate, anchor: TableAlias) -> str:
-    column = own_table_column(anchor.table)
+def _instance_of(predicate: Predicate, alias: TableAlias) -> str:
+    column = own_table_column(alias.table)
     if column is None:
-        return "TRUE" if anchor.table.id in test.tables else "FALSE"
-    return f"({anchor.column(column)} IN ({', '.join(map(literal, test.tables))}))"
+        return "TRUE" if alias.table.id in predicate.tables else "FALSE"
+    return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.tables))}))"
 
 
-def _words(text: StatementBuilder, test: Predicate, value_of: ValueOf) -> str:
-    """Each word in one of the columns; each column has a GIN index of its own on this expression."""
-    words = read_words(test.condition.value)
-    found = []
+def _words(builder: StatementBuilder, predicate: Predicate, value_of: ValueOf) -> str:
+    """Each word must be in one of the columns. Each column has its own GIN index on this expression."""
+    words = read_words(predicate.condition.value)
+    conditions = []
     for word in words:
-        query = f"plainto_tsquery('simple', {text.parameter(lambda _, word=word: word, 'text')})"  # type: ignore[misc]
-        columns = [f"to_tsvector('simple', {value_of(leaf)}) @@ {query}" for leaf in test.searched]
-        found.append(_joined(" OR ", columns))
-    return _joined(" AND ", found)
+        query = f"plainto_tsquery('simple', {builder.parameter(lambda _, word=word: word, 'text')})"  # type: ignore[misc]
+        columns = [f"to_tsvector('simple', {value_of(path)}) @@ {query}" for path in predicate.searched]
+        conditions.append(_joined(" OR ", columns))
+    return _joined(" AND ", conditions)
 
 
 def _joined(word: str, parts: list[str]) -> str:

@@ -1,9 +1,9 @@
-"""Writes SQL text with numbered parameters: values never stand in the text, names come from the catalogue. Pure."""
+"""Builds SQL text with numbered parameters: values are never in the text, names come from the catalogue. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -13,14 +13,14 @@ from tableapi.catalogue.definitions import OWN_TABLE, Column, Table
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a statement is given when it runs: the request's own values."""
+    """What a statement binds when it runs: the values of the request."""
 
     moment: Moment
     version: int = 0
     role_names: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     link: str = ""
-    given: Mapping[str, Any] | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 Parameter = Callable[[Inputs], Any]
@@ -35,7 +35,7 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text of the product's or of the catalogue's own, as a constant."""
+    """A text from the code or the catalogue, as a constant."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -44,7 +44,7 @@ def physical(table: Table) -> str:
 
 
 class StatementBuilder:
-    """One statement in the making: its parameters and aliases."""
+    """The parameters and aliases of one statement."""
 
     def __init__(self) -> None:
         self.parameters: list[Parameter] = []
@@ -59,14 +59,14 @@ class StatementBuilder:
         return f"${len(self.parameters)}::{sql_type}"
 
     def shared(self, name: str, value: Parameter, sql_type: str) -> str:
-        """A parameter that a statement may need more than once."""
+        """A parameter that a statement may use more than once."""
         if name not in self._shared:
             self._shared[name] = self.parameter(value, sql_type)
         return self._shared[name]
 
-    def given(self, name: str, sql_type: str) -> str:
-        """A value that the caller of the statement passes by this name."""
-        return self.shared(name, lambda inputs: (inputs.given or {})[name], sql_type)
+    def input(self, name: str, sql_type: str) -> str:
+        """A value of `Inputs.values`."""
+        return self.shared(name, lambda inputs: inputs.values[name], sql_type)
 
     def me(self) -> str:
         return self.shared("me", lambda inputs: inputs.moment.user_id, "varchar")
@@ -79,39 +79,39 @@ class StatementBuilder:
 
 
 class ValueBinder:
-    """Binds the values of one condition: those of a rule are known, those of a request come with it."""
+    """Binds the values of one condition: a rule's own values, or those that come with a request."""
 
-    def __init__(self, text: StatementBuilder, condition: Condition, slot: int | None) -> None:
-        self.text = text
+    def __init__(self, builder: StatementBuilder, condition: Condition, slot: int | None) -> None:
+        self.builder = builder
         self.condition = condition
         self.slot = slot
 
     def value(self, of: Callable[[Condition, Moment], Any], sql_type: str) -> str:
         slot, condition = self.slot, self.condition
         if slot is None:
-            return self.text.parameter(lambda inputs: of(condition, inputs.moment), sql_type)
-        return self.text.parameter(lambda inputs: of(inputs.conditions[slot], inputs.moment), sql_type)
+            return self.builder.parameter(lambda inputs: of(condition, inputs.moment), sql_type)
+        return self.builder.parameter(lambda inputs: of(inputs.conditions[slot], inputs.moment), sql_type)
 
     def me(self) -> str:
-        return self.text.me()
+        return self.builder.me()
 
     def roles(self) -> str:
-        return self.text.roles()
+        return self.builder.roles()
 
 
 class TableAlias:
-    """The records of one table in a FROM clause; its parents' tables join when a column of theirs is asked."""
+    """The records of one table in a FROM clause; tables of its parents join when one of their columns is used."""
 
-    def __init__(self, text: StatementBuilder, table: Table) -> None:
+    def __init__(self, builder: StatementBuilder, table: Table) -> None:
         self.table = table
-        self._text = text
-        self._aliases: dict[str, str] = {table.name: text.alias()}
+        self._builder = builder
+        self._aliases: dict[str, str] = {table.name: builder.alias()}
 
     def sys_id(self) -> str:
         return f"{self._aliases[self.table.name]}.sys_id"
 
     def column(self, column: Column, *, plain: bool = True) -> str:
-        """The stored value; of a wysiwyg column its plain text, unless the HTML is asked for."""
+        """The stored value; of a wysiwyg column its plain text, unless the HTML is requested."""
         if column.name == "sys_id":
             return self.sys_id()
         alias = self._alias(column.owner)
@@ -119,7 +119,7 @@ class TableAlias:
         if column.type != "wysiwyg" or not plain:
             return stored
         plain_text = f"{alias}.{quoted(column.plain)}"
-        # What was a text column before holds its old values as they were.
+        # A column that was converted from text has its old values unchanged.
         return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
@@ -130,23 +130,23 @@ class TableAlias:
 
     def _alias(self, owner: str) -> str:
         if owner not in self._aliases:
-            self._aliases[owner] = self._text.alias()
+            self._aliases[owner] = self._builder.alias()
         return self._aliases[owner]
 
     def whole(self) -> list[str]:
-        """The aliases of every row that the record has, in this table and its parents."""
+        """The aliases of all rows of the record, in this table and its parents."""
         return [self._alias(name) for name in self.table.lineage]
 
     def joined(self) -> str:
-        """For FROM; call it when every column has been asked."""
+        """For FROM; call it after every column."""
         own = self._aliases[self.table.name]
-        found = f"{physical(self.table)} {own}"
+        sql = f"{physical(self.table)} {own}"
         for owner, alias in self._aliases.items():
             if owner != self.table.name:
-                found += f" JOIN records.{quoted(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
-        return found
+                sql += f" JOIN records.{quoted(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"
+        return sql
 
     def enclosed(self) -> str:
-        """For JOIN: PostgreSQL takes parentheses around a join, not around a single table."""
+        """For JOIN: PostgreSQL allows parentheses around a join, but not around a single table."""
         joined = self.joined()
         return f"({joined})" if len(self._aliases) > 1 else joined

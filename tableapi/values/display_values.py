@@ -11,9 +11,9 @@ from typing import Any
 
 from system.errors import Invalid
 from tableapi.catalogue.definitions import Column
-from tableapi.sql.output_fields import NO, YES
 
 NAMED = 20
+YES, NO = "Yes", "No"
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")

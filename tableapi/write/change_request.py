@@ -8,9 +8,24 @@ from typing import Any
 
 from tableapi.catalogue.definitions import Table
 from tableapi.query.parameters import OutputOptions
-from tableapi.read.pipeline import ReadContext, RecordAnswer
+from tableapi.read.context import ReadContext
+from tableapi.read.pipeline import RecordResult
 
 Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RequestedChange:
+    """The body and parameters of a write, as the client sent them."""
+
+    body: Body
+    output: OutputOptions
+    by_display: bool = False
+    # Whether If-Match names this version; None without the header.
+    is_current: Callable[[int | None], bool] | None = None
+
+    def on(self, context: ReadContext, table: Table) -> WriteRequest:
+        return WriteRequest(context, table, self.body, self.output, self.by_display, self.is_current)
 
 
 @dataclass(frozen=True)
@@ -29,4 +44,4 @@ class WriteResult:
     """`answer` is None when the caller may not read what became of the record."""
 
     sys_id: str
-    answer: RecordAnswer | None
+    answer: RecordResult | None

@@ -10,7 +10,8 @@ from system.errors import AccessDenied, BadRequest, NotFound, PreconditionFailed
 from tableapi.access.caller_view import CallerView, record_not_found
 from tableapi.catalogue.definitions import CREATE, NUMBER, Column, Table
 from tableapi.database import statement_runner
-from tableapi.read.pipeline import RECORD_ID, ReadContext
+from tableapi.read.context import ReadContext
+from tableapi.read.pipeline import RECORD_ID
 
 from . import designed_records, permission_queries, system_records
 from .change_request import WriteRequest
@@ -37,20 +38,20 @@ def lock_current_record(
 ) -> CurrentRecord:
     """The record, locked until the end of the transaction; 404 unless the caller may read it."""
     request, table = change.request, change.table
-    if not RECORD_ID.fullmatch(sys_id) or not request.sight.can_read(table):
+    if not RECORD_ID.fullmatch(sys_id) or not request.view.can_read(table):
         raise record_not_found()
     system_records.take_turn(table)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # whatever order the body has
-    rights = request.sight.rights
-    statement, questions = request.sight.kept(
+    permissions = request.view.permissions
+    statement, questions = request.view.cached(
         ("standing", table.name, operation, tuple(column.name for column in columns)),
         lambda: (
-            permission_queries.standing(rights, table, operation, columns),
-            [permission_queries.question(rights, table, operation, column) for column in columns],
+            permission_queries.standing(permissions, table, operation, columns),
+            [permission_queries.question(permissions, table, operation, column) for column in columns],
         ),
     )
     rows = statement_runner.fetch(statement, request.inputs(sys_id=sys_id))
-    (answers,) = statement_runner.without_version(rows, request.sight.catalogue)
+    (answers,) = statement_runner.without_version(rows, request.view.catalogue)
     found_id, version, is_allowed, *values, told = answers
     if found_id is None:
         raise record_not_found()
@@ -80,18 +81,18 @@ def plain_nothing(table: Table, value: Any) -> Any:
 def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tuple[Column, ...]) -> None:
     """On the record as it has become; what is denied here is undone with the transaction."""
     request, table = change.request, change.table
-    rights = request.sight.rights
-    if not permission_queries.is_conditional(rights, table, operation, columns):
+    permissions = request.view.permissions
+    if not permission_queries.is_conditional(permissions, table, operation, columns):
         return
-    statement = request.sight.kept(
+    statement = request.view.cached(
         ("allowed", table.name, operation, tuple(column.name for column in columns)),
-        lambda: permission_queries.allowed(rights, table, operation, columns),
+        lambda: permission_queries.allowed(permissions, table, operation, columns),
     )
     ((is_allowed, *each),) = statement_runner.fetch(statement, request.inputs(sys_id=sys_id))
     if not is_allowed:
         raise no_creation(request, table) if operation == CREATE else denied([])
     if not all(each):
-        if operation == CREATE and not request.sight.can_read(table):
+        if operation == CREATE and not request.view.can_read(table):
             raise no_creation(request, table)
         # "Denied: 403 naming only columns that the client sent": one that PUT empties was not.
         named = [column.name for column, holds in zip(columns, each, strict=True) if not holds]
@@ -102,14 +103,14 @@ def is_made_here(table: Table, column: Column) -> bool:
     return column.name == NUMBER and bool(table.number_prefix)
 
 
-def keeps_ids(sight: CallerView, table: Table) -> bool:
+def keeps_ids(view: CallerView, table: Table) -> bool:
     """Whether this caller may bring records along under the ids that they had elsewhere."""
-    return sight.rights.is_admin and not table.is_system
+    return view.permissions.is_admin and not table.is_system
 
 
 def no_creation(request: ReadContext, table: Table) -> AccessDenied | NotFound:
     """ "403 if the caller can read the table, else 404." """
-    if request.sight.can_read(table):
+    if request.view.can_read(table):
         return AccessDenied("You have no access to create this record.")
     return NotFound("There is no such table.", code="table_not_found")
 

@@ -11,15 +11,14 @@ from typing import Any
 from django.db import transaction
 
 from system import deletion_log
-from system.errors import AccessDenied, BadRequest, Conflict, Invalid, together
+from system.errors import AccessDenied, Conflict, Invalid, together
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import CREATE, DELETE, DISPLAY_NAME, NUMBER, OWN_TABLE, WRITE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.expressions import NEVER
 from tableapi.read import pipeline
-from tableapi.read.pipeline import RecordAnswer
-from tableapi.sql import select
+from tableapi.read.pipeline import RecordResult
 from tableapi.values import column_values
 
 from . import changes, current_record, deferred_records, designed_records, payload, references, system_records
@@ -31,7 +30,7 @@ from .prevalidation import prevalidate
 def create(change: WriteRequest) -> WriteResult:
     """ "POST needs `create` on the record as it will be and on each column sent." """
     request, table = change.request, change.table
-    if request.sight.rights.records(CREATE, table) == NEVER:
+    if request.view.permissions.records(CREATE, table) == NEVER:
         raise current_record.no_creation(request, table)
     look = _prepare_answer(change)
     named, sys_id = payload.columns_of_new(change)
@@ -45,9 +44,7 @@ def create(change: WriteRequest) -> WriteResult:
         has_told_version = payload.check_references(change, given)
     if not has_told_version:
         # Before anything is written: a write may itself raise the version, and takes a number that would be lost.
-        statement_runner.without_version(
-            statement_runner.fetch(pipeline.VERSION, request.inputs()), request.sight.catalogue
-        )
+        statement_runner.check_version(request.inputs())
     _complete(change, given, named, wrong)
     if wrong:
         raise together(wrong)
@@ -74,8 +71,8 @@ def _complete(
     change: WriteRequest, given: dict[Column, Any], named: Mapping[Column, Any], wrong: list[Invalid]
 ) -> None:
     """Defaults for what was not sent, and a word about what is still missing."""
-    sight, table = change.request.sight, change.table
-    concerned = sight.kept(
+    view, table = change.request.view, change.table
+    concerned = view.cached(
         ("completed", table.name),
         lambda: [each for each in table.columns.values() if not each.is_sys and (each.default or each.mandatory)],
     )
@@ -86,15 +83,15 @@ def _complete(
             given[column] = value
         if not is_made_here(table, column) and not table.is_system:
             with _noted(wrong):
-                _need(sight, table, column, given.get(column))
+                _need(view, table, column, given.get(column))
 
 
-def _need(sight: CallerView, table: Table, column: Column, value: Any) -> None:
+def _need(view: CallerView, table: Table, column: Column, value: Any) -> None:
     """That something is missing is told; which column, only to somebody for whom it is there."""
     try:
         column_values.check_mandatory(column, value)
     except Invalid as error:
-        if not sight.rights.is_known(table, column):
+        if not view.permissions.is_known(table, column):
             error.field = None
         raise
 
@@ -123,7 +120,7 @@ def _insert(change: WriteRequest, given: Mapping[Column, Any], sys_id: str | Non
     with _naming_what_is_known(change):
         if change.table.is_system:
             return system_records.insert(change.table, given)
-        return designed_records.insert(change.request.sight.catalogue, change.table, given, sys_id)
+        return designed_records.insert(change.request.view.catalogue, change.table, given, sys_id)
 
 
 def change_record(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
@@ -182,7 +179,7 @@ def _not_yet_there(given: Mapping[Column, Any], stand: CurrentRecord) -> dict[Co
 def _check_mandatory(
     change: WriteRequest, given: Mapping[Column, Any], stand: CurrentRecord, wrong: list[Invalid], *, replaces: bool
 ) -> None:
-    sight, table = change.request.sight, change.table
+    view, table = change.request.view, change.table
     told = {error.field for error in wrong}
     found = dict(given)
     for column, stored in stand.columns.items() if replaces else ():
@@ -193,7 +190,7 @@ def _check_mandatory(
     for column, value in found.items():
         if column.name not in told:
             with _noted(wrong):
-                _need(sight, table, column, value)
+                _need(view, table, column, value)
 
 
 def _update(change: WriteRequest, sys_id: str, given: Mapping[Column, Any], found_ahead: Any) -> None:
@@ -201,7 +198,7 @@ def _update(change: WriteRequest, sys_id: str, given: Mapping[Column, Any], foun
         if change.table.is_system:
             system_records.update(change.table, sys_id, given, found_ahead)
         else:
-            designed_records.update(change.request.sight.catalogue, change.table, sys_id, given)
+            designed_records.update(change.request.view.catalogue, change.table, sys_id, given)
 
 
 def delete(change: WriteRequest, sys_id: str) -> None:
@@ -213,7 +210,7 @@ def delete(change: WriteRequest, sys_id: str) -> None:
 
 
 def _delete(change: WriteRequest, sys_id: str) -> None:
-    catalogue, table = change.request.sight.catalogue, change.table
+    catalogue, table = change.request.view.catalogue, change.table
     own_table = table.columns.get(OWN_TABLE) if not table.is_system else None
     stand = current_record.lock_current_record(change, sys_id, DELETE, (own_table,) if own_table else ())
     if not stand.is_allowed:
@@ -231,27 +228,21 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     designed_records.delete(own, sys_id)
 
 
-def _prepare_answer(change: WriteRequest) -> Callable[[str], RecordAnswer | None]:
+def _prepare_answer(change: WriteRequest) -> Callable[[str], RecordResult | None]:
     """The way to the answer, checked before anything is written: a wrong field list must not cost a record."""
     request, table, shown = change.request, change.table, change.shown
-    if not request.sight.can_read(table):
+    if not request.view.can_read(table):
         if shown.fields or shown.view:
-            raise BadRequest("None of the fields asked for is there.", code="no_fields", field="sysparm_fields")
+            raise read_plan.no_fields()
         return lambda sys_id: None
-    look = pipeline.style(shown)
+    plan, statement = pipeline.compile_record(request, table, shown)
 
-    def make() -> tuple[read_plan.ReadPlan, select.Statement]:
-        read = read_plan.plan_read(request.sight, table, fields=shown.fields, view=shown.view)
-        return read, select.record(read, look)
-
-    read, statement = request.sight.kept(("record", table.name, shown, look), make)
-
-    def answer(sys_id: str) -> RecordAnswer | None:
+    def answer(sys_id: str) -> RecordResult | None:
         rows = statement_runner.fetch_bytes(statement, request.inputs(sys_id=sys_id))
         if not table.is_system:
-            statement_runner.without_version(rows, request.sight.catalogue)
+            statement_runner.without_version(rows, request.view.catalogue)
         ((_, version, body),) = rows
-        return pipeline.record_answer(version, body, read) if body is not None else None
+        return pipeline.record_result(version, body, plan) if body is not None else None
 
     return answer
 
@@ -260,7 +251,7 @@ def _prepare_answer(change: WriteRequest) -> Callable[[str], RecordAnswer | None
 def _naming_what_is_known(change: WriteRequest) -> Iterator[None]:
     """Names the column in an error when the caller sent it, or it is there for them. What is taken tells of other
     records, so there it must have been sent."""
-    rights, columns = change.request.sight.rights, change.table.columns
+    permissions, columns = change.request.view.permissions, change.table.columns
     try:
         yield
     except (Conflict, Invalid) as error:
@@ -270,6 +261,6 @@ def _naming_what_is_known(change: WriteRequest) -> Iterator[None]:
                 each.field = next((name for name in reversed(each.columns) if name in change.body), None)
             elif each.field is not None and each.field not in change.body:
                 column = columns.get(each.field)
-                if column is None or not rights.is_known(change.table, column):
+                if column is None or not permissions.is_known(change.table, column):
                     each.field = None
         raise

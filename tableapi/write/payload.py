@@ -36,11 +36,11 @@ NOT_ONE_CALLED_SO = (
 
 def payload_columns(change: WriteRequest) -> dict[Column, Any]:
     """The columns of the body; the same 400 for one that is missing and one that the caller may never read."""
-    table, rights = change.table, change.request.sight.rights
+    table, permissions = change.table, change.request.view.permissions
     found, unknown = {}, []
     for name, value in change.body.items():
         column = table.columns.get(name)
-        if column is None or not rights.is_known(table, column):
+        if column is None or not permissions.is_known(table, column):
             unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
         else:
             found[column] = value["value"] if shows_both(column, value) else value
@@ -69,16 +69,16 @@ def columns_of_new(change: WriteRequest) -> tuple[dict[Column, Any], str | None]
     refused = [read_only(column) for column in ours if found.pop(column) is not None]
     if refused:
         raise together(refused)
-    names = [column.name for column in found if request.sight.rights.column(CREATE, table, column) == NEVER]
+    names = [column.name for column in found if request.view.permissions.column(CREATE, table, column) == NEVER]
     if names:
-        raise denied(names) if request.sight.can_read(table) else no_creation(request, table)
+        raise denied(names) if request.view.can_read(table) else no_creation(request, table)
     return found, sys_id
 
 
 def _imported_id(change: WriteRequest, found: dict[Column, Any]) -> str | None:
     """ "An imported record may keep another id (import by `admin`)." """
     column = change.table.columns["sys_id"]
-    if not keeps_ids(change.request.sight, change.table) or found.get(column) is None:
+    if not keeps_ids(change.request.view, change.table) or found.get(column) is None:
         return None
     sys_id = found.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
@@ -127,15 +127,16 @@ def _ids_called(change: WriteRequest, column: Column, names: list[str]) -> dict[
     """For each name the one readable record that is called so."""
     if not names:
         return {}
-    sight = change.request.sight
-    target = sight.catalogue.tables.get(column.reference or "")
-    shown = read_plan.display_leaf(sight, column)
+    view = change.request.view
+    target = view.catalogue.tables.get(column.reference or "")
+    shown = read_plan.display_path(view, column)
     if len(names) > column_values.MOST_REFERENCES:
         raise Invalid(f"At most {column_values.MOST_REFERENCES} references are expected.", field=column.name)
     if target is None or shown is None:
         raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
-    statement = sight.kept(
-        ("called", target.name), lambda: permission_queries.called(sight.rights, target, shown.column.name, shown.guard)
+    statement = view.cached(
+        ("called", target.name),
+        lambda: permission_queries.called(view.permissions, target, shown.column.name, shown.guard),
     )
     texts = {name: display_values.stored_texts(shown.column, name) for name in names}
     called = list(dict.fromkeys(text for each in texts.values() for text in each))
@@ -182,17 +183,17 @@ def _place(column: Column) -> Place:
 
 def _missing(change: WriteRequest, asked: Mapping[Place, Collection[str]]) -> tuple[set[Place], bool]:
     """Where not every record is there for this caller; whether the database was asked."""
-    sight = change.request.sight
-    tables = {place: sight.catalogue.tables.get(place[0] or "") for place in asked}
-    open_ones = [(place, table) for place, table in tables.items() if table is not None and sight.can_read(table)]
+    view = change.request.view
+    tables = {place: view.catalogue.tables.get(place[0] or "") for place in asked}
+    open_ones = [(place, table) for place, table in tables.items() if table is not None and view.can_read(table)]
     counts: dict[Place, int] = {}
     if open_ones:
         places = tuple(place for place, _ in open_ones)
         targets = tuple((table, is_list) for (_, is_list), table in open_ones)
-        statement = sight.kept(("there", places), lambda: permission_queries.there(sight.rights, targets))
+        statement = view.cached(("there", places), lambda: permission_queries.there(view.permissions, targets))
         ids: dict[str, Any] = {f"ids{number}": list(asked[place]) for number, place in enumerate(places)}
         (found,) = statement_runner.without_version(
-            statement_runner.fetch(statement, change.request.inputs(**ids)), sight.catalogue
+            statement_runner.fetch(statement, change.request.inputs(**ids)), view.catalogue
         )
         counts = dict(zip(places, found, strict=True))
     return {place for place, wanted in asked.items() if counts.get(place) != len(wanted)}, bool(open_ones)

@@ -17,16 +17,16 @@ from .change_request import WriteRequest
 
 def prevalidate(change: WriteRequest, sys_id: str, named: Mapping[Column, Any]) -> Any:
     """For `system_records.update`. It refuses nothing: what is wrong is told with everything else, in its turn."""
-    table, rights = change.table, change.request.sight.rights
+    table, permissions = change.table, change.request.view.permissions
     if not table.is_system or not RECORD_ID.fullmatch(sys_id):
         return None
     model = system_records.model_of(table.name)
     # Work of the server is only for those who may change something.
-    if not model.ahead_columns or rights.records(WRITE, table) == NEVER:
+    if not model.ahead_columns or permissions.records(WRITE, table) == NEVER:
         return None
     wanted = {}
     for column, value in named.items():
-        if column.physical in model.ahead_columns and rights.column(WRITE, table, column) != NEVER:
+        if column.physical in model.ahead_columns and permissions.column(WRITE, table, column) != NEVER:
             with suppress(Invalid, BadRequest):
                 wanted[column.physical] = payload.value(change, column, value)
     return model.look_ahead(sys_id, wanted)

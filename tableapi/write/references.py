@@ -15,7 +15,7 @@ from tableapi.database import statement_runner
 from tableapi.database.statement_runner import cursor
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
-from tableapi.read.pipeline import ReadContext
+from tableapi.read.context import ReadContext
 from tableapi.sql import select
 from tableapi.sql.statement_builder import physical, quoted
 
@@ -86,13 +86,13 @@ def told(request: ReadContext, refused: StillReferenced, sys_id: str) -> StillRe
 
 def _is_seen(request: ReadContext, table_name: str, column: str, sys_id: str) -> bool:
     """Asked as the caller would ask a list: through the one door."""
-    sight = request.sight
-    table = sight.table(table_name)
-    if table is None or not sight.can_read(table):
+    view = request.view
+    table = view.table(table_name)
+    if table is None or not view.can_read(table):
         return False
     asked = parse_query_text(f"{column}={sys_id}^sys_id!={sys_id}")
     try:
-        read = read_plan.plan_read(sight, table, query=asked.shape.query, fields=(column,))
+        read = read_plan.plan_read(view, table, query=asked.shape.query, fields=(column,))
     except (BadRequest, QueryError):
         return False  # the column is not there for them
     ((count,),) = statement_runner.fetch(select.counted(read, 1), request.inputs(asked.conditions))

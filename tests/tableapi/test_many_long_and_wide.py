@@ -18,7 +18,7 @@ from tableapi.access import caller_view
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.ddl import schema_editor
 from tableapi.models import Column, Rule, State
-from tableapi.query import parsed_query
+from tableapi.query import parsed_query, read_plan
 from tableapi.sql import select
 from tableapi.write import permission_queries
 from tests.tableapi.designs import ask, indexes_of, make_column
@@ -365,7 +365,7 @@ class TestAmounts:
 def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
-    kept = caller_view._statements
+    kept = catalogue_loader.reload_if_changed().derived.statements
     monkeypatch.setattr(kept, "limit", 200_000)
 
     def weight_of(*fields: str) -> int:
@@ -375,7 +375,7 @@ def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: 
 
     narrow = weight_of("name")
     wide = weight_of(*names)
-    assert narrow > 0 and wide - narrow > 11 * caller_view.PER_FIELD
+    assert narrow > 0 and wide - narrow > 11 * read_plan.PER_FIELD
     for number in range(40):
         weight_of(*names[number % 12 :], f"none{number}", *names[: number % 12])
         assert 0 < kept.weight <= kept.limit
@@ -383,7 +383,7 @@ def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: 
 
 def test_what_is_kept_of_queries_is_bounded_by_its_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
-    kept = parsed_query._understood
+    kept = parsed_query._queries
     monkeypatch.setattr(kept, "limit", 1_000_000)
     for number in range(20):
         text = "^".join(f"a{each}={number}" for each in range(200))
@@ -392,10 +392,11 @@ def test_what_is_kept_of_queries_is_bounded_by_its_weight(monkeypatch: pytest.Mo
         assert 200 * parsed_query.PER_CONDITION < kept.weight <= kept.limit
 
 
-def test_sights_of_many_roles_are_bounded_by_what_they_may_come_to(note: Any, monkeypatch: pytest.MonkeyPatch):
+def test_views_of_many_roles_are_bounded_by_what_they_may_come_to(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
     one = caller_view.PER_COLUMN * catalogue.columns_count
-    monkeypatch.setattr(caller_view._sights, "limit", 3 * one)
+    views = catalogue.derived.caller_views
+    monkeypatch.setattr(views, "limit", 3 * one)
     for number in range(5):
-        caller_view.caller_view(catalogue, frozenset({f"role {number}"}))
-        assert one <= caller_view._sights.weight <= 3 * one
+        caller_view.view_for(catalogue, frozenset({f"role {number}"}))
+        assert one <= views.weight <= 3 * one

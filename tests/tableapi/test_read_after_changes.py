@@ -35,7 +35,7 @@ def elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
             caller.get(path)
         known = catalogue_loader.cached_catalogue()
         change()
-        catalogue_loader._kept.catalogue = known
+        catalogue_loader._cache.catalogue = known
         return caller
 
     return changed

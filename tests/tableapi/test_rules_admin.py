@@ -38,8 +38,8 @@ class TestRules:
         [
             ({"condition": "stateISNT1"}, "position"),
             ({"condition": "nonsense=1"}, "nonsense"),
-            ({"condition": "active=true^ORDERBYnumber"}, "has no order"),
-            ({"condition": "ORDERBYnumber"}, "has no order"),
+            ({"condition": "active=true^ORDERBYnumber"}, "cannot have an order"),
+            ({"condition": "ORDERBYnumber"}, "cannot have an order"),
             ({"condition": "^EQ"}, "A condition is expected"),
             ({"column_name": "nonsense"}, "no column of this name"),
             ({"roles": ["nobody"]}, "Select a valid choice"),

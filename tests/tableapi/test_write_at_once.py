@@ -291,7 +291,7 @@ class TestDesigningMeanwhile:
         """This process keeps the catalogue from before."""
         known = catalogue_loader.reload_if_changed()
         design()
-        catalogue_loader._kept.catalogue = known
+        catalogue_loader._cache.catalogue = known
         yield
 
     def test_a_column_that_came_is_known_at_once(self, device: Table, bob: User):  # B55
@@ -370,6 +370,6 @@ def test_a_rule_that_changes_meanwhile_holds_at_once_in_every_process(device: Ta
     device.rules.filter(operation="write").first().delete()  # type: ignore[union-attr]
     device.rules.filter(operation="create").first().delete()  # type: ignore[union-attr]
     for send, path in ((api(bob).post, "device"), (api(bob).patch, f"device/{lamp}"), (api(bob).put, f"device/{lamp}")):
-        catalogue_loader._kept.catalogue = known
+        catalogue_loader._cache.catalogue = known
         assert failed(send(path, {"name": "x"})) == (403, "access_denied", None)
     assert stored("name") == [("a",)]

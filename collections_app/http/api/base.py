@@ -18,10 +18,10 @@ from accounts.authentication.schemes import Basic, Bearer, Session
 from accounts.models import User
 from collections_app import access
 from collections_app.http import openapi, parameters
-from collections_app.http.response_cleanup import ReleasesResponse
 from collections_app.search.metadata_listing import DEEPEST
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, together
 from system.http import etags
+from system.http.response_cleanup import ReleasesResponse
 
 TAG = "Management of collections"
 Errors = tuple[type[ServiceError], ...]

@@ -37,6 +37,7 @@ from collections_app.models import Chunk, ChunkVector, Collection, Document, Ver
 from collections_app.models.collections import known_form
 from collections_app.models.documents import State
 from system.errors import AccessDenied, Conflict, NotFound, PreconditionFailed
+from system.http import django_request
 
 MISSING = "There is no such document."
 LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
@@ -98,7 +99,7 @@ class Documents(Management, GenericAPIView[Document]):
     )
     def post(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
-        with uploads.received(request._request) as upload:
+        with uploads.received(django_request(request)) as upload:
             given = parameters.parse_parameters(request.query_params, upload.fields, LOADING)
             return responses.loaded(
                 request, loading.load_document(self.caller(), collection, loading.of_upload(upload, given))

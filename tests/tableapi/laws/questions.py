@@ -17,11 +17,10 @@ from hypothesis.strategies import DrawFn
 
 from system.encoded_query import Query, to_text
 from system.errors import BadRequest, NotFound
-from tableapi.access import caller_view
+from tableapi.access.caller_view import view_for
 from tableapi.catalogue.definitions import Table
 from tableapi.database import statement_runner
-from tableapi.query import parameters
-from tableapi.read import pipeline
+from tableapi.read import context, pipeline
 from tests.tableapi.laws.stage import seat
 from tests.tableapi.oracle import Caller, Refused, World, select, visible
 from tests.tableapi.oracle.alphabets import NOW, moment
@@ -122,27 +121,22 @@ def ids_seen() -> Iterator[list[list[str]]]:
         yield found
 
 
-def request(world: World, caller: Caller) -> pipeline.ReadContext:
-    return pipeline.ReadContext(caller.id, caller_view.caller_view(world.catalogue, caller.role_names), NOW, LINK)
-
-
 def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) -> Answer | str:
     """A list as the product answers it, on stage; REFUSED for its 400."""
-    opened = request(world, caller)
+    reader = context.Caller(caller.id, caller.role_names, LINK, NOW)
     query = QueryDict(mutable=True)
     query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in given.items()}})
     query.setdefault("sysparm_limit", "10000")
     try:
-        asked = parameters.parse_list(query)
         with ids_seen() as ids:
-            found = pipeline.read_records(opened, opened.sight.open_table(table), asked)
+            found = pipeline.read_list(reader, table, query)
     except NotFound:
         return Answer([], [], "", 0, ())
     except BadRequest:
         return REFUSED
     bodies = [json.loads(body, parse_float=Decimal) for body in found.bodies]
     return Answer(
-        ids[0][: asked.limit] if ids else [],
+        ids[0][: int(str(query["sysparm_limit"]))] if ids else [],
         bodies,
         found.next_page.get("sysparm_cursor", ""),
         found.total,
@@ -160,7 +154,7 @@ def expected(world: World, question: Question) -> list[str] | str:
 
 def is_closed(world: World, caller: Caller, table: str) -> bool:
     """Whether no record of the table can ever be read: a list is empty whatever is asked of it."""
-    return not caller_view.caller_view(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
+    return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
 def seen(world: World, caller: Caller, table: str) -> list[str]:

@@ -12,7 +12,6 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from accounts.models import Group, Role, User, UserGroup
-from tableapi.access import caller_view
 from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.ddl import physical_names, schema_editor
@@ -64,13 +63,11 @@ def on_stage(world: World, *, with_references: bool = False) -> Iterator[World]:
 def in_force(catalogue: Catalogue) -> Iterator[Catalogue]:
     """The process takes this for its newest catalogue."""
     current = replace(catalogue, version=State.objects.values_list("version", flat=True).get(pk=State.ROW))
-    catalogue_loader._kept.catalogue = current
+    catalogue_loader._cache.catalogue = current
     try:
         yield current
     finally:
         catalogue_loader.forget()
-        # It would keep every catalogue of thousands of examples, with their statements.
-        caller_view.forget()
 
 
 def set_up(world: World, *, with_references: bool = False) -> None:

@@ -18,8 +18,8 @@ from rest_framework.test import APIRequestFactory, force_authenticate
 
 from accounts.models import User
 from system.records import acting_user
-from tableapi.http.table_views import BASE
-from tableapi.read import pipeline
+from tableapi.http.responses import BASE
+from tableapi.read import context
 from tableapi.urls import MANY, ONE
 from tests.tableapi.asked_of_database import statements
 from tests.tableapi.laws.stage import (
@@ -88,7 +88,7 @@ def difference(seed: int) -> Difference | None:
         return None
     with ExitStack() as stack:
         stack.enter_context(undone())
-        stack.enter_context(patch.object(pipeline, "now", lambda: NOW))
+        stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
         seat(pair.caller)
@@ -175,7 +175,7 @@ class Conversation:
 def conversation(pair: Pair) -> Iterator[Conversation]:
     """The first of the two databases is there, and the caller about to ask."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(pipeline, "now", lambda: NOW))
+        stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         stack.enter_context(on_stage(pair.one))
         seat(pair.caller)

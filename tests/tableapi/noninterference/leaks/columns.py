@@ -12,6 +12,7 @@ from django.db import DataError, connection, transaction
 from system.errors import BadRequest
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import READ, Table
+from tableapi.database import catalogue_loader
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.expressions import PathStep, ResolvedPath
 from tableapi.query.path_resolver import RuleScope
@@ -30,10 +31,10 @@ def a_filter_looks_past_the_guard_of_a_column(stack: ExitStack) -> None:
     def condition(right: Any, self: Any, found: Any) -> list[str]:
         if not found:
             return []
-        return [predicates.expression(self.text, found, self.anchor, lambda leaf: raw(self, leaf))]
+        return [predicates.expression(self.builder, found, self.alias, lambda leaf: raw(self, leaf))]
 
     def raw(scope: Any, leaf: ResolvedPath) -> str:
-        return str(scope.reach(leaf.hops).column(leaf.column))
+        return str(scope.reach(leaf.steps).column(leaf.column))
 
     instead(stack, select.FromClause, "condition", condition)
 
@@ -49,7 +50,7 @@ def sorting_looks_past_the_guard_of_a_column(stack: ExitStack) -> None:
         stack,
         select,
         "_sort_key",
-        lambda right, scope, sort: right(scope, replace(sort, leaf=unguarded(sort.leaf))),
+        lambda right, scope, sort: right(scope, replace(sort, path=unguarded(sort.path))),
     )
 
 
@@ -69,7 +70,7 @@ def answers_show_every_column(stack: ExitStack) -> None:
 @leak("B07")
 def answers_look_past_the_guard_of_a_column(stack: ExitStack) -> None:
     instead(stack, output_fields, "field", lambda right, text, style, output, anchor: right(
-        text, style, replace(output, leaf=unguarded(output.leaf)), anchor))  # fmt: skip
+        text, style, replace(output, path=unguarded(output.path)), anchor))  # fmt: skip
 
 
 @leak("B09")
@@ -90,41 +91,42 @@ def the_other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
 
 @leak("B10")
 def a_record_is_called_by_a_name_that_is_hidden(stack: ExitStack) -> None:
-    def display_leaf(right: Any, scope: Any, column: Any) -> Any:
+    def display_path(right: Any, scope: Any, column: Any) -> Any:
         path = right(RuleScope(scope.catalogue), column)
-        return path and replace(path, hops=right_hops(scope, path))
+        return path and replace(path, steps=right_hops(scope, path))
 
-    instead(stack, read_plan, "display_leaf", display_leaf)
+    instead(stack, read_plan, "display_path", display_path)
 
 
 def right_hops(eyes: Any, found: ResolvedPath) -> tuple[PathStep, ...]:
-    return tuple(replace(hop, records=eyes.records(hop.target)) for hop in found.hops)
+    return tuple(replace(hop, records=eyes.records(hop.target)) for hop in found.steps)
 
 
 @leak("B20")
 def the_tag_is_made_of_every_column(stack: ExitStack) -> None:
-    def record(right: Any, request: Any, table: Table, sys_id: str, shown: Any) -> Any:
-        found = right(request, table, sys_id, shown)
+    def record(right: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
+        found = right(caller, table, sys_id, output)
         with connection.cursor() as cursor:
-            cursor.execute(f'SELECT t::text FROM records."{table.name}" t WHERE sys_id = %s', [sys_id])
+            cursor.execute(f'SELECT t::text FROM records."{table}" t WHERE sys_id = %s', [sys_id])
             text = cursor.fetchone()[0]
         return replace(found, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
 
-    instead(stack, pipeline, "read_record", record)
+    instead(stack, pipeline, "_read_record", record)
 
 
 @leak("B18")
 def a_hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
-    def records(right: Any, request: Any, table: Table, asked: Any) -> Any:
-        read = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{table.lineage[-1]}\""
+    def records(right: Any, caller: Any, table: str, request: Any) -> Any:
+        root = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
+        read = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root}\""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(read)
         except DataError:
             raise BadRequest("This is no number.", code="invalid_value") from None
-        return right(request, table, asked)
+        return right(caller, table, request)
 
-    instead(stack, pipeline, "read_records", records)
+    instead(stack, pipeline, "_read_list", records)
 
 
 @leak("B28")
@@ -132,7 +134,7 @@ def a_secret_is_read_like_any_text(stack: ExitStack) -> None:
     def column(right: Any, self: CallerView, table: Table, name: str) -> Any:
         stored = table.columns.get(name)
         if stored is not None and not stored.is_readable:
-            return stored, self.rights.column(READ, table, stored)
+            return stored, self.permissions.column(READ, table, stored)
         return right(self, table, name)
 
     instead(stack, CallerView, "column", column)

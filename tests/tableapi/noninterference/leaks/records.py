@@ -12,7 +12,6 @@ from django.db import connection
 
 from system.errors import AccessDenied, NotFound
 from tableapi.access.permissions import Permissions
-from tableapi.catalogue.definitions import Table
 from tableapi.query import read_plan
 from tableapi.query.expressions import ALWAYS, AnyOf, ResolvedPath
 from tableapi.read import cursors, pipeline
@@ -68,10 +67,10 @@ def a_walk_begins_at_every_reference(stack: ExitStack) -> None:
 @leak("B10")
 def hidden_records_have_a_display_value(stack: ExitStack) -> None:
     def called(right: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
-        open_ = display and replace(display, hops=tuple(replace(hop, records=ALWAYS) for hop in display.hops))
+        open_ = display and replace(display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps))
         return right(text, open_, reference)
 
-    instead(stack, output_fields, "_called", called)
+    instead(stack, output_fields, "_display_value_of", called)
 
 
 @leak("B11")
@@ -93,28 +92,28 @@ def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
 
 @leak("B12")
 def there_is_more_when_the_table_has_more(stack: ExitStack) -> None:
-    def records(right: Any, request: Any, table: Table, asked: Any) -> Any:
-        found = right(request, table, asked)
+    def records(right: Any, caller: Any, table: str, request: Any) -> Any:
+        found = right(caller, table, request)
         return replace(
-            found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > asked.limit else {}
+            found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > request.limit else {}
         )
 
-    instead(stack, pipeline, "read_records", records)
+    instead(stack, pipeline, "_read_list", records)
 
 
 @leak("B12")
 def the_cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
-    def write(right: Any, keys: Any, bound_to: Any) -> str:
+    def encode(right: Any, keys: Any, bound_to: Any) -> str:
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT count(*) FROM records."{bound_to[0]}"')
             return f"{right(keys, bound_to)}{cursor.fetchone()[0]}"
 
-    instead(stack, cursors, "write", write)
+    instead(stack, cursors, "encode", encode)
 
 
 @leak("B21")
 def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
-    instead(stack, pipeline, "read_record", partial(forbidden, lambda request, table, sys_id, shown: (table, sys_id)))
+    instead(stack, pipeline, "_read_record", partial(forbidden, lambda caller, table, sys_id, output: (table, sys_id)))
 
 
 @leak("B21", "B23")
@@ -123,14 +122,14 @@ def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> N
         stack,
         current_record,
         "lock_current_record",
-        partial(forbidden, lambda change, sys_id, *rest: (change.table, sys_id)),
+        partial(forbidden, lambda change, sys_id, *rest: (change.table.name, sys_id)),
     )
 
 
-def forbidden(place: Callable[..., tuple[Table, str]], right: Any, *positional: Any) -> Any:
+def forbidden(place: Callable[..., tuple[str, str]], right: Any, *positional: Any) -> Any:
     try:
         return right(*positional)
-    except NotFound:
-        if count_of(*place(*positional)):
+    except NotFound as error:
+        if error.code == "record_not_found" and count_of(*place(*positional)):
             raise AccessDenied from None
         raise

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 from django.db import connection
 
-from tableapi.catalogue.definitions import Table
 from tableapi.query.expressions import ALWAYS, ResolvedPath
 from tableapi.query.path_resolver import RuleScope
 
@@ -62,7 +61,7 @@ def unguarded(leaf: ResolvedPath) -> ResolvedPath:
     return replace(leaf, guard=ALWAYS)
 
 
-def count_of(table: Table, sys_id: str = "") -> int:
+def count_of(table: str, sys_id: str = "") -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f'SELECT count(*) FROM records."{table.name}" WHERE sys_id = %s OR %s', [sys_id, not sys_id])
+        cursor.execute(f'SELECT count(*) FROM records."{table}" WHERE sys_id = %s OR %s', [sys_id, not sys_id])
         return int(cursor.fetchone()[0])

@@ -1,0 +1,82 @@
+"""Results become HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from django.http import HttpResponse, JsonResponse
+from rest_framework.request import Request
+
+from system.http import django_request, etags
+from system.http.error_responses import own_url
+from tableapi.query import parameters
+from tableapi.read.list_page import ListResult
+from tableapi.read.pipeline import RecordResult
+from tableapi.write.change_request import WriteResult
+
+BASE = "/rest/v1/table/"
+
+
+def list_response(request: Request, result: ListResult) -> HttpResponse:
+    response = _envelope(result.bodies)
+    _set_ignored_fields(response, result.ignored)
+    if result.total is not None:
+        response["X-Total-Count"] = str(result.total)
+    if result.next_page:
+        unchanged = [(name, value) for name, value in request.query_params.items()
+                     if name not in ("sysparm_page", "sysparm_cursor")]  # fmt: skip
+        query = urlencode([*unchanged, *result.next_page.items()])
+        response["Link"] = f'<{own_url(django_request(request), request.path)}?{query}>; rel="next"'
+    return response
+
+
+def record_response(request: Request, result: RecordResult, status: int = 200) -> HttpResponse:
+    """One record with its ETag; 304 if the client has it already."""
+    tag = _etag(result)
+    if tag is not None and status == 200 and _is_known(request, tag):
+        response = HttpResponse(status=304)
+    else:
+        response = _envelope([result.body], status)
+    if tag is not None:
+        response["ETag"] = tag
+    _set_ignored_fields(response, result.ignored)
+    return response
+
+
+def created_response(request: Request, table_name: str, result: WriteResult) -> HttpResponse:
+    response = written_response(request, result, status=201)
+    response["Location"] = own_url(django_request(request), f"{BASE}{table_name}/{result.sys_id}")
+    return response
+
+
+def written_response(request: Request, result: WriteResult, status: int = 200) -> HttpResponse:
+    return _envelope([b"{}"], status) if result.answer is None else record_response(request, result.answer, status)
+
+
+def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
+    description = f"The record {sys_id} of {table_name} was deleted."
+    return JsonResponse({"status": "OK", "data": {"description": description}})
+
+
+def _envelope(bodies: Sequence[bytes], status: int = 200) -> HttpResponse:
+    body = b"".join((b'{"status":"OK","data":[', b",".join(bodies), b"]}"))
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+def _is_known(request: Request, tag: str) -> bool:
+    is_read = request.method in ("GET", "HEAD")
+    return is_read and not {tag, etags.ANY}.isdisjoint(etags.in_header(request, "If-None-Match"))
+
+
+def _set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:
+    if names and (header := parameters.ignored_header(names)):
+        response["X-Ignored-Fields"] = header
+
+
+def _etag(result: RecordResult) -> str | None:
+    """None where the version is hidden: it would change with columns that the caller cannot see."""
+    if result.version is None:
+        return None
+    return f'"{result.version}-{hashlib.sha256(result.body).hexdigest()[:16]}"'

@@ -1,0 +1,56 @@
+"""Repeats a read or a write when the catalogue that it worked on turns out to be outdated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from django.db import DatabaseError, DataError, NotSupportedError, ProgrammingError
+
+from system.encoded_query import QueryError
+from system.errors import ServiceError, Unavailable
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.database import catalogue_loader
+from tableapi.database.statement_runner import CatalogueChanged
+
+TRIES = 3
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def on_current_catalogue(
+    function: Callable[Concatenate[Catalogue, Parameters], Result],
+) -> Callable[Parameters, Result]:
+    """Call the function with this process's catalogue; again with a newer one if that is outdated.
+
+    A statement reports the version that it ran under, and the runner raises CatalogueChanged for another one. After an
+    error that a newer catalogue may not give, the version is read: a column that is unknown here may exist already.
+    """
+
+    @wraps(function)
+    def retrying(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        catalogue = catalogue_loader.cached_catalogue()
+        for _ in range(TRIES):
+            try:
+                return function(catalogue, *args, **kwargs)
+            except CatalogueChanged:
+                catalogue = catalogue_loader.reload_if_changed()
+            except (ServiceError, QueryError, DatabaseError) as error:
+                if not _may_be_outdated(error):
+                    raise
+                newest = catalogue_loader.reload_if_changed()
+                if newest.version == catalogue.version:
+                    raise
+                catalogue = newest
+        raise Unavailable
+
+    return retrying
+
+
+def _may_be_outdated(error: Exception) -> bool:
+    if isinstance(error, ServiceError):
+        return error.status < 500
+    # A table or column was dropped or has another type, or the plan of a prepared statement is no longer valid.
+    return isinstance(error, QueryError | ProgrammingError | NotSupportedError | DataError)

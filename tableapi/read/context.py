@@ -1,0 +1,42 @@
+"""Who reads or writes, and what they see of one catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from system.encoded_query import Condition, Moment
+from tableapi.access.caller_view import CallerView, view_for
+from tableapi.catalogue.definitions import Catalogue
+from tableapi.sql.statement_builder import Inputs
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sends a request and when; `link` is the URL of the Table API as this client knows it."""
+
+    user_id: str
+    role_names: frozenset[str]
+    link: str = ""
+    now: datetime = field(default_factory=lambda: now())
+
+    def context(self, catalogue: Catalogue) -> ReadContext:
+        return ReadContext(self, view_for(catalogue, self.role_names))
+
+
+@dataclass(frozen=True)
+class ReadContext:
+    """One request on one catalogue."""
+
+    caller: Caller
+    view: CallerView
+
+    def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> Inputs:
+        view, caller = self.view, self.caller
+        moment = Moment(caller.now, caller.user_id)
+        return Inputs(moment, view.catalogue.version, view.sorted_role_names, conditions, caller.link, values)

@@ -1,0 +1,76 @@
+"""Pages of a list: where a page starts, and the parameters of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tableapi.catalogue.definitions import Table
+from tableapi.query.parameters import DEEPEST_RECORD, ListRequest
+from tableapi.query.read_plan import ReadPlan
+from tableapi.sql.select import Page
+
+from . import cursors
+from .cursors import Place
+
+Row = tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True)
+class ListResult:
+    bodies: list[bytes]
+    # The parameters of the next page; empty at the end of the list.
+    next_page: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageStart:
+    """Where a page starts: behind the record of the cursor, if there is one, and behind `skip` further records."""
+
+    after: Place | None
+    skip: int
+    # The list that its cursors are valid for.
+    bound_to: list[str]
+
+    def page(self, limit: int) -> Page:
+        return Page(limit, self.skip > 0, tuple(key is not None for key in self.after.keys) if self.after else None)
+
+    def values(self) -> dict[str, object]:
+        """What the statement of the page binds."""
+        keys = self.after.keys if self.after else ()
+        return {"offset": self.skip} | {f"after{index}": key for index, key in enumerate(keys) if key is not None}
+
+
+def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
+    output = request.output
+    bound_to = [table.name, request.query.text, ",".join(output.fields), output.view, user_id]
+    if not request.cursor:
+        return PageStart(None, (request.page - 1) * request.limit, bound_to)
+    after = cursors.decode(request.cursor, bound_to)
+    return PageStart(after, after.skip, bound_to)
+
+
+def list_result(
+    request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[Row], total: int | None
+) -> ListResult:
+    """Rows are a JSON body and the sort keys; there is one more than the limit if the list goes on."""
+    bodies = [row[0] for row in rows[: request.limit] if row[0] is not None]
+    if len(rows) <= request.limit:
+        return ListResult(bodies, {}, plan.ignored, total)
+    last = Place(tuple([key.decode() if key is not None else None for key in rows[request.limit - 1][1:]]))
+    return ListResult(bodies, _next_page(request, start, last), plan.ignored, total)
+
+
+def _next_page(request: ListRequest, start: PageStart, last: Place) -> dict[str, str]:
+    """A cursor behind the last record; if its sort values are too long for a URL, the cursor of this page with more
+    records to skip, or the number of the next page."""
+    if cursor := cursors.encode(last, start.bound_to):
+        return {"sysparm_cursor": cursor}
+    skip = start.skip + request.limit
+    if skip + request.limit > DEEPEST_RECORD:
+        return {}
+    if start.after is None:
+        return {"sysparm_page": str(request.page + 1)}
+    return {"sysparm_cursor": cursors.encode(replace(start.after, skip=skip), start.bound_to)}
