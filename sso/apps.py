@@ -1,4 +1,4 @@
-"""The app of area A, single sign-on."""
+"""Single sign-on."""
 
 from django.apps import AppConfig
 
@@ -9,6 +9,8 @@ class SsoConfig(AppConfig):
 
     def ready(self) -> None:
         from sso import signals
-        from sso.http import logout, views  # noqa: F401  (two add themselves to signing in and out)
+        from sso.connections import saving
+        from sso.http import logout, views  # noqa: F401  (these register hooks)
 
+        saving.register()
         signals.connect()

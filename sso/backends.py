@@ -1,125 +1,180 @@
-"""Django's door for those who come from a provider: mozilla-django-oidc's backend, with our checks at its seams."""
+"""The authentication backend of provider sign-ins: mozilla-django-oidc's, with our checks in its hooks.
+
+authenticate ─▶ get_token ─▶ verify_token ─▶ store_tokens ─▶ get_or_create_user ─┬─▶ filter_users_by_claims
+of the library  our client   our checks                      get_userinfo, script └─▶ create_user | update_user
+"""
+
+from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from django.http import HttpRequest
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
 from accounts.models import User
 from sso.connections import certificate_updates
+from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
 from sso.provider import discovery, token_client
 from sso.provider.discovery import Endpoints, EndpointsNotFound
-from sso.provider.token_client import Redemption
+from sso.provider.token_client import Tokens
 from sso.provisioning import sign_in
-from sso.provisioning.sign_in import SignInResult
-from sso.refusals import SignInRefused
+from sso.provisioning.sign_in import AccountProvisioning, SignInResult
+from sso.refusals import Refusal, SignInRefused
 from sso.sign_in_attempts import CODE, Attempt
 from sso.tokens import token_check
 from sso.tokens.token_check import Claims, Expected, UnknownKey
 from system.outbound.deadline import Deadline
 
 
-@dataclass
+@dataclass(frozen=True)
 class AuthorizationResponse:
-    """What a browser brought back for one attempt, by when it must be answered, and what became of it."""
+    """The credentials of a provider sign-in: which attempt it answers, and the tokens of the fragment flow.
+
+    In the code flow the library reads the code from the request.
+    """
 
     attempt: Attempt
     setting: OidcSetting
     deadline: Deadline
-    code: str = field(default="", repr=False)
     id_token: str = field(default="", repr=False)
     access_token: str | None = field(default=None, repr=False)
-    claims: Claims = field(default_factory=dict, repr=False)
-    entered: SignInResult | None = None
 
 
-class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # it has no types
-    """Raises `Refused`; it is only asked when a response is at hand, and lets passwords pass by."""
+class OidcRequest(HttpRequest):
+    """What the backend leaves on the request for the callback view: Django's `authenticate` returns only the user."""
 
-    def __init__(self) -> None:
-        """Django builds a backend on every signed-in request, so that nothing is read here."""
-        self.UserModel = User
+    oidc_id_token: str
+    oidc_claims: Claims
+    oidc_result: SignInResult
 
-    def authenticate(
-        self, request: HttpRequest | None, response: AuthorizationResponse | None = None, **_: Any
-    ) -> User | None:
-        if response is None:
+
+class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignore[misc]  # the library has no types
+    """Raises `SignInRefused`. Password sign-ins have other credentials, so Django does not call it for them."""
+
+    request: OidcRequest
+    response: AuthorizationResponse
+    endpoints: Endpoints
+    provisioning: AccountProvisioning
+    access_token: str | None
+    claims: Claims | None = None
+
+    def authenticate(self, request: HttpRequest | None, response: AuthorizationResponse | None = None) -> User | None:
+        if request is None or response is None:
             return None
-        known = resolved(response)
-        if response.attempt.kind == CODE:
-            self.get_token(response, known)
-        claims = self.verify_token(response, known)
-        if response.attempt.kind == CODE:
-            claims = self.get_userinfo(response, known, claims)
-        response.claims = claims
-        return self.get_or_create_user(response)
-
-    def get_token(self, response: AuthorizationResponse, known: Endpoints) -> None:
+        self.request, self.response, self.access_token = cast(OidcRequest, request), response, response.access_token
+        self.endpoints = resolve_attempt(response)
+        self.use(response.setting, self.endpoints)
         attempt = response.attempt
-        redemption = Redemption(response.code, attempt.verifier, attempt.redirect_uri)
-        tokens = token_client.redeem(response.setting, known, redemption, response.deadline)
-        response.id_token, response.access_token = tokens.id_token, tokens.access_token
+        if attempt.kind == CODE:
+            user: User | None = super().authenticate(request, nonce=attempt.nonce_hash, code_verifier=attempt.verifier)
+            return user
+        # The same steps without a code. An access token from the fragment is dropped once `at_hash` was checked.
+        payload = self.verify_token(response.id_token, nonce=attempt.nonce_hash)
+        self.store_tokens(None, response.id_token)
+        return self.get_or_create_user(None, response.id_token, payload)
 
-    def verify_token(self, response: AuthorizationResponse, known: Endpoints) -> Claims:
-        """The ID token's claims. An access token that the browser brought has done its part after this."""
-        attempt, setting = response.attempt, response.setting
+    def get_token(self, payload: Mapping[str, str]) -> Tokens:
+        """Sends the library's request through the guarded client, with the record's Redirect URI byte for byte."""
+        form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
+        tokens = token_client.redeem(self.endpoints, form, self.response.deadline)
+        self.access_token = tokens["access_token"]
+        return tokens
+
+    def verify_token(self, token: str, **kwargs: Any) -> Claims:
+        """The ID token's claims. `nonce` is the hash of the attempt's nonce."""
+        attempt, setting = self.response.attempt, self.response.setting
         expected = Expected(
             issuer=attempt.issuer,
             client_id=setting.client_id,
             now=time.time(),
-            algorithms=known.algorithms,
-            nonce_hash=attempt.nonce_hash,
-            access_token=response.access_token,
+            algorithms=self.endpoints.algorithms,
+            nonce_hash=kwargs["nonce"],
+            access_token=self.access_token,
             needs_at_hash=attempt.kind != CODE and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
         )
-        check = partial(token_check.check, response.id_token, expected)
-        return checked(setting, check, response.deadline)
+        return check_with_keys(setting, partial(token_check.check, token, expected), self.response.deadline)
 
-    def get_userinfo(self, response: AuthorizationResponse, known: Endpoints, claims: Claims) -> Claims:
-        """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." """
-        said = dict(token_client.userinfo(known, response.access_token, response.deadline))
-        if known.userinfo and said.get("sub") != claims["sub"]:
-            raise SignInRefused("userinfo_subject", "The userinfo endpoint speaks of another subject.")
-        if "email" in claims and said.get("email") != claims["email"]:
-            said.pop("email_verified", None)  # it is about the other address
-        return {**said, **claims}
+    def store_tokens(self, access_token: str | None, id_token: str) -> None:
+        """Not in the session: the view keeps the ID token, encrypted, for the sign-out at the provider."""
+        self.request.oidc_id_token = id_token
 
-    def get_or_create_user(self, response: AuthorizationResponse) -> User:
-        response.entered = sign_in.provision_user(response.setting, response.claims, response.deadline)
-        return response.entered.user
+    def get_userinfo(self, access_token: str | None, id_token: str, payload: Claims) -> Claims:
+        """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Asked for once."""
+        if self.claims is None:
+            self.claims = payload if self.response.attempt.kind != CODE else self._with_userinfo(access_token, payload)
+            self.request.oidc_claims = self.claims
+        return self.claims
+
+    def _with_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
+        userinfo = dict(token_client.userinfo(self.endpoints, access_token, self.response.deadline))
+        if self.endpoints.userinfo and userinfo.get("sub") != payload["sub"]:
+            raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned another subject.")
+        if "email" in payload and userinfo.get("email") != payload["email"]:
+            userinfo.pop("email_verified", None)  # it refers to the other address
+        return {**userinfo, **payload}
+
+    def get_or_create_user(self, access_token: str | None, id_token: str, payload: Claims) -> User:
+        """The library's steps in one transaction. The network call and the script come before it."""
+        claims = self.get_userinfo(access_token, id_token, payload)
+        prepared = AccountProvisioning.prepare(self.response.setting, claims, self.response.deadline)
+        library_steps = super().get_or_create_user
+
+        def provision(provisioning: AccountProvisioning) -> User:
+            self.provisioning = provisioning
+            return cast(User, library_steps(access_token, id_token, payload))
+
+        return sign_in.in_one_transaction(prepared, provision)
+
+    def verify_claims(self, claims: Claims) -> bool:
+        """Whether they name a user is decided by the profile that the script makes of them."""
+        return True
+
+    def filter_users_by_claims(self, claims: Claims) -> list[User]:
+        user = self.provisioning.find_user()
+        return [user] if user else []
+
+    def create_user(self, claims: Claims) -> User:
+        return self._complete(self.provisioning.create_user(), is_new=True)
+
+    def update_user(self, user: User, claims: Claims) -> User:
+        return self._complete(user, is_new=False)
+
+    def _complete(self, user: User, *, is_new: bool) -> User:
+        self.request.oidc_result = self.provisioning.complete(user, is_new=is_new)
+        return self.request.oidc_result.user
 
     def get_user(self, user_id: Any) -> User | None:
         return User.objects.filter(pk=user_id, active=True).first()
 
 
-def resolved(response: AuthorizationResponse) -> Endpoints:
-    """The provider's endpoints, if it is still the provider that the attempt was made for."""
-    known = find(response.setting, response.deadline)
-    if known.issuer != response.attempt.issuer:
-        raise SignInRefused("not_available", "The connection leads to another provider since the attempt was made.")
-    return known
+def resolve_attempt(response: AuthorizationResponse) -> Endpoints:
+    """The provider's endpoints, if it is still the provider that the attempt was started with."""
+    endpoints = resolve_endpoints(response.setting, response.deadline)
+    if endpoints.issuer != response.attempt.issuer:
+        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was changed to another provider during the sign-in.")
+    return endpoints
 
 
-def find(setting: OidcSetting, deadline: Deadline) -> Endpoints:
+def resolve_endpoints(setting: OidcSetting, deadline: Deadline) -> Endpoints:
     try:
         return discovery.ensure(setting, deadline)
     except EndpointsNotFound as error:
-        raise SignInRefused("provider_unresolved", error.sentence) from None
+        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, error.sentence) from None
 
 
-def checked(
+def check_with_keys(
     setting: OidcSetting,
     check: Callable[[list[dict[str, Any]]], Claims],
     deadline: Deadline,
     *,
     is_from_stranger: bool = False,
 ) -> Claims:
-    """The claims that `check` finds with the stored keys, or with those fetched because none of them fits.
+    """The claims that `check` returns for the stored keys, or for newly fetched ones if no stored key matches.
 
     "Certificates are updated automatically when a user is authorized or created and the matching certificate is not
     found."
@@ -131,7 +186,7 @@ def checked(
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        # Only a provider that has said what its keys are can have none that fits.
-        if why := certificate_updates.why_unknown(setting):
-            raise SignInRefused("certificates_unavailable", why) from None
+        # The key is unknown for certain only if the provider has answered which keys it has.
+        if reason := certificate_updates.why_unknown(setting):
+            raise SignInRefused(Refusal.CERTIFICATES_UNAVAILABLE, reason) from None
         raise

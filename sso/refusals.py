@@ -1,110 +1,241 @@
-"""In charge of what a refused sign-in is called: one table of codes, each with its status and its sentence.
+"""Every reason for refusing a sign-in, or a sign-out by the provider.
 
-    400  what came back is malformed, was used before, or belongs to another browser
-    401  the provider's answer proves nobody whom we know
-    403  known, but not let in
-    503  the provider, or the connection to it, is not there
+    400  the response is malformed, was used before, or belongs to another browser
+    401  the provider's response does not prove the identity of a known user
+    403  the user is known, but may not sign in
+    503  the provider, or the connection to it, is unavailable
 
-The code stands on the page, in the sign-in log and in the server's log. The sentence is for the user; `detail` is for
-the administrator, names what was found, and never holds a token.
+The code is shown on the page, in the sign-in log and in the server's log. The sentence is for the user, the advice for
+the administrator. A refusal's `detail` is for the administrator too, and never contains a token.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
+from enum import Enum
 
-@dataclass(frozen=True)
-class Reason:
-    status: int
-    sentence: str
-
-
-AGAIN = "Start again from the sign-in page."
+RETRY = "Please sign in again."
 TELL = "Tell your administrator if this happens again."
-NOT_PROVEN = f"The identity provider's answer could not be verified. {TELL}"
+NOT_VERIFIED = f"The identity provider's response could not be verified. {TELL}"
+SOON = "Try again shortly."
 
-REASONS: dict[str, Reason] = {
-    # The way back from the provider.
-    "response_malformed": Reason(400, f"What came back from the identity provider cannot be understood. {AGAIN}"),
-    "token_in_query": Reason(400, f"The identity provider sent its answer in a form that is not accepted. {TELL}"),
-    "state_unknown": Reason(400, f"This sign-in was finished, was given up, or belongs to another browser. {AGAIN}"),
-    "state_expired": Reason(400, f"This sign-in took longer than ten minutes. {AGAIN}"),
-    "issuer_unknown": Reason(400, "The link that led here names an identity provider that is not ours."),
-    "token_replayed": Reason(400, "This was used before."),
-    "logout_state": Reason(400, "You are signed out here. What came back from the identity provider is not ours."),
-    "response_issuer": Reason(401, NOT_PROVEN),
-    "provider_denied": Reason(401, "The identity provider did not sign you in."),
-    # The code and what it was redeemed for.
-    "code_rejected": Reason(401, f"The identity provider did not accept this sign-in. {AGAIN}"),
-    "client_rejected": Reason(401, f"The identity provider does not accept this service. {TELL}"),
-    "token_answer": Reason(401, NOT_PROVEN),
-    "userinfo_answer": Reason(401, NOT_PROVEN),
-    "userinfo_subject": Reason(401, NOT_PROVEN),
+
+class Refusal(Enum):
+    """Each row: code, status, sentence, advice. A test compares them with the documentation."""
+
+    # The response.
+    RESPONSE_MALFORMED = (
+        "response_malformed", 400, f"The identity provider's response is not valid. {RETRY}",
+        "Sign in again. If it happens repeatedly, check the provider's response mode: query for code, fragment for "
+        "id_token (with form_post the status is 403).",
+    )  # fmt: skip
+    TOKEN_IN_QUERY = (
+        "token_in_query", 400, f"The identity provider sent its response in an unsupported form. {TELL}",
+        "At the provider, set the response type of the connection and the response mode fragment.",
+    )  # fmt: skip
+    STATE_UNKNOWN = (
+        "state_unknown", 400, f"This sign-in has expired or was started in another browser. {RETRY}",
+        "Sign in again, at the host name of the Redirect URI. If one user sees this often without a reason, somebody "
+        "may be sending them prepared links.",
+    )  # fmt: skip
+    STATE_EXPIRED = "state_expired", 400, f"This sign-in took longer than ten minutes. {RETRY}", "Sign in again."
+    ISSUER_UNKNOWN = (
+        "issuer_unknown", 400, "The link that you followed names an unknown identity provider.",
+        "Correct the link: iss must be exactly the issuer of the connection.",
+    )  # fmt: skip
+    TOKEN_REPLAYED = "token_replayed", 400, "This token was used before.", "No action is needed."
+    LOGOUT_STATE = (
+        "logout_state", 400,
+        "You are signed out of this service. The identity provider's response does not belong to this browser.",
+        "No action is needed.",
+    )  # fmt: skip
+    RESPONSE_ISSUER = (
+        "response_issuer", 401, NOT_VERIFIED,
+        "Check whether two providers share the client ID. Do not proceed until you have found the cause.",
+    )  # fmt: skip
+    PROVIDER_DENIED = (
+        "provider_denied", 401, "The identity provider did not sign you in.",
+        "Check the provider's log. Assign the user to the application there.",
+    )  # fmt: skip
+
+    # The code and its tokens.
+    CODE_REJECTED = (
+        "code_rejected", 401, f"The identity provider did not accept this sign-in. {RETRY}",
+        "Sign in again. If it happens repeatedly, check that the Redirect URI is exactly the one registered at the "
+        "provider.",
+    )  # fmt: skip
+    CLIENT_REJECTED = (
+        "client_rejected", 401, f"The identity provider does not accept this service. {TELL}",
+        "Enter Client ID and Client secret again. A public client requires the type PKCE.",
+    )  # fmt: skip
+    TOKEN_ANSWER = (
+        "token_answer", 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail.",
+    )  # fmt: skip
+    USERINFO_ANSWER = (
+        "userinfo_answer", 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON.",
+    )  # fmt: skip
+    USERINFO_SUBJECT = (
+        "userinfo_subject", 401, NOT_VERIFIED,
+        "This is a fault of the provider. Do not proceed until you have found the cause.",
+    )  # fmt: skip
+
     # The ID token, in the order of its checks.
-    "token_form": Reason(401, NOT_PROVEN),
-    "token_alg": Reason(401, NOT_PROVEN),
-    "token_key": Reason(401, NOT_PROVEN),
-    "token_signature": Reason(401, NOT_PROVEN),
-    "token_issuer": Reason(401, NOT_PROVEN),
-    "token_audience": Reason(401, NOT_PROVEN),
-    "token_time": Reason(401, NOT_PROVEN),
-    "token_clock": Reason(401, f"The clocks of this service and of the identity provider differ. {TELL}"),
-    "token_nonce": Reason(401, NOT_PROVEN),
-    "token_subject": Reason(401, NOT_PROVEN),
-    "token_access_hash": Reason(401, NOT_PROVEN),
-    "token_kind": Reason(401, NOT_PROVEN),
-    # Who it is.
-    "script_error": Reason(401, f"Your data from the identity provider could not be read. {TELL}"),
-    "profile_invalid": Reason(401, "Your data from the identity provider lacks a usable login or email address."),
-    "case_rule": Reason(401, "Nobody can sign in with the present settings of upper and lower case."),
-    "user_unknown": Reason(401, "There is no account for you here. Ask your administrator for one."),
-    "user_ambiguous": Reason(401, "More than one account matches you. Ask your administrator to tell them apart."),
-    "login_reserved": Reason(401, "No account can be made under your login. Ask your administrator for one."),
-    "login_taken": Reason(403, "Your login is taken by another account. Ask your administrator."),
-    "email_unverified": Reason(403, "The identity provider has not verified your email address."),
-    "subject_conflict": Reason(403, "Your account belongs to another identity. Ask your administrator to reset it."),
-    "user_inactive": Reason(403, "Your account is not active."),
-    "signed_out_meanwhile": Reason(403, f"The identity provider signed you out at this moment. {AGAIN}"),
-    "not_approved": Reason(403, "Your account cannot sign in this way until an administrator approved the connection."),
-    # Whether there is a provider.
-    "not_available": Reason(503, "Signing in with the identity provider is not available."),
-    "provider_unresolved": Reason(503, "The identity provider cannot be found just now. Try again shortly."),
-    "provider_unavailable": Reason(503, "The identity provider does not answer just now. Try again shortly."),
-    "certificates_unavailable": Reason(503, "The identity provider's keys cannot be had just now. Try again shortly."),
-    "too_busy": Reason(503, "Many people sign in at this moment. Try again shortly."),
-}
+    TOKEN_FORM = (
+        "token_form", 401, NOT_VERIFIED, "Turn off token encryption for this client, or send fewer groups.",
+    )  # fmt: skip
+    TOKEN_ALG = "token_alg", 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
+    TOKEN_KEY = (
+        "token_key", 401, NOT_VERIFIED,
+        "Use Update certificates and read its message. Sign-ins fetch keys at most once in 30 seconds.",
+    )  # fmt: skip
+    TOKEN_SIGNATURE = (
+        "token_signature", 401, NOT_VERIFIED,
+        "Use Update certificates. If the form warns that a key changed under its kid, ask the provider for a new kid.",
+    )  # fmt: skip
+    TOKEN_ISSUER = (
+        "token_issuer", 401, NOT_VERIFIED,
+        "Use Test connection. The provider's issuer may have changed, or the token is from another tenant.",
+    )  # fmt: skip
+    TOKEN_AUDIENCE = (
+        "token_audience", 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token.",
+    )  # fmt: skip
+    TOKEN_TIME = "token_time", 401, NOT_VERIFIED, "This is a fault of the provider."
+    TOKEN_CLOCK = (
+        "token_clock", 401, f"The clocks of this service and of the identity provider differ. {TELL}",
+        "Synchronize both clocks by NTP. The detail shows the difference.",
+    )  # fmt: skip
+    TOKEN_NONCE = (
+        "token_nonce", 401, NOT_VERIFIED,
+        "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
+    )  # fmt: skip
+    TOKEN_SUBJECT = "token_subject", 401, NOT_VERIFIED, "This is a fault of the provider."
+    TOKEN_ACCESS_HASH = (
+        "token_access_hash", 401, NOT_VERIFIED, "This is a fault of the provider, or the access token was replaced.",
+    )  # fmt: skip
+    TOKEN_KIND = "token_kind", 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
-ABOUT_WHO = frozenset(
+    # The user.
+    SCRIPT_ERROR = (
+        "script_error", 401, f"Your data from the identity provider could not be read. {TELL}",
+        "Open the connection and use Try the script with the last claims. The detail shows the reason.",
+    )  # fmt: skip
+    PROFILE_INVALID = (
+        "profile_invalid", 401, "Your data from the identity provider has no valid login or email address.",
+        "Add email or profile to the scope, or change the script.",
+    )  # fmt: skip
+    CASE_RULE = (
+        "case_rule", 401, "With the current settings for upper and lower case, nobody can sign in.",
+        "Clear Ignore case sensitivity, or set the property to false.",
+    )  # fmt: skip
+    USER_UNKNOWN = (
+        "user_unknown", 401, "You do not have an account here. Ask your administrator for one.",
+        "Create the account, or select Enable user creation.",
+    )  # fmt: skip
+    USER_AMBIGUOUS = (
+        "user_ambiguous", 401, "More than one account matches your identity. Ask your administrator.",
+        "Give each account its own email (the form of a user warns), rename an account, or make logins case-sensitive.",
+    )  # fmt: skip
+    LOGIN_RESERVED = (
+        "login_reserved", 401, "No account can be created with your login. Ask your administrator for one.",
+        "Create the account yourself and match it by email (User field), or change the script.",
+    )  # fmt: skip
+    LOGIN_TAKEN = (
+        "login_taken", 403, "Your login belongs to another account. Ask your administrator.",
+        "Find out whether it is the same person. Then correct the account's User field, or the script.",
+    )  # fmt: skip
+    EMAIL_UNVERIFIED = (
+        "email_unverified", 403, "The identity provider has not verified your email address.",
+        "Verify the address at the provider.",
+    )  # fmt: skip
+    SUBJECT_CONFLICT = (
+        "subject_conflict", 403, "Your account is linked to another identity. Ask your administrator to reset it.",
+        "If it is the same person (deleted and created again at the provider), delete the link under Identity links. "
+        "Otherwise this refusal is correct.",
+    )  # fmt: skip
+    USER_INACTIVE = "user_inactive", 403, "Your account is not active.", "Activate the account if appropriate."
+    SIGNED_OUT_MEANWHILE = (
+        "signed_out_meanwhile", 403, f"The identity provider signed you out during this sign-in. {RETRY}",
+        "Sign in again.",
+    )  # fmt: skip
+    NOT_APPROVED = (
+        "not_approved", 403, "You cannot sign in this way until an administrator approves the connection.",
+        "Sign in at /login/?local=1, review the connection's history and select Approve. Reset links that were created "
+        "before that.",
+    )  # fmt: skip
+
+    # The provider.
+    NOT_AVAILABLE = (
+        "not_available", 503, "Signing in with the identity provider is not available.", "Activate a connection.",
+    )  # fmt: skip
+    PROVIDER_UNRESOLVED = (
+        "provider_unresolved", 503, f"The identity provider cannot be found. {SOON}",
+        "Use Test connection. It shows which addresses were tried.",
+    )  # fmt: skip
+    PROVIDER_UNAVAILABLE = (
+        "provider_unavailable", 503, f"The identity provider is not responding. {SOON}",
+        "Wait, or check whether this machine can reach the provider. Until then sign in at /login/?local=1.",
+    )  # fmt: skip
+    CERTIFICATES_UNAVAILABLE = (
+        "certificates_unavailable", 503, f"The identity provider's keys are currently unavailable. {SOON}",
+        "Use Update certificates. It shows the reason.",
+    )  # fmt: skip
+    TOO_BUSY = (
+        "too_busy", 503, f"Too many users are signing in. {SOON}",
+        "Sign in again. If it happens repeatedly, check the load of this machine and the response times of the "
+        "provider.",
+    )  # fmt: skip
+
+    def __init__(self, code: str, status: int, sentence: str, advice: str) -> None:
+        self.code = code
+        self.status = status
+        self.sentence = sentence
+        self.advice = advice
+
+    @classmethod
+    def of(cls, code: str) -> Refusal | None:
+        """
+        >>> Refusal.of("token_alg").status, Refusal.of("ok")
+        (401, None)
+        """
+        return cls.__members__.get(code.upper())
+
+
+# Refusals after which another account of the same person may succeed.
+ABOUT_THE_USER = frozenset(
     {
-        "provider_denied", "profile_invalid", "user_unknown", "user_ambiguous", "login_reserved", "login_taken",
-        "email_unverified", "subject_conflict", "user_inactive", "not_approved",
+        Refusal.PROVIDER_DENIED, Refusal.PROFILE_INVALID, Refusal.USER_UNKNOWN, Refusal.USER_AMBIGUOUS,
+        Refusal.LOGIN_RESERVED, Refusal.LOGIN_TAKEN, Refusal.EMAIL_UNVERIFIED, Refusal.SUBJECT_CONFLICT,
+        Refusal.USER_INACTIVE, Refusal.NOT_APPROVED,
     }
 )  # fmt: skip
 
 
 class SignInRefused(Exception):
-    """A sign-in, or a sign-out from outside, that does not happen.
+    """A sign-in, or a sign-out by the provider, is refused.
 
-    >>> SignInRefused("token_alg", "none").status
-    401
+    >>> str(SignInRefused(Refusal.TOKEN_ALG, "none"))
+    'token_alg: none'
     """
 
-    def __init__(self, code: str, detail: str = "") -> None:
-        super().__init__(code, detail)
-        self.code = code
+    def __init__(self, refusal: Refusal, detail: str = "") -> None:
+        super().__init__(refusal, detail)
+        self.refusal = refusal
         self.detail = detail
 
     @property
-    def status(self) -> int:
-        return REASONS[self.code].status
+    def code(self) -> str:
+        return self.refusal.code
 
     @property
-    def is_about_who(self) -> bool:
-        """Whether somebody else could come in."""
-        return self.code in ABOUT_WHO
+    def status(self) -> int:
+        return self.refusal.status
 
     @property
     def sentence(self) -> str:
-        return REASONS[self.code].sentence
+        return self.refusal.sentence
+
+    @property
+    def is_about_user(self) -> bool:
+        return self.refusal in ABOUT_THE_USER
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code

@@ -1,12 +1,12 @@
-"""In charge of the attempts to sign in of one browser: made before it goes to the provider, taken when it comes back.
+"""The sign-in attempts of one browser: stored before it goes to the provider, taken when it comes back.
 
-They stand in its session, so that what comes back counts only in the browser that left, each once, for ten minutes.
-Every change is made under a lock of the session's row: of two callbacks with one state exactly one finds the attempt.
+They are kept in the browser's session, so that a response counts only in the browser that sent the request, once, for
+ten minutes. Every change is made under a lock of the session's row: of two callbacks with one state, exactly one finds
+the attempt.
 """
 
-import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,22 +14,21 @@ from typing import Any
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
-from mozilla_django_oidc.utils import generate_code_challenge
 
 from accounts.authentication.login_attempts import count_one
 from accounts.models import Session
 from accounts.models.sessions import end_without_user, own_row
-from sso.refusals import SignInRefused
-from sso.tokens.token_check import LEEWAY_S, hashed
+from sso.refusals import Refusal, SignInRefused
+from sso.tokens.token_check import LEEWAY_S
 
 ATTEMPTS = "sso_attempts"
-STARTED = "sso_started_by_itself"
+AUTOMATIC_STARTS = "sso_started_by_itself"
 MOST_ATTEMPTS = 10
 ATTEMPT_FOR_S = 600
-MOST_BY_ITSELF = 3
-BY_ITSELF_WITHIN_S = 60
+MOST_AUTOMATIC_STARTS = 3
+AUTOMATIC_STARTS_WITHIN_S = 60
 # Browsers without a session, from one address in the window of `accounts.authentication.login_attempts`.
-# Each leaves a row.
+# Each creates a row.
 MOST_NEW_BROWSERS = 1000
 
 CODE, FRAGMENT = "code", "fragment"
@@ -37,7 +36,7 @@ CODE, FRAGMENT = "code", "fragment"
 
 @dataclass(frozen=True)
 class Attempt:
-    """What must be known again when the browser comes back. The nonce is kept as a hash only."""
+    """What is needed when the browser comes back. Of the nonce only a hash is kept."""
 
     nonce_hash: str
     verifier: str
@@ -49,93 +48,84 @@ class Attempt:
     time: float
 
     @property
-    def is_over(self) -> bool:
-        # Made by a host whose clock may be ahead of this one's.
+    def is_expired(self) -> bool:
+        # The clock of the host that created it may be ahead of this one's.
         return not -LEEWAY_S <= time.time() - self.time <= ATTEMPT_FOR_S
 
 
-@dataclass(frozen=True)
-class Left:
-    """What the browser takes along to the provider."""
-
-    state: str
-    nonce: str
-    challenge: str
-
-
-def make(request: HttpRequest, *, setting: str, issuer: str, redirect_uri: str, next: str, kind: str) -> Left:
-    """Keep a new attempt; the oldest beyond ten go."""
-    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-    attempt = Attempt(hashed(nonce), verifier, setting, issuer, redirect_uri, next, kind, time.time())
-    with locked(request) as data:
-        kept = {name: found for name, found in stored(data).items() if not found.is_over}
-        newest = sorted(kept, key=lambda name: kept[name].time)[-(MOST_ATTEMPTS - 1) :]
-        data[ATTEMPTS] = {name: asdict(kept[name]) for name in newest} | {state: asdict(attempt)}
-    return Left(state, nonce, generate_code_challenge(verifier, "S256"))
+def store(request: HttpRequest, state: str, attempt: Attempt) -> None:
+    """Store a new attempt, without the oldest beyond ten."""
+    with locked_session(request) as data:
+        attempts = {name: stored for name, stored in attempts_in(data).items() if not stored.is_expired}
+        newest = sorted(attempts, key=lambda name: attempts[name].time)[-(MOST_ATTEMPTS - 1) :]
+        data[ATTEMPTS] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
 
 
-def look(request: HttpRequest, state: str) -> Attempt:
-    """The attempt of this state, left where it is."""
-    found = stored(request.session).get(state)
-    if found is None:
-        raise SignInRefused("state_unknown", "No attempt of this browser has this state.")
-    return found
+def peek(request: HttpRequest, state: str) -> Attempt:
+    """The attempt of this state, which stays stored."""
+    attempt = attempts_in(request.session).get(state)
+    if attempt is None:
+        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no attempt with this state.")
+    return attempt
 
 
 def take(request: HttpRequest, state: str) -> Attempt:
-    """The attempt of this state, which from here on nobody else gets; saved before anybody is called."""
-    with locked(request, makes=False) as data:
-        found = stored(data).get(state)
-        if found is not None:
+    """Remove and return the attempt of this state; the removal is saved before the provider is called."""
+    with locked_session(request, may_create=False) as data:
+        attempt = attempts_in(data).get(state)
+        if attempt is not None:
             del data[ATTEMPTS][state]
-    if found is None:
-        raise SignInRefused("state_unknown", "No attempt of this browser has this state.")
-    if found.is_over:
-        raise SignInRefused("state_expired")
-    return found
+    if attempt is None:
+        raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no attempt with this state.")
+    if attempt.is_expired:
+        raise SignInRefused(Refusal.STATE_EXPIRED)
+    return attempt
 
 
 def awaits_fragment(request: HttpRequest) -> bool:
-    """Whether what comes back may stand behind the #, which only the browser sees."""
-    return any(found.kind == FRAGMENT and not found.is_over for found in stored(request.session).values())
+    """Whether the response may be in the fragment, which only the browser sees."""
+    attempts = attempts_in(request.session).values()
+    return any(attempt.kind == FRAGMENT and not attempt.is_expired for attempt in attempts)
 
 
-def may_start_by_itself(request: HttpRequest) -> bool:
-    """Three times in a minute: a provider that sends back nothing must not send the browser in circles."""
+def may_start_automatically(request: HttpRequest) -> bool:
+    """Three times in a minute: a provider that sends back nothing must not cause an endless redirect."""
     now = time.time()
-    with locked(request) as data:
-        times = [at for at in data.get(STARTED, []) if -LEEWAY_S <= now - at < BY_ITSELF_WITHIN_S]
-        is_allowed = len(times) < MOST_BY_ITSELF
-        data[STARTED] = [*times, now] if is_allowed else times
+    with locked_session(request) as data:
+        times = [at for at in data.get(AUTOMATIC_STARTS, []) if -LEEWAY_S <= now - at < AUTOMATIC_STARTS_WITHIN_S]
+        is_allowed = len(times) < MOST_AUTOMATIC_STARTS
+        data[AUTOMATIC_STARTS] = [*times, now] if is_allowed else times
     return is_allowed
 
 
-def stored(data: Any) -> dict[str, Attempt]:
-    """What another version of the product left in a session is no attempt."""
-    found = data.get(ATTEMPTS)
-    names = set(Attempt.__dataclass_fields__)
-    if not isinstance(found, dict):
+def attempts_in(data: Any) -> dict[str, Attempt]:
+    """Entries in the format of another version of the product are ignored."""
+    entries = data.get(ATTEMPTS)
+    if not isinstance(entries, Mapping):
         return {}
-    return {state: Attempt(**kept) for state, kept in found.items() if isinstance(kept, dict) and set(kept) == names}
+    names = set(Attempt.__dataclass_fields__)
+    return {
+        state: Attempt(**entry) for state, entry in entries.items() if isinstance(entry, dict) and set(entry) == names
+    }
 
 
 @contextmanager
-def locked(request: HttpRequest, *, makes: bool = True) -> Iterator[dict[str, Any]]:
-    """The data of this browser's session, nobody else's until it is saved again; a new session if there is none."""
+def locked_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[dict[str, Any]]:
+    """The data of this browser's session, locked until it is saved; a new session if there is none."""
     store = request.session
-    is_there = bool(store.session_key) and own_session(store).exists()
-    if makes and not is_there:
+    exists = bool(store.session_key) and own_session(store).exists()
+    if may_create and not exists:
         count_one("begun sign-in", request.META.get("REMOTE_ADDR", ""), MOST_NEW_BROWSERS)
         store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
     with transaction.atomic():
         row = own_session(store).select_for_update().first()
         if row is None:
-            raise SignInRefused("state_unknown", "This browser has no session, or it ended meanwhile.")
+            raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or it has ended.")
         data = store.decode(row.session_data)
         yield data
         end = row.expire_date if row.user_id else end_without_user()
         Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=end)
-    # Read anew when it is asked for: what this request had read must not be written over what was just saved.
+    # Reload on next use: what this request had read must not overwrite what was just saved.
     fresh = type(store)(store.session_key)
     fresh.modified = store.modified
     request.session = fresh

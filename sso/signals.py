@@ -1,4 +1,4 @@
-"""What follows when a connection is deleted: by its page, from the list, by the Table API or by a script."""
+"""Cleans up after the deletion of a connection, by whatever means it is deleted."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sso.models import OidcSetting, activation
 
 def take_turn(sender: Any, instance: Any, **_: Any) -> None:
     activation.take_turn()
-    # As it is stored: whoever deletes it may have read it before somebody else changed it.
+    # As it is stored: it may have been changed after this object was read.
     instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
 
 
@@ -17,7 +17,7 @@ def clean_up(sender: Any, instance: Any, **_: Any) -> None:
     before = instance.before_deletion
     if before is not None:
         activation.follow_deletion(before)
-        before.let_go_of_keys()
+        before.remove_unused_keys()
 
 
 def connect() -> None:

@@ -1,4 +1,4 @@
-"""Addresses of single sign-on. The names are those of this product; mozilla-django-oidc's urls are not used."""
+"""URLs of single sign-on; those of mozilla-django-oidc are not used."""
 
 from django.urls import path
 

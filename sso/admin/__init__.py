@@ -1,7 +1,19 @@
-"""Admin pages of single sign-on."""
+"""Admin pages of single sign-on, its links and its tile on the dashboard."""
 
-from sso.admin import connections, cross_app_warnings, dashboard_tile, sign_in_records, welcome_page_warnings  # noqa: F401  (each registers what it has)
+from datetime import timedelta
+
+from django.db.models import Sum
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.timesince import timesince
+
+from sso.admin import connections, cross_app_warnings, sign_in_records  # noqa: F401  (each registers its pages)
+from sso.models import CertificatePair, OidcSetting, SignIn
 from system.admin_site import dashboard
+
+# Certificates are refreshed daily.
+OLD_CERTIFICATES = timedelta(days=2)
 
 dashboard.group(
     "Single sign-on",
@@ -11,3 +23,28 @@ dashboard.group(
     dashboard.Link("Identity links", "link", "sso.IdentityLink"),
     dashboard.Link("Sign-ins", "receipt_long", "sso.SignIn"),
 )
+
+
+@dashboard.tile(order=20)
+def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
+    """The active connection, the age of its certificates, and the number of failed sign-ins."""
+    if not request.user.has_module_perms("sso"):
+        return None
+    setting = OidcSetting.active_one()
+    failed = SignIn.objects.filter(sys_created_at__gt=timezone.now() - timedelta(days=1)).exclude(outcome=SignIn.OK)
+    count = failed.aggregate(count=Sum("times"))["count"] or 0
+    failures = f"{count} failed provider sign-in{'' if count == 1 else 's'} in the last 24 hours."
+    if setting is None:
+        address = dashboard.Link("", "", "sso.OidcSetting").address
+        return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failures}", address, "login")
+    pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
+    fetched_at = pair.fetched_at if pair else None
+    age = f"Certificates updated {timesince(fetched_at)} ago." if fetched_at else "No certificates yet."
+    warnings = [
+        "Approval required." if setting.needs_approval else "",
+        "Check the provider." if setting.resolve_error or (pair and (pair.failure or pair.warning)) else "",
+    ]
+    text = " ".join(sentence for sentence in (*warnings, age, failures) if sentence)
+    is_old = fetched_at is not None and timezone.now() - fetched_at > OLD_CERTIFICATES
+    address = reverse("admin:sso_oidcsetting_change", args=[setting.pk])
+    return dashboard.Tile("Single sign-on", setting.name, text, address, "login", is_old or any(warnings))

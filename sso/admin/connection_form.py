@@ -1,4 +1,4 @@
-"""The form of a connection: its hints, and the secret that is only ever written."""
+"""The form of a connection: help texts, and the secret, which is write-only."""
 
 from __future__ import annotations
 
@@ -8,54 +8,59 @@ from django import forms
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
 from accounts import roles
+from sso.connections import saving
+from sso.connections.saving import ScriptChecks
 from sso.models import OidcSetting
 from sso.models.oidc_settings import default_script
 from system import encryption, properties
 
-GUARDED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
-KEEP = "Set. Leave it empty to keep it. It goes when URL IdP or Realm changes, unless it is entered again."
-AGAIN = "Type it again: what was typed is never sent back to the browser."
-CHANGED_TOO = "Somebody else changed this too since you opened the page. Open it anew to see what it is now."
-HINTS = {
-    "name": "What people read on the button of the sign-in page; the start page leads to the provider at once.",
-    "url_idp": "Where the provider is, such as https://idp.example.com. Its endpoints are found from this and Realm.",
-    "realm": "Its realm, tenant or application: up to 64 letters, digits, dots, dashes and underscores.",
-    "authorization_type": "Both use PKCE. The Authorization Code Flow sends the client secret too; PKCE needs none.",
-    "client_id": "The name under which this service is registered at the provider.",
+PROTECTED = [name for name, (_, is_grantable) in roles.SHIPPED.items() if not is_grantable]
+SECRET_SET = "Set. Leave empty to keep it. It is removed if URL IdP or Realm changes, unless you enter it again."
+ENTER_AGAIN = "Enter it again. It is never sent back to the browser."
+CHANGED_BY_OTHERS = "Another user changed this after you opened the page. Reload it to see the current value."
+HELP_TEXTS = {
+    "name": "Shown on the sign-in button. Visitors to the start page go straight to the provider.",
+    "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
+    "realm": "Realm, tenant or application at the provider: up to 64 letters, digits, dots, hyphens and underscores.",
+    "authorization_type": "Both types use PKCE. Authorization Code Flow also sends the client secret; PKCE needs none.",
+    "client_id": "The ID under which this service is registered at the provider.",
     "user_field": (
-        "The field of a user that is compared at the first sign-in. From then on the link decides. Choose Login only "
-        "where people cannot choose or change their name at the provider."
+        "The field that identifies a user at the first sign-in. After that the account is linked to the identity. "
+        "Choose Login only if users cannot choose or change their name at the provider."
     ),
-    "redirect_uri": "An address of this service; register the same text at the provider.",
-    "scope": "openid is needed. Most providers send email and name only if email and profile stand here too.",
-    "active": "Saving this one as active turns off the one that was. Whoever is locked out opens /login/?local=1.",
-    "enable_user_creation": "Who has no account gets one at the first sign-in.",
-    "ignore_case": f"Works only while the property {properties.CASE_SENSITIVE.name} is false.",
+    "redirect_uri": "The callback address of this service. Register exactly this address at the provider.",
+    "scope": "Must include openid. Most providers also need email and profile to send address and name.",
+    "active": (
+        "Only one connection can be active; saving this deactivates the other. If you get locked out, sign in at "
+        "/login/?local=1."
+    ),
+    "enable_user_creation": "Create an account at first sign-in if none exists.",
+    "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false; otherwise nobody can sign in.",
     "enable_role_mapping": (
-        "Roles of the token are given here; missing ones are made. A role that is marked as not grantable by sign-in "
-        f"(as shipped: {', '.join(GUARDED)}) is never given from outside."
+        "Grant the roles in the token; create missing ones. Protected roles (by default "
+        f"{', '.join(PROTECTED)}) are never granted by a provider."
     ),
-    "update_data_when_login": "What the script names is updated at each sign-in, roles too.",
-    "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name, phone.",
+    "update_data_when_login": "Refresh the fields set by the script, and roles, at every sign-in.",
+    "script": "JavaScript: a function map(claims) that returns login, email, first_name, last_name and phone.",
     "response_type": (
-        "code, or the fragment return: with id_token no code is exchanged, and the authorization type has no effect."
+        "code, or a response in the fragment. With id_token no code is exchanged, and Authorization type is ignored."
     ),
     "role_claim": (
-        "The path of the claim with the roles. "
-        "Empty: realm_access.roles, resource_access.{Client ID}.roles, roles and groups."
+        "Path of the claim with the roles. Leave empty to use realm_access.roles, resource_access.{Client ID}.roles, "
+        "roles and groups."
     ),
 }
 
 
 class SecretField(forms.CharField):
-    """Empty means unchanged, and what is stored is never shown."""
+    """Empty means unchanged. The stored value is never shown."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(data)
 
 
 class ScriptField(forms.CharField):
-    """Browsers send other line ends than they were given: that is no change of the script."""
+    """Browsers send CRLF: that is not a change of the script."""
 
     widget = UnfoldAdminTextareaWidget(attrs={"rows": 9, "spellcheck": "false", "class": "sb-code"})
 
@@ -71,7 +76,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         max_length=1000,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
     )
-    script = ScriptField(strip=False, help_text=HINTS["script"], initial=default_script)
+    script = ScriptField(strip=False, help_text=HELP_TEXTS["script"], initial=default_script)
     forget_secret = forms.BooleanField(required=False, label="Remove the client secret", widget=UnfoldBooleanWidget)
 
     class Meta:
@@ -81,37 +86,37 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
             "redirect_uri", "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping",
             "update_data_when_login", "script", "response_type", "role_claim",
         )  # fmt: skip
-        help_texts: ClassVar[dict[str, Any]] = HINTS
+        help_texts: ClassVar[dict[str, Any]] = HELP_TEXTS
 
-    # A button that only looks: the form is shown again with what was typed, and nothing is saved.
-    only_looks = False
+    # For buttons that do not save: the form is shown again with the entered values.
+    is_read_only = False
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
+        self.script_checks = ScriptChecks()
         is_set = bool(self.instance.client_secret)
-        self.fields["client_secret"].help_text = KEEP if is_set else "None is stored."
+        self.fields["client_secret"].help_text = SECRET_SET if is_set else "Not set."
         if not is_set:
             del self.fields["forget_secret"]
-        # Compared with what the page showed: what somebody else changed since is no change of whoever saves it.
+        # Values are compared with those that the page showed: a change by another user since then is not this user's.
         if not self.is_bound or any(name.startswith("initial-") for name in self.data):
             for name, field in self.fields.items():
                 field.show_hidden_initial = name not in ("client_secret", "forget_secret")
 
     def clean_client_secret(self) -> str:
-        """What is to be stored."""
-        typed = self.cleaned_data["client_secret"]
-        return encryption.encrypt(typed) if typed else self.instance.client_secret
+        secret = self.cleaned_data["client_secret"]
+        return encryption.encrypt(secret) if secret else self.instance.client_secret
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        for name in filter(self._is_changed_by_others_too, self.changed_data):
-            self.add_error(name, CHANGED_TOO)
+        for name in filter(self._is_changed_by_others, self.changed_data):
+            self.add_error(name, CHANGED_BY_OTHERS)
         if cleaned.get("forget_secret"):
             cleaned["client_secret"] = ""
         return cleaned
 
-    def _is_changed_by_others_too(self, name: str) -> bool:
-        """Since the page was opened, to something else than what is typed here."""
+    def _is_changed_by_others(self, name: str) -> bool:
+        """Whether it was changed since the page was opened, to another value than is entered here."""
         field = self.fields[name]
         if not field.show_hidden_initial or self.instance.is_new:
             return False
@@ -119,16 +124,23 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         shown = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
         return field.has_changed(stored, shown) and field.has_changed(stored, self[name].data)
 
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # not in the stubs
+        setting: OidcSetting = self.instance
+        refusal = saving.script_refusal(setting.stored(), setting, self.script_checks)
+        if refusal and "script" not in self.errors:
+            self.add_error("script", refusal)
+
     def full_clean(self) -> None:
         super().full_clean()
-        is_typed = self.is_bound and bool(self.data.get("client_secret"))
-        if is_typed and self.errors and "client_secret" not in self.errors:
-            self.add_error("client_secret", AGAIN)
+        is_entered = self.is_bound and bool(self.data.get("client_secret"))
+        if is_entered and self.errors and "client_secret" not in self.errors:
+            self.add_error("client_secret", ENTER_AGAIN)
 
     def is_valid(self) -> bool:
-        return super().is_valid() and not self.only_looks
+        return super().is_valid() and not self.is_read_only
 
     def changed_columns(self) -> list[str]:
-        """So that what somebody else changed meanwhile stays."""
+        """Only these are saved, so that changes by other users are kept."""
         changed = {"client_secret" if name == "forget_secret" else name for name in self.changed_data}
         return sorted(changed)

@@ -1,4 +1,4 @@
-"""Admin pages of connections: the form with its buttons, and what was found out about the provider."""
+"""Admin pages of connections: the form, its buttons and the discovered endpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from sso.admin import connection_test, connection_warnings
 from sso.admin.connection_form import ConnectionForm
-from sso.connections import certificate_updates
+from sso.connections import certificate_updates, saving
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from sso.models.provider_state import OWN_COLUMNS
 from sso.provider import discovery, request_slots
@@ -22,8 +22,8 @@ from system.errors import Conflict
 from system.http import error_responses
 from system.outbound.deadline import Deadline
 
-NOT_ACTIVE = "Certificates are updated for the active connection only."
-NOT_FOUND = "The provider has not been found yet."
+NOT_ACTIVE = "Only the active connection's certificates can be updated."
+NOT_FOUND = "The provider was not found."
 
 
 def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
@@ -34,14 +34,14 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
     deadline = Deadline.after(discovery.ALTOGETHER_S)
     with request_slots.request_slot():
         if setting.endpoints is None:
-            discovery.look_again(setting, deadline=deadline)
-        known = setting.endpoints
-        if known is None:
+            discovery.rediscover(setting, deadline=deadline)
+        endpoints = setting.endpoints
+        if endpoints is None:
             messages.error(request, f"{certificate_updates.FAILED} {setting.resolve_error or NOT_FOUND}")
             return
         try:
             outcome = certificate_updates.refresh(
-                *setting.pair, known.jwks, reason=certificate_updates.FORM, deadline=deadline
+                *setting.pair, endpoints.jwks, reason=certificate_updates.FORM, deadline=deadline
             )
         except certificate_updates.CertificateUpdateFailed as error:
             messages.error(request, str(error))
@@ -55,50 +55,50 @@ def approve(request: HttpRequest, setting: OidcSetting) -> None:
     except Conflict as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"“{setting.name}” is approved.")
+        messages.success(request, f"“{setting.name}” was approved.")
 
 
 def adopt(request: HttpRequest, setting: OidcSetting) -> None:
-    """ "A changed issuer or host never applies by itself": here somebody says that it shall, and reads what it was."""
+    """ "A changed issuer or host never applies by itself": here an administrator confirms it."""
     before = setting.endpoints
     with request_slots.request_slot():
-        problem = discovery.look_again(setting, may_move=True)
+        problem = discovery.rediscover(setting, may_move=True)
     if problem or setting.endpoints is None:
         messages.error(request, f"Nothing was changed. {problem}")
         return
-    changed = setting.endpoints.told_since(before)
-    told = f" Changed: {changed}." if changed else ""
-    messages.success(request, f"The endpoints that the provider names now are in force.{told}")
+    changes = setting.endpoints.changes_since(before)
+    detail = f" Changed: {changes}." if changes else ""
+    messages.success(request, f"The discovered endpoints were adopted.{detail}")
 
 
-def callback_of(request: HttpRequest) -> str:
-    """Where sign-ins arrive, as this browser knows the service."""
+def callback_url(request: HttpRequest) -> str:
+    """The address of the callback view, at the host that this browser uses."""
     return error_responses.own_url(request, reverse("sso:callback"))
 
 
-# Buttons that act on the record as it is stored; what is typed in the form stays there, unsaved.
-ACTS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
+# Buttons that change the stored record; the values in the form are neither used nor saved.
+ACTIONS: dict[str, Callable[[HttpRequest, OidcSetting], None]] = {
     "_update_certificates": update_certificates,
     "_approve": approve,
     "_adopt": adopt,
 }
-# Buttons that look at what is typed and change no setting.
-LOOKS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport]] = {
-    "_test": lambda request, setting: connection_test.connection(setting, callback_of(request)),
-    "_try": lambda request, setting: connection_test.script(setting, request.POST.get("try_claims", "")),
+# Buttons that use the values in the form and change no setting.
+TESTS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport]] = {
+    "_test": lambda request, setting: connection_test.test_connection(setting, callback_url(request)),
+    "_try": lambda request, setting: connection_test.try_script(setting, request.POST.get("try_claims", "")),
 }
 
 
-# What a provider judges this service by.
-ASKED_WITH = frozenset(
+# The columns by which a provider accepts or rejects this service.
+CLIENT_COLUMNS = frozenset(
     {"url_idp", "realm", "authorization_type", "client_id", "client_secret", "redirect_uri", "scope", "response_type"}
 )
 
 
 @admin.register(OidcSetting)
 class ConnectionAdmin(TrackedAdmin):
-    refuses_later_changes = False  # its form keeps what others changed in other fields
-    holds = "Each is a connection to an identity provider; people sign in through the active one."
+    refuses_later_changes = False  # the form keeps changes by others in other fields
+    holds = "Connections to identity providers. Users sign in through the active one."
     form = ConnectionForm
 
     class Media:
@@ -122,46 +122,46 @@ class ConnectionAdmin(TrackedAdmin):
             },
         ),
         (
-            "Who may come in",
+            "Access",
             {
                 "fields": (
                     "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
                 )
             },
         ),
-        ("Seldom needed", {"fields": ("response_type", "role_claim"), "classes": ["collapse"]}),
+        ("Advanced", {"fields": ("response_type", "role_claim"), "classes": ["collapse"]}),
     )  # fmt: skip
-    FOUND = ("What was found at the provider", {"fields": readonly_fields, "classes": ["collapse"]})
+    DISCOVERED = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})
 
     @admin.display(description="State")
     def state(self, setting: OidcSetting) -> str:
         if setting.needs_approval:
-            return "waits for an approval"
-        return "provider found" if setting.issuer and not setting.resolve_error else "provider needs a look"
+            return "approval required"
+        return "provider found" if setting.issuer and not setting.resolve_error else "check the provider"
 
     @admin.display(description="Algorithms")
     def advertised(self, setting: OidcSetting) -> str:
         return ", ".join(setting.algorithms)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        found = super().get_fieldsets(request, obj)
+        fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
-            return found
-        (title, options), *others, record = found
+            return fieldsets
+        (title, options), *others, record = fieldsets
         fields = list(options["fields"])
         if obj.client_secret:
             fields.insert(fields.index("client_secret") + 1, "forget_secret")
-        return [(title, {**options, "fields": tuple(fields)}), *others, self.FOUND, record]
+        return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED, record]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {
-            "redirect_uri": callback_of(request),
+            "redirect_uri": callback_url(request),
             **super().get_changeform_initial_data(request),
         }
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change, **options)
-        form.only_looks = any(button in request.POST for button in (*ACTS, *LOOKS))
+        form.is_read_only = any(button in request.POST for button in (*ACTIONS, *TESTS))
         return form
 
     def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
@@ -173,12 +173,13 @@ class ConnectionAdmin(TrackedAdmin):
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
         active_before = OidcSetting.active_one()
         had_secret = change and bool(form.initial.get("client_secret"))
-        obj.save(update_fields=form.changed_columns() if change else None)
-        request.saved_connection = obj  # type: ignore[attr-defined]  # for what is said after the commit
+        columns = form.changed_columns() if change else None
+        saving.save_connection(obj, update_fields=columns, script_checks=form.script_checks)
+        request.saved_connection = obj  # type: ignore[attr-defined]  # for the warnings after the commit
         if obj.active and active_before is not None and active_before.pk != obj.pk:
-            messages.info(request, f"“{active_before.name}” is not active any more: there is one active connection.")
-        if obj.active and ASKED_WITH & set(form.changed_data):
-            messages.info(request, connection_warnings.UNTRIED)
+            messages.info(request, f"“{active_before.name}” was deactivated. Only one connection can be active.")
+        if obj.active and CLIENT_COLUMNS & set(form.changed_data):
+            messages.info(request, connection_warnings.UNTESTED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
             messages.warning(request, connection_warnings.SECRET_REMOVED)
 
@@ -186,69 +187,69 @@ class ConnectionAdmin(TrackedAdmin):
         self, request: HttpRequest, object_id: Any = None, *positional: Any, **named: Any
     ) -> HttpResponse:
         if request.method == "POST" and object_id is not None:
-            self._act(request, object_id)
+            self._run_action(request, object_id)
         response = super().changeform_view(request, object_id, *positional, **named)
-        # The transaction is over: from here on calls may go out, and what was found at the save is there.
+        # The transaction is over: network calls are allowed, and the endpoints found after the save are stored.
         if isinstance(response, TemplateResponse):
             self._complete(request, response)
         elif isinstance(response, HttpResponseRedirect) and "_continue" not in request.POST:
             self._warn(request)
         return response
 
-    def _act(self, request: HttpRequest, object_id: str) -> None:
-        for button, act in ACTS.items():
+    def _run_action(self, request: HttpRequest, object_id: str) -> None:
+        for button, action in ACTIONS.items():
             if button in request.POST:
                 setting = self.get_object(request, object_id)
                 if setting is None or not self.has_change_permission(request, setting):
                     raise PermissionDenied
-                read = str(setting.sys_version)
+                version = str(setting.sys_version)
                 try:
-                    act(request, setting)
+                    action(request, setting)
                 except request_slots.NoSlotFree:
                     messages.error(request, f"Nothing was changed. {request_slots.NONE_FREE}")
-                self._shows(request, read, str(setting.sys_version))
+                self._update_seen_version(request, version, str(setting.sys_version))
 
-    def _shows(self, request: HttpRequest, read: str, made: str) -> None:
-        """What a button made of the very version that the page showed, it shows on the page that comes now."""
-        if request.POST.get("seen_version") == read:
-            request.seen_version = made  # type: ignore[attr-defined]
+    def _update_seen_version(self, request: HttpRequest, before: str, after: str) -> None:
+        """The page that follows shows what a button did to the version that the administrator saw."""
+        if request.POST.get("seen_version") == before:
+            request.seen_version = after  # type: ignore[attr-defined]
 
     def _complete(self, request: HttpRequest, response: TemplateResponse) -> None:
         """The boxes around the form."""
-        seen: dict[str, Any] = response.context_data or {}
-        if "adminform" not in seen:
-            return  # a list of what would be deleted
-        form = seen["adminform"].form
-        setting = seen.get("original")
-        callback = seen["to_register"] = callback_of(request)
-        seen["try_claims"] = request.POST.get("try_claims", "")
+        context: dict[str, Any] = response.context_data or {}
+        if "adminform" not in context:
+            return  # a page that confirms a deletion
+        form = context["adminform"].form
+        setting = context.get("original")
+        callback = context["to_register"] = callback_url(request)
+        context["try_claims"] = request.POST.get("try_claims", "")
         if request.method == "POST" and not form.errors:
-            for button, look in LOOKS.items():
+            for button, test in TESTS.items():
                 if button in request.POST:
-                    seen["report"] = report = look(request, form.instance)
-                    self._shows(request, *report.versions)
+                    context["report"] = report = test(request, form.instance)
+                    self._update_seen_version(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            seen["notes"] = connection_warnings.about(stored, callback)
+            context["notes"] = connection_warnings.about(stored, callback)
             if connection_warnings.leads_to(stored, callback):
-                seen["to_register"] = stored.redirect_uri
-            seen["stored"] = stored
-            # A look may have brought them up to date since they were read.
+                context["to_register"] = stored.redirect_uri
+            context["stored"] = stored
+            # A test may have updated them since they were read.
             for name in {*OWN_COLUMNS, *self.BOOKKEEPING}:
                 setattr(form.instance, name, getattr(stored, name))
-            seen["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
-            seen["may_approve"] = stored.needs_approval and request.user.is_superuser
-            # A page that comes again shows what was posted: it approves what was looked at, not what stands by now.
-            looked_at = getattr(request, "seen_version", request.POST.get("seen_version", ""))
-            seen["seen_version"] = looked_at if request.method == "POST" else stored.sys_version
-            seen["certificates"] = IdpCertificate.of_pair(*stored.pair)
-            seen["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
-        if request.POST.get("client_secret") and not form.errors:  # with errors the field itself says it
-            seen["secret_is_gone"] = connection_warnings.SECRET_IS_GONE
+            context["delete_address"] = reverse("admin:sso_oidcsetting_delete", args=[stored.pk])
+            context["may_approve"] = stored.needs_approval and request.user.is_superuser
+            # A page shown again after a POST approves the version that was reviewed, not the present one.
+            reviewed = getattr(request, "seen_version", request.POST.get("seen_version", ""))
+            context["seen_version"] = reviewed if request.method == "POST" else stored.sys_version
+            context["certificates"] = IdpCertificate.of_pair(*stored.pair)
+            context["pair"] = CertificatePair.objects.filter(url_idp=stored.url_idp, realm=stored.realm).first()
+        if request.POST.get("client_secret") and not form.errors:  # with errors the field has this message
+            context["secret_not_kept"] = connection_warnings.SECRET_NOT_KEPT
 
     def _warn(self, request: HttpRequest) -> None:
-        """Whoever leaves the form at the save reads on the next page what they would have read there."""
+        """After Save and exit, the next page shows the warnings of the form."""
         saved = getattr(request, "saved_connection", None)
         stored = OidcSetting.objects.filter(pk=saved.pk).first() if saved is not None else None
-        for note in connection_warnings.about(stored, callback_of(request)) if stored is not None else ():
-            messages.warning(request, note)
+        for warning in connection_warnings.about(stored, callback_url(request)) if stored is not None else ():
+            messages.warning(request, warning)

@@ -1,25 +1,37 @@
-"""What single sign-on adds to the admin pages of users."""
+"""Warnings of single sign-on on admin pages of other apps: users and properties."""
 
 from collections.abc import Iterable
 
-from accounts.admin import users as people
+from accounts.admin import users as user_pages
 from accounts.models import User
 from sso.models import IdentityLink, OidcSetting
+from system import admin, properties
 from system.admin_site.name_lists import first_of
+from system.models import Property
 
-COME_BACK = (
-    "The connection “{name}” makes an account for whoever has none (Enable user creation): at their next sign-in {who} "
-    "would get a new one. To keep somebody out, clear Active instead of deleting."
+CREATED_AGAIN = (
+    "The connection “{name}” creates missing accounts (Enable user creation). The next sign-in of {who} would create a "
+    "new one. To block a user, clear Active instead of deleting the user."
+)
+WELCOME_PAGE_CHANGED = (
+    "The active connection “{name}” had set this to its Redirect URI, {redirect_uri}. Visitors of / no longer go to "
+    "the provider. The next save of the connection sets it again."
 )
 
 
-@people.warns_before_deletion
-def come_back(users: Iterable[User]) -> Iterable[str]:
-    """Whom the active connection signs in, it would let in again."""
+@user_pages.warns_before_deletion
+def created_again(users: Iterable[User]) -> Iterable[str]:
     setting = OidcSetting.active_one()
     if setting is None or not setting.enable_user_creation:
         return
-    tied = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
-    named = tied.order_by("user__login").values_list("user__login", flat=True)[: people.MOST_NAMED + 1]
-    if logins := list(named):
-        yield COME_BACK.format(name=setting.name, who=first_of(logins, people.MOST_NAMED))
+    links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
+    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MOST_NAMED + 1])
+    if logins:
+        yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MOST_NAMED))
+
+
+@admin.told_on_saving
+def welcome_page_changed(changed: Property) -> Iterable[str]:
+    setting = OidcSetting.active_one() if changed.name == properties.WELCOME_PAGE.name else None
+    if setting is not None and changed.value != setting.redirect_uri:
+        yield WELCOME_PAGE_CHANGED.format(name=setting.name, redirect_uri=setting.redirect_uri)

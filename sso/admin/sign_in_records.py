@@ -1,4 +1,4 @@
-"""Admin pages of what sign-ins leave behind: certificates, links, the log."""
+"""Admin pages of certificates, identity links and the sign-in log."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from django.http import HttpRequest
 from django.utils.formats import localize
 from django.utils.html import format_html
 
-from sso.advice import ADVICE
 from sso.models import IdentityLink, IdpCertificate, SignIn
 from sso.models.identity_links import may_reset
+from sso.refusals import Refusal
 from system.admin_site.site import ReadOnlyAdmin
 
 
 @admin.register(IdpCertificate)
 class CertificateAdmin(ReadOnlyAdmin):
-    """To look at, and to delete: the next update fetches what the provider publishes under that kid now."""
+    """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
 
-    holds = "The first sign-in through a connection fetches those of its provider, and so does Update certificates."
+    holds = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
     list_filter: ClassVar[list[Any]] = ["realm"]
@@ -42,9 +42,9 @@ class CertificateAdmin(ReadOnlyAdmin):
 
 @admin.register(IdentityLink)
 class LinkAdmin(ReadOnlyAdmin):
-    """Deleting a link resets it: at the next sign-in the account is found by User field again."""
+    """Deleting a link resets it: the next sign-in matches the account by User field again."""
 
-    holds = "The first sign-in through an identity provider ties an account to it; each tie is listed here."
+    holds = "The first sign-in through an identity provider links the account to it. The links are listed here."
 
     list_display = ("user", "issuer", "sub", "is_unapproved", "sys_created_at")
     list_select_related = ("user",)
@@ -58,7 +58,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        kept = [f"{link} (its account holds a guarded role: only administrators reset it)" for link in self._kept(objs)]
+        kept = [f"{link} (protected role: only administrators can reset it)" for link in self._kept(objs)]
         return deleted, count, set() if kept else needed, [*protected, *kept]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:
@@ -71,7 +71,7 @@ class LinkAdmin(ReadOnlyAdmin):
 
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
-    holds = "Every sign-in through an identity provider, and every refused one, leaves an entry here."
+    holds = "All sign-ins through identity providers, refused ones too."
     list_before_template = "admin/sso/signin/before.html"
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
@@ -86,9 +86,9 @@ class SignInAdmin(ReadOnlyAdmin):
     readonly_fields = fields
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        found = super().get_changelist_instance(request)
-        found.title = "Sign-ins through providers"
-        return found
+        changelist = super().get_changelist_instance(request)
+        changelist.title = "Provider sign-ins"
+        return changelist
 
     @admin.display(description="Last at", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:
@@ -96,4 +96,5 @@ class SignInAdmin(ReadOnlyAdmin):
 
     @admin.display(description="What to do")
     def what_to_do(self, entry: SignIn) -> str:
-        return ADVICE.get(entry.outcome, "")
+        refusal = Refusal.of(entry.outcome)
+        return refusal.advice if refusal else ""

@@ -1,1 +1,1 @@
-"""Saving and keeping a connection: approval, script check, certificates."""
+"""Saving and maintaining a connection: script check, approval, certificates, settings for the library."""

@@ -1,9 +1,9 @@
-"""In charge of the stored keys of providers: fetched, kept and removed by the specified algorithm.
+"""Updates the stored keys of providers by the specified algorithm.
 
-    draw a number ──▶ fetch, outside any transaction ──▶ lock the pair ──▶ add, keep, remove ──▶ note how it went
+    draw a number ──▶ fetch, outside any transaction ──▶ lock the pair ──▶ add, keep, remove ──▶ record the outcome
 
 "(1) certificates not yet stored are added; (2) stored certificates are not modified; (3) stored certificates absent
-from the response are removed and recorded in the Record Deletion Log." An unusable answer changes none of them.
+from the response are removed and recorded in the Record Deletion Log." An unusable answer changes nothing.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ logger = structlog.get_logger(__name__)
 
 # "An unknown kid fetches at most once per 30 s and pair across all processes."
 UNKNOWN_AFTER = timedelta(seconds=30)
-# Who comes while somebody else's question is under way waits for its answer: as long as a call may take, and a bit.
+# A caller that finds a request in progress waits for its answer: as long as a call may take, and a little more.
 PATIENCE_S = Policy().total_s + 1
-LOOK_EVERY_S = 0.1
+POLL_INTERVAL_S = 0.1
 FAILED = "The certificate update failed. Check the connection settings."
 FORM, DAILY, SIGN_IN = "form", "daily", "sign_in"
 
 
 class CertificateUpdateFailed(Exception):
-    """Nothing was changed; the text is the specified message with what was wrong."""
+    """Nothing was changed; the text is the specified message and the reason."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{FAILED} {what}")
-        self.what = what
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{FAILED} {reason}")
+        self.reason = reason
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many keys came, stayed and went; which were left out, and what an administrator should look at."""
+    """How many keys were added, kept and removed, which were ignored, and warnings for the administrator."""
 
     added: int = 0
     kept: int = 0
@@ -56,10 +56,10 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = [f"{self.added} added, {self.kept} unchanged, {self.removed} removed."]
+        sentences = [f"{self.added} added, {self.kept} unchanged, {self.removed} removed."]
         if self.skipped:
-            said.append(f"Left out: {', '.join(counted(self.skipped))}.")
-        return " ".join([*said, *self.warnings])
+            sentences.append(f"Ignored: {', '.join(counted(self.skipped))}.")
+        return " ".join([*sentences, *self.warnings])
 
 
 def counted(kinds: tuple[str, ...]) -> list[str]:
@@ -72,17 +72,17 @@ def counted(kinds: tuple[str, ...]) -> list[str]:
 
 
 def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
-    """The stored keys of the connection's pair, each with the kid that it is stored under."""
+    """The stored keys of the connection's pair, with the kids under which they are stored."""
     return [{**row.json, "kid": row.kid} for row in IdpCertificate.of_pair(*setting.pair)]
 
 
 def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: Deadline | None = None) -> Outcome:
-    """Fetch the provider's keys and bring the stored ones up to date, or `CertificateUpdateFailed`."""
+    """Fetch the provider's keys and update the stored ones; raises `CertificateUpdateFailed`."""
     number = _draw(url_idp, realm)
     try:
         published = key_sets.fetch(jwks_uri, policy(), deadline)
     except Unusable as error:
-        _note_failure(url_idp, realm, str(error))
+        _record_failure(url_idp, realm, str(error))
         logger.warning("certificate_update_failed", url_idp=url_idp, realm=realm, reason=reason, what=str(error))
         raise CertificateUpdateFailed(str(error)) from None
     outcome = _apply(url_idp, realm, published, number)
@@ -96,57 +96,57 @@ def refresh(url_idp: str, realm: str, jwks_uri: str, *, reason: str, deadline: D
 def refresh_for_unknown_kid(
     setting: OidcSetting, deadline: Deadline | None = None, *, is_from_stranger: bool = False
 ) -> bool:
-    """Whether keys were fetched for somebody whose token names a key that is not stored; then look once more.
+    """Fetch keys for a token with an unknown kid; return whether the caller should check the token again.
 
-    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." A token that
-    answers no attempt of ours can be anybody's: for it that holds always, and it waits for nobody.
+    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." Anybody can
+    send a token that answers no attempt of ours: for such tokens the limit always applies, and nothing waits.
     """
-    known = setting.endpoints
-    if known is None:
+    endpoints = setting.endpoints
+    if endpoints is None:
         return False
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
     is_bounded = is_from_stranger or IdpCertificate.of_pair(*setting.pair).exists()
     if is_bounded and not _claim(pair):
-        return not is_from_stranger and _wait_for_the_other(pair, deadline or Deadline.after(PATIENCE_S))
+        return not is_from_stranger and _wait_for_other_request(pair, deadline or Deadline.after(PATIENCE_S))
     try:
-        refresh(*setting.pair, known.jwks, reason=SIGN_IN, deadline=deadline)
+        refresh(*setting.pair, endpoints.jwks, reason=SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:
         return False
     return True
 
 
 def why_unknown(setting: OidcSetting) -> str:
-    """Why the provider's present keys are not known; nothing when it was asked and has none more than are stored."""
+    """Why the provider's current keys are unknown, or an empty string if they are those that are stored."""
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     if pair is None:
         return "The provider's keys were never fetched."
-    asked_at, answered_at = pair.asked_for_unknown_at, pair.answered_at
-    if asked_at is not None and (answered_at is None or answered_at < asked_at):
-        return "The provider has not answered yet to who asked for its keys."
+    requested_at, answered_at = pair.asked_for_unknown_at, pair.answered_at
+    if requested_at is not None and (answered_at is None or answered_at < requested_at):
+        return "Another request for the provider's keys is still in progress."
     return pair.failure
 
 
 def _claim(pair: CertificatePair) -> bool:
-    """Whether it is this caller who asks; decided by the database, for all processes."""
+    """Whether this caller makes the request; the database decides, for all processes."""
     now = timezone.now()
     is_due = Q(asked_for_unknown_at=None) | Q(asked_for_unknown_at__lt=now - UNKNOWN_AFTER)
     return bool(CertificatePair.objects.filter(is_due, pk=pair.pk).update(asked_for_unknown_at=now))
 
 
-def _wait_for_the_other(pair: CertificatePair, deadline: Deadline) -> bool:
-    """While the one who asked waits for the provider, so does this caller: the key may be in that very answer."""
+def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
+    """Wait while another caller fetches the keys, because its answer may contain the one that is missing."""
     until = deadline.sooner(PATIENCE_S).at
-    under_way = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
+    is_pending = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
     is_recent = Q(asked_for_unknown_at__gt=timezone.now() - timedelta(seconds=PATIENCE_S))
     has_waited = False
-    while CertificatePair.objects.filter(under_way, is_recent, pk=pair.pk).exists() and time.monotonic() < until:
+    while CertificatePair.objects.filter(is_pending, is_recent, pk=pair.pk).exists() and time.monotonic() < until:
         has_waited = True
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_INTERVAL_S)
     return has_waited
 
 
 def _draw(url_idp: str, realm: str) -> int:
-    """A number that says whose answer is the newer one."""
+    """A number that shows which of two answers is newer."""
     with transaction.atomic():
         pair = CertificatePair.locked(url_idp, realm)
         pair.last_drawn += 1
@@ -154,8 +154,8 @@ def _draw(url_idp: str, realm: str) -> int:
     return pair.last_drawn
 
 
-def _note_failure(url_idp: str, realm: str, what: str) -> None:
-    CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=what, answered_at=timezone.now())
+def _record_failure(url_idp: str, realm: str, reason: str) -> None:
+    CertificatePair.objects.filter(url_idp=url_idp, realm=realm).update(failure=reason, answered_at=timezone.now())
 
 
 def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
@@ -163,28 +163,28 @@ def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
         pair = CertificatePair.locked(url_idp, realm)
         stored = {row.kid: row for row in IdpCertificate.of_pair(url_idp, realm)}
         if not OidcSetting.objects.filter(url_idp=url_idp, realm=realm).exists():
-            return Outcome()  # the last connection of the pair went while we asked, and its keys with it
+            return Outcome()  # the last connection of the pair was deleted during the request, and its keys with it
         now = timezone.now()
         if number < pair.last_applied:
-            # Somebody who asked later was answered sooner: this answer is the old one.
+            # A later request was answered sooner, so this answer is outdated.
             CertificatePair.objects.filter(pk=pair.pk).update(answered_at=now)
             return Outcome(kept=len(stored), skipped=published.skipped)
-        outcome = _bring_up_to_date(url_idp, realm, stored, published)
+        outcome = _update(url_idp, realm, stored, published)
         pair.last_applied, pair.fetched_at, pair.answered_at = number, now, now
         pair.failure, pair.warning = "", " ".join(outcome.warnings)
         pair.save()
     return outcome
 
 
-def _bring_up_to_date(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], published: KeySet) -> Outcome:
+def _update(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], published: KeySet) -> Outcome:
     new = [kid for kid in published.keys if kid not in stored]
-    gone = [kid for kid in stored if kid not in published.keys and kid not in published.named]
+    absent = [kid for kid in stored if kid not in published.keys and kid not in published.named]
     for kid in new:
         IdpCertificate(kid=kid, url_idp=url_idp, realm=realm, json=published.keys[kid]).save()
-    for kid in gone:
+    for kid in absent:
         stored[kid].delete()
-    kept = {kid: row for kid, row in stored.items() if kid not in gone}
-    return Outcome(len(new), len(kept), len(gone), published.skipped, tuple(_warnings(kept, published)))
+    kept = {kid: row for kid, row in stored.items() if kid not in absent}
+    return Outcome(len(new), len(kept), len(absent), published.skipped, tuple(_warnings(kept, published)))
 
 
 def _warnings(kept: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
@@ -198,6 +198,6 @@ def _warnings(kept: Mapping[str, IdpCertificate], published: KeySet) -> list[str
         return []
     which = ", ".join(f"“{kid}”" for kid in changed)
     return [
-        f"The provider publishes something else under the kid {which}: the stored key stays as it is. "
-        "If that is right, delete the stored one under IdP certificates, then update them."
+        f"The provider publishes another key under the kid {which}. The stored key was not changed. If this is "
+        "correct, delete the stored one under IdP certificates, then update the certificates."
     ]

@@ -1,10 +1,10 @@
-"""Signing out at both ends: ours leads to the provider's, and the provider's ends ours (back-channel logout)."""
+"""Signing out here and at the provider: RP-initiated logout, and back-channel logout from the provider."""
 
 import hmac
 import secrets
 import time
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -14,18 +14,18 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
+from mozilla_django_oidc.views import OIDCLogoutView
 
 from accounts.http import sign_in_hooks
-from accounts.http.pages import SignOut
 from accounts.http.sign_in_hooks import Finish
 from accounts.models.sessions import PROVIDER_SESSION
-from sso.backends import checked
+from sso.backends import check_with_keys
 from sso.connections import certificate_updates
 from sso.http import pages
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, advisory_locks
 from sso.provider import request_slots
 from sso.provider.request_slots import NoSlotFree
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 from sso.tokens import token_check
 from sso.tokens.token_check import Claims, Expected, UnknownKey, hashed
 from system.outbound.deadline import Deadline
@@ -39,53 +39,62 @@ LONGEST_STATE = 256
 
 @sign_in_hooks.on_sign_out
 def leave_the_provider(request: HttpRequest) -> Finish | None:
-    """RP-initiated logout, for a session that began with the provider."""
-    began = ProviderSession.objects.select_related("setting").filter(pk=request.session.get(PROVIDER_SESSION, ""))
-    mine = began.first()
-    if mine is None:
+    """RP-initiated logout, for a session that began at the provider."""
+    sessions = ProviderSession.objects.select_related("setting")
+    session = sessions.filter(pk=request.session.get(PROVIDER_SESSION, "")).first()
+    if session is None:
         return None
-    setting, hint = mine.setting, mine.token_hint
-    mine.delete()
-    known = setting.endpoints if setting else None
-    if setting is None or known is None or not known.end_session or known.issuer != mine.issuer:
+    setting, hint = session.setting, session.token_hint
+    session.delete()
+    endpoints = setting.endpoints if setting else None
+    if setting is None or endpoints is None or not endpoints.end_session or endpoints.issuer != session.issuer:
         return None
-    address, client_id, back = known.end_session, setting.client_id, return_address(setting)
+    address, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
 
     def finish(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
         request.session[STATE] = hashed(state)
-        fields = {"client_id": client_id, "post_logout_redirect_uri": back, "state": state}
+        fields = {"client_id": client_id, "post_logout_redirect_uri": return_url, "state": state}
         return pages.leave(request, address, {"id_token_hint": hint, **fields} if hint else fields)
 
     return finish
 
 
-def return_address(setting: OidcSetting) -> str:
-    """Where the provider sends back to: fixed, at the host of the Redirect URI, whatever host the request names."""
+def post_logout_redirect_uri(setting: OidcSetting) -> str:
+    """Fixed, at the host of the Redirect URI, whatever host the request names."""
     parts = urlsplit(setting.redirect_uri)
     return f"{parts.scheme}://{parts.netloc}{reverse('sso:logout')}"
 
 
-class Logout(SignOut):
+class Logout(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
     """`/sso/logout/`: POST signs out; a GET is the way back from the provider and signs nobody out."""
+
+    @property
+    def redirect_url(self) -> str:
+        return reverse("login") + SIGNED_OUT
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """The library ends the session. The provider is then asked by a form: a token must not be in an address."""
+        finish = sign_in_hooks.sign_out_step(request)
+        response = cast(HttpResponse, super().post(request))
+        return finish(request) if finish else response
 
     def get(self, request: HttpRequest) -> HttpResponse:
         expected = request.session.pop(STATE, None)
-        given = request.GET.get("state")
-        # A provider that sends no state back says nothing wrong; one that sends another's does.
-        is_ours = isinstance(expected, str) and given is not None and is_same_state(given, expected)
-        if given is not None and not is_ours:
-            return pages.refused(request, SignInRefused("logout_state"))
-        return HttpResponseRedirect(reverse("login") + SIGNED_OUT)
+        state = request.GET.get("state")
+        # A provider may send no state back, but not the state of another browser.
+        if state is not None and not (isinstance(expected, str) and is_same_state(state, expected)):
+            return pages.refused(request, SignInRefused(Refusal.LOGOUT_STATE))
+        return HttpResponseRedirect(self.redirect_url)
 
 
-def is_same_state(given: str, expected: str) -> bool:
-    return len(given) <= LONGEST_STATE and hmac.compare_digest(hashed(given), expected)
+def is_same_state(state: str, expected: str) -> bool:
+    return len(state) <= LONGEST_STATE and hmac.compare_digest(hashed(state), expected)
 
 
 @method_decorator(csrf_exempt, name="dispatch")
 class BackchannelLogout(View):
-    """`/sso/backchannel-logout/`: the provider says that a session or a user is signed out (its own server calls)."""
+    """`/sso/backchannel-logout/`: the provider's server reports that a session or a user was signed out."""
 
     http_method_names = ["post"]
     body_limit = 64 * 1024
@@ -94,17 +103,17 @@ class BackchannelLogout(View):
         try:
             ended = end_sessions(request.POST.getlist("logout_token"))
         except NoSlotFree:
-            return said({"error": "temporarily_unavailable"}, 503)
+            return json_response({"error": "temporarily_unavailable"}, 503)
         except SignInRefused as refusal:
             logger.warning("backchannel_logout_refused", outcome=refusal.code, detail=refusal.detail)
-            if refusal.status == 503:  # the token may be right: it cannot be told just now
-                return said({"error": "temporarily_unavailable"}, 503)
-            return said({"error": "invalid_request", "error_description": refusal.code}, 400)
+            if refusal.status == 503:  # the token may be valid; it cannot be checked at the moment
+                return json_response({"error": "temporarily_unavailable"}, 503)
+            return json_response({"error": "invalid_request", "error_description": refusal.code}, 400)
         logger.info("backchannel_logout", ended=ended)
-        return said({}, 200)
+        return json_response({}, 200)
 
 
-def said(body: dict[str, Any], status: int) -> HttpResponse:
+def json_response(body: dict[str, Any], status: int) -> HttpResponse:
     response = JsonResponse(body, status=status)
     response["Cache-Control"] = "no-store"
     if status == 503:
@@ -112,39 +121,41 @@ def said(body: dict[str, Any], status: int) -> HttpResponse:
     return response
 
 
-def end_sessions(sent: list[str]) -> int:
-    """End what a verified logout token names: one session, or all of a subject; how many there were.
+def end_sessions(tokens: list[str]) -> int:
+    """End what a verified logout token names, one session or all of a subject; return how many sessions there were.
 
-    Sign-ins that are under way stand still meanwhile, or find the note of this one when they come to their end.
+    Sign-ins in progress wait for this, or find the record of this sign-out before they complete.
     """
-    if len(sent) != 1:
-        raise SignInRefused("response_malformed", "There must be one logout_token.")
-    claims = verified(sent[0])
-    named = {name: claims[name] for name in ("sub", "sid") if name in claims}
+    if len(tokens) != 1:
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, "There must be exactly one logout_token.")
+    claims = verify_logout_token(tokens[0])
+    identifiers = {name: claims[name] for name in ("sub", "sid") if name in claims}
     with transaction.atomic():
-        advisory_locks.alone_with(advisory_locks.SIGN_OUTS, claims["iss"])
-        if not ProviderSignOut.note(claims):
-            raise SignInRefused("token_replayed", "A logout token of this id (jti) has come before.")
-        return ProviderSession.end(issuer=claims["iss"], **named)
+        advisory_locks.lock_named(advisory_locks.SIGN_OUTS, claims["iss"])
+        if not ProviderSignOut.record(claims):
+            raise SignInRefused(Refusal.TOKEN_REPLAYED, "A logout token with this id (jti) was received before.")
+        return ProviderSession.end(issuer=claims["iss"], **identifiers)
 
 
-def verified(token: str) -> Claims:
-    """The claims of a logout token of one of our providers, also of one that is not active any more."""
+def verify_logout_token(token: str) -> Claims:
+    """The claims of a logout token from a provider of any connection, active or not."""
     issuer = token_check.unverified_issuer(token)
     settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
-    refusal = SignInRefused("token_issuer", "No connection has this issuer.")
+    refusal = SignInRefused(Refusal.TOKEN_ISSUER, "No connection has this issuer.")
     deadline = Deadline.after(request_slots.ALTOGETHER_S)
     for setting in settings:
-        known = setting.endpoints
-        assert known is not None  # it has an issuer
-        expected = Expected(issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=known.algorithms)
+        endpoints = setting.endpoints
+        assert endpoints is not None  # it has an issuer
+        expected = Expected(
+            issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=endpoints.algorithms
+        )
         check = partial(token_check.check_logout, token, expected)
         try:
             try:
                 return check(certificate_updates.signing_keys(setting))
             except UnknownKey:
                 with request_slots.request_slot():  # only this may call the provider
-                    return checked(setting, check, deadline, is_from_stranger=True)
-        except SignInRefused as found:
-            refusal = found
+                    return check_with_keys(setting, check, deadline, is_from_stranger=True)
+        except SignInRefused as error:
+            refusal = error
     raise refusal

@@ -1,4 +1,4 @@
-"""In charge of the pages on the way: a refusal, waiting for a place, the bridge out of the fragment, the way out."""
+"""The pages of a sign-in: refusal, waiting for a slot, the bridge for fragment responses, provider sign-out."""
 
 import secrets
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ from django.shortcuts import render
 from sso.refusals import SignInRefused
 
 RETRY_AFTER_S = 1
-# One script with the nonce and nothing else. `form-action` is the caller's: Chromium holds it against redirects too.
+# One script with the nonce and nothing else. The caller adds `form-action`: Chromium applies it to redirects too.
 STRICT = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -18,35 +18,35 @@ STRICT = (
 
 
 def refused(request: HttpRequest, refusal: SignInRefused) -> HttpResponse:
-    """The sentence for the user and the code for the administrator; never what was sent."""
+    """The sentence for the user and the code for the administrator, but nothing of the response."""
     return render(request, "sso/refused.html", {"refusal": refusal}, status=refusal.status)
 
 
 def wait(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpResponse:
-    """Two others are asking the provider: the same request once more in a second, by the browser itself."""
+    """No slot is free: the browser repeats the same request after a second."""
     response = scripted(request, "sso/wait.html", {"fields": fields, "after_s": RETRY_AFTER_S}, status=503)
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
 def bridge(request: HttpRequest, names: Collection[str]) -> HttpResponse:
-    """Hands what stands behind the # to the server, which a browser never sends by itself."""
+    """Sends the fragment to the server, which a browser does not do by itself."""
     return scripted(request, "sso/bridge.html", {"names": names})
 
 
 def leave(request: HttpRequest, address: str, fields: Mapping[str, str]) -> HttpResponse:
-    """To the provider's sign-out, by a form: a token has no place in an address."""
-    return scripted(request, "sso/leave.html", {"address": address, "fields": fields}, leads_away=True)
+    """Posts to the provider's logout endpoint: a token must not be in an address."""
+    return scripted(request, "sso/leave.html", {"address": address, "fields": fields}, leaves_site=True)
 
 
 def scripted(
-    request: HttpRequest, template: str, seen: dict[str, Any], status: int = 200, *, leads_away: bool = False
+    request: HttpRequest, template: str, context: dict[str, Any], status: int = 200, *, leaves_site: bool = False
 ) -> HttpResponse:
     nonce = secrets.token_urlsafe(16)
-    response = render(request, template, {**seen, "nonce": nonce}, status=status)
+    response = render(request, template, {**context, "nonce": nonce}, status=status)
     policy = STRICT.format(nonce=nonce)
-    response["Content-Security-Policy"] = policy if leads_away else f"{policy}; form-action 'self'"
-    # Not `no-referrer`: with it Chromium sends `Origin: null`, which counts as forged.
+    response["Content-Security-Policy"] = policy if leaves_site else f"{policy}; form-action 'self'"
+    # Not `no-referrer`: with it Chromium sends `Origin: null`, which fails the CSRF check.
     response["Referrer-Policy"] = "strict-origin"
     response["Cache-Control"] = "no-store"
     return response

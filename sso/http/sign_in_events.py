@@ -1,12 +1,13 @@
-"""In charge of what is written about a return from the provider: its entry in the sign-in log and its log line."""
+"""Records how a sign-in ended: its entry in the sign-in log and its log line."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import structlog
 from django.db import IntegrityError, transaction
+from django.http import HttpRequest
 
 from accounts.models import User
 from sso.models import OidcSetting, SignIn
@@ -15,29 +16,33 @@ from system.monitoring.logs import clean
 
 logger = structlog.get_logger(__name__)
 
-# Returns that no attempt of ours led to can be made by anybody, as many as they like.
+# Anybody can send responses that answer no attempt of ours.
 MOST_STRAY_ENTRIES = 30
 STRAY_WITHIN_S = 60.0
 
 
 @dataclass
 class SignInEvent:
-    """One return from the provider, as the log tells it."""
+    """One response of the provider, as the log shows it."""
 
     address: str
-    began: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
     setting: OidcSetting | None = None
     is_stray: bool = True
-    """Until an attempt of ours is found that it answers."""
+    """Until it is known which attempt of ours it answers."""
     login: str = ""
     user: User | None = None
 
-    def names(self, claims: Mapping[str, Any]) -> None:
-        """What the provider called somebody."""
-        said = next((claims[name] for name in ("preferred_username", "email", "sub") if claims.get(name)), "")
-        self.login = str(said)
+    @classmethod
+    def of(cls, request: HttpRequest) -> Self:
+        return cls(request.META.get("REMOTE_ADDR", ""))
 
-    def note(self, outcome: str, detail: str = "") -> None:
+    def set_login(self, claims: Mapping[str, Any]) -> None:
+        """The name that the provider uses for the user."""
+        name = next((claims[name] for name in ("preferred_username", "email", "sub") if claims.get(name)), "")
+        self.login = str(name)
+
+    def record(self, outcome: str, detail: str = "") -> None:
         is_ok = outcome == SignIn.OK
         log = logger.info if is_ok else logger.warning
         name = self.setting.name if self.setting else ""
@@ -45,29 +50,29 @@ class SignInEvent:
         try:
             with transaction.atomic():
                 self._write(self._entry(name, outcome, detail, user=self.user, setting=self.setting))
-        except IntegrityError:  # the connection or the account was deleted meanwhile
+        except IntegrityError:  # the connection or the account was deleted during the sign-in
             with transaction.atomic():
                 self._write(self._entry(name, outcome, detail))
 
     def _write(self, entry: SignIn) -> None:
-        """Refusals can be made by anybody: equal ones are one entry, and those that answer no attempt are few."""
-        is_there = entry.outcome != SignIn.OK and entry.fold()
-        if not is_there and (not self.is_stray or STRAY.may_write()):
+        """Anybody can cause refusals: equal ones share an entry, and those that answer no attempt are limited."""
+        is_folded = entry.outcome != SignIn.OK and entry.fold()
+        if not is_folded and (not self.is_stray or STRAY_ENTRIES.may_write()):
             entry.save()
 
-    def _entry(self, name: str, outcome: str, detail: str, **of: Any) -> SignIn:
+    def _entry(self, name: str, outcome: str, detail: str, **references: Any) -> SignIn:
         return SignIn(
-            **of,
+            **references,
             setting_name=name[:200],
             login=str(clean(self.login))[:255],
             outcome=outcome,
             detail=str(clean(detail))[:1000],
             address=self.address[:45],
-            duration_ms=int((time.monotonic() - self.began) * 1000),
+            duration_ms=int((time.monotonic() - self.started_at) * 1000),
         )
 
 
-class Stray:
+class StrayEntries:
     """Counts log entries that belong to no attempt, so that nobody can fill the table."""
 
     def __init__(self) -> None:
@@ -82,5 +87,5 @@ class Stray:
         return True
 
 
-STRAY = Stray()
-process_cache.register("stray log entries", lambda: STRAY.times.clear())
+STRAY_ENTRIES = StrayEntries()
+process_cache.register("stray log entries", lambda: STRAY_ENTRIES.times.clear())

@@ -1,19 +1,20 @@
-"""The way to the provider and back: mozilla-django-oidc's views, with our attempts, checks and answers at its seams.
+"""To the provider and back: mozilla-django-oidc's views, with our attempts, checks and answers in their hooks.
 
 /sso/start/ ──▶ provider ──▶ /sso/callback/?code=…&state=…     handled at once
                          └─▶ /sso/callback/#id_token=…         the bridge page posts it to the same address
 """
 
+import time
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode, urlsplit
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from django.contrib import auth
+from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
 
@@ -23,265 +24,285 @@ from accounts.http.sign_in_hooks import SignInOption
 from accounts.models import User
 from accounts.models.sessions import PROVIDER_SESSION
 from sso import sign_in_attempts
-from sso.backends import AuthorizationResponse, find
+from sso.backends import AuthorizationResponse, OidcRequest, resolve_endpoints
+from sso.connections.library_settings import ConnectionSettings
 from sso.http import pages
 from sso.http.sign_in_events import SignInEvent
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn, advisory_locks
 from sso.provider import request_slots, token_client
 from sso.provider.discovery import Endpoints
 from sso.provider.request_slots import NoSlotFree
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 from sso.sign_in_attempts import CODE, FRAGMENT, Attempt
+from sso.tokens.token_check import hashed
 from system import properties
 from system.outbound.deadline import Deadline
 
 LONGEST_PARAMETER = 4096
 LONGEST_HINT = 255
 LONGEST_NEXT = 2000
-# What the provider may put behind the #, and the bridge page hands on; nothing else of it reaches us.
-FROM_FRAGMENT = (
+# What the bridge page hands on from the fragment; nothing else of it reaches the server.
+FRAGMENT_PARAMETERS = (
     "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
 )  # fmt: skip
 
 
-class StartSignIn(OIDCAuthenticationRequestView):  # type: ignore[misc]  # it has no types
-    """`/sso/start/`: to the provider. Another site may lead here too (third-party-initiated login)."""
+@method_decorator(csrf_exempt, name="dispatch")
+class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: ignore[misc]  # the library has no types
+    """`/sso/start/`: to the provider. Another site may link here too (third-party-initiated login)."""
 
     http_method_names = ["get", "post"]
 
-    def __init__(self, **named: Any) -> None:
-        View.__init__(self, **named)  # the library's reads settings that there are none of here
-
-    @method_decorator(csrf_exempt)
-    def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> Any:
-        return super().dispatch(request, *positional, **named)
-
     def post(self, request: HttpRequest) -> HttpResponse:
-        """As a GET: a form of another site brings no cookie of ours, and must not put a new one in its place."""
-        wanted = {name: request.POST[name] for name in ("iss", "login_hint", "target_link_uri") if name in request.POST}
-        response = HttpResponseRedirect(f"{reverse('sso:start')}?{urlencode(wanted)}")
+        """Redirects to a GET: a form of another site sends no cookie of ours, and must not replace it by a new one."""
+        parameters = {
+            name: request.POST[name] for name in ("iss", "login_hint", "target_link_uri") if name in request.POST
+        }
+        response = HttpResponseRedirect(f"{reverse('sso:start')}?{urlencode(parameters)}")
         response.status_code = 303
         return response
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        came = SignInEvent(request.META.get("REMOTE_ADDR", ""))
+        event = SignInEvent.of(request)
         try:
-            setting = came.setting = active()
-            known = known_endpoints(setting)
-            check_initiator(request, known)
-            # After the wait for a place: the page that waits starts nothing, however often it comes again.
-            if "again" in request.GET and not sign_in_attempts.may_start_by_itself(request):
+            setting = event.setting = active_connection()
+            endpoints = known_endpoints(setting)
+            check_initiator(request, endpoints)
+            # After waiting for a slot: the page that waits starts nothing, however often it reloads.
+            if "again" in request.GET and not sign_in_attempts.may_start_automatically(request):
                 return HttpResponseRedirect(reverse("login"))
-            return HttpResponseRedirect(authorization_request(request, setting, known))
+            self.use(setting, endpoints)
+            return HttpResponseRedirect(self.authorization_url(request, setting, endpoints))
         except NoSlotFree:
             return pages.wait(request)
         except SignInRefused as refusal:
-            return refuse_sign_in(request, came, refusal)
+            return refuse_sign_in(request, event, refusal)
+
+    def authorization_url(self, request: HttpRequest, setting: OidcSetting, endpoints: Endpoints) -> str:
+        """The library makes state, nonce, PKCE verifier and parameters. It writes into a scratch session, because our
+        attempts are stored under a lock."""
+        session: Any = request.session
+        scratch: dict[str, Any] = {}
+        request.session = scratch  # type: ignore[assignment]
+        try:
+            response = super().get(request)
+        finally:
+            request.session = session
+        # Not the library's whole address, which is wrong for an endpoint that has a query of its own.
+        parameters = dict(parse_qsl(response.url.rpartition("?")[2]))
+        generated = scratch["oidc_states"][parameters["state"]]
+        attempt = Attempt(
+            nonce_hash=hashed(generated["nonce"]),
+            verifier=generated["code_verifier"] or "",
+            setting=setting.pk,
+            issuer=endpoints.issuer,
+            redirect_uri=setting.redirect_uri,
+            next=requested_path(request),
+            kind=CODE if setting.response_type == setting.ResponseType.CODE else FRAGMENT,
+            time=time.time(),
+        )
+        sign_in_attempts.store(request, parameters["state"], attempt)
+        return token_client.authorization_url(endpoints, parameters)
+
+    def get_extra_params(self, request: HttpRequest) -> dict[str, str]:
+        assert self._connection is not None
+        setting, _ = self._connection
+        parameters = {"response_type": setting.response_type, "redirect_uri": setting.redirect_uri}
+        hint = request.GET.get("login_hint", "")
+        if 0 < len(hint) <= LONGEST_HINT and "\x00" not in hint:
+            parameters["login_hint"] = hint
+        # "Use another account": the provider asks again, whoever is signed in there.
+        if request.GET.get("prompt") == "login":
+            parameters["prompt"] = "login"
+        return parameters
 
 
-class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # it has no types
+class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the library has no types
     """`/sso/callback/`: back from the provider; the Redirect URI to register there."""
 
     http_method_names = ["get", "post"]
+    user: User
+    response: AuthorizationResponse
+    event: SignInEvent
+    refusal: SignInRefused
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        given = request.GET
-        if "id_token" in given or "access_token" in given:
-            return self.answer(request, given, kind=None)
-        if "code" in given or "error" in given:
-            return self.answer(request, given, kind=CODE)
+        parameters = request.GET
+        if "id_token" in parameters or "access_token" in parameters:
+            return self.answer(request, parameters, kind=None)
+        if "code" in parameters or "error" in parameters:
+            return self.answer(request, parameters, kind=CODE)
         if sign_in_attempts.awaits_fragment(request):
-            return pages.bridge(request, FROM_FRAGMENT)
-        if sign_in_attempts.may_start_by_itself(request):
+            return pages.bridge(request, FRAGMENT_PARAMETERS)
+        if sign_in_attempts.may_start_automatically(request):
             return HttpResponseRedirect(reverse("sso:start"))
         return HttpResponseRedirect(reverse("login"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """From the bridge page, with the token against forgery of our own pages."""
+        """From the bridge page, with a CSRF token."""
         return self.answer(request, request.POST, kind=FRAGMENT)
 
-    def answer(self, request: HttpRequest, given: QueryDict, kind: str | None) -> HttpResponse:
-        came = SignInEvent(request.META.get("REMOTE_ADDR", ""))
+    def answer(self, request: HttpRequest, sent: QueryDict, kind: str | None) -> HttpResponse:
+        self.event = SignInEvent.of(request)
         try:
             if kind is None:
-                raise SignInRefused("token_in_query", "A token came in the address, where logs and histories keep it.")
-            return self.come_in(request, read(given, kind), kind, came)
+                raise SignInRefused(Refusal.TOKEN_IN_QUERY, "A token was sent in the address, where logs keep it.")
+            return self.complete_sign_in(request, read_parameters(sent, kind), kind)
         except NoSlotFree:
-            fields = {name: str(given[name]) for name in FROM_FRAGMENT if name in given}
+            fields = {name: str(sent[name]) for name in FRAGMENT_PARAMETERS if name in sent}
             return pages.wait(request, fields if kind == FRAGMENT else None)
         except SignInRefused as refusal:
-            if refusal.code == "code_rejected":
-                request_slots.DOUBTFUL.note(came.address)
-            return refuse_sign_in(request, came, refusal)
+            if refusal.refusal is Refusal.CODE_REJECTED:
+                request_slots.SUSPECTS.note(self.event.address)
+            self.refusal = refusal
+            return self.login_failure()
 
     @staticmethod
     def forged(request: HttpRequest) -> HttpResponse:
-        """A POST that no page of ours made: of a provider that answers in that way, or of another site."""
-        said = "The answer was posted from elsewhere: the provider must not use response_mode form_post."
-        response = refuse_sign_in(
-            request, SignInEvent(request.META.get("REMOTE_ADDR", "")), SignInRefused("response_malformed", said)
-        )
+        """A POST without our CSRF token: from a provider that answers by form_post, or from another site."""
+        detail = "The response was posted by another site. The provider must not use response_mode form_post."
+        response = refuse_sign_in(request, SignInEvent.of(request), SignInRefused(Refusal.RESPONSE_MALFORMED, detail))
         response.status_code = 403
         return response
 
-    def come_in(self, request: HttpRequest, given: Mapping[str, str], kind: str, came: SignInEvent) -> HttpResponse:
-        attempt = sign_in_attempts.look(request, given["state"])
-        came.is_stray = False
-        came.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
-        with request_slots.request_slot(came.address):  # before the attempt is used up
+    def complete_sign_in(self, request: HttpRequest, parameters: Mapping[str, str], kind: str) -> HttpResponse:
+        attempt = sign_in_attempts.peek(request, parameters["state"])
+        self.event.is_stray = False
+        self.event.setting = OidcSetting.objects.filter(pk=attempt.setting).first()
+        with request_slots.request_slot(self.event.address):  # before the attempt is used up
             deadline = Deadline.after(request_slots.ALTOGETHER_S)
-            attempt = sign_in_attempts.take(request, given["state"])
-            setting = check_attempt(attempt, kind, given, came.setting)
+            attempt = sign_in_attempts.take(request, parameters["state"])
+            setting = check_attempt(attempt, kind, parameters, self.event.setting)
             newest = ProviderSignOut.newest(attempt.issuer)
-            response = AuthorizationResponse(
-                attempt=attempt,
-                setting=setting,
-                deadline=deadline,
-                code=given.get("code", ""),
-                id_token=given.get("id_token", ""),
-                access_token=given.get("access_token"),
+            self.response = AuthorizationResponse(
+                attempt, setting, deadline, parameters.get("id_token", ""), parameters.get("access_token")
             )
             try:
-                user = auth.authenticate(request, response=response)
+                user = auth.authenticate(request, response=self.response)
             finally:
-                came.names(response.claims)
-        assert isinstance(user, User) and response.entered is not None
+                self.event.set_login(getattr(request, "oidc_claims", {}))
+        if not isinstance(user, User):  # the library gives up without a code
+            raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
+        self.user = user
+        verified = cast(OidcRequest, request)
         try:
             with transaction.atomic():
-                # A sign-out at this moment comes after it and finds its session, or came before it and is found here.
-                advisory_locks.beside_others_with(advisory_locks.SIGN_OUTS, attempt.issuer)
-                if ProviderSignOut.has_ended(response.claims, since=newest):
-                    raise SignInRefused("signed_out_meanwhile", "The provider signed them out during the sign-in.")
-                answer = self.begin_session(request, user, response)
+                # A sign-out at this moment finds the session afterwards, or was before and is found here.
+                advisory_locks.lock_shared(advisory_locks.SIGN_OUTS, attempt.issuer)
+                if ProviderSignOut.has_ended(verified.oidc_claims, since=newest):
+                    raise SignInRefused(
+                        Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during the sign-in."
+                    )
+                answer = self.login_success()
         except IntegrityError:
-            raise SignInRefused("not_available", "The connection or the account was deleted meanwhile.") from None
-        came.user = user
-        came.note(SignIn.OK, response.entered.told())
+            raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None
+        self.event.user = user
+        self.event.record(SignIn.OK, verified.oidc_result.summary())
         return answer
 
-    def begin_session(self, request: HttpRequest, user: User, response: AuthorizationResponse) -> HttpResponse:
-        """Under a new key, whoever was signed in before."""
-        if request.user.is_authenticated:
-            request.session.cycle_key()
-        auth.login(request, user)
-        began = ProviderSession.begin(user, response.setting, response.claims, response.id_token)
-        request.session[PROVIDER_SESSION] = began.pk
-        request.session.save()  # in this transaction, so that a sign-out finds it
-        return HttpResponseRedirect(local_path(request, response.attempt.next))
+    def login_success(self) -> HttpResponse:
+        """Starts the session, always with a new key and whoever was signed in before."""
+        if self.request.user.is_authenticated:
+            self.request.session.cycle_key()
+            self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
+        answer: HttpResponse = super().login_success()
+        verified = cast(OidcRequest, self.request)
+        session = ProviderSession.begin(self.user, self.response.setting, verified.oidc_claims, verified.oidc_id_token)
+        self.request.session[PROVIDER_SESSION] = session.pk
+        self.request.session.save()  # in this transaction, so that a sign-out finds it
+        return answer
+
+    @property
+    def success_url(self) -> str:
+        return local_path(self.request, self.response.attempt.next)
+
+    def login_failure(self) -> HttpResponse:
+        return refuse_sign_in(self.request, self.event, self.refusal)
 
 
-def refuse_sign_in(request: HttpRequest, came: SignInEvent, refusal: SignInRefused) -> HttpResponse:
-    """To the person, and in the log."""
-    came.note(refusal.code, refusal.detail)
+def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
+    """Record it and show it to the user."""
+    event.record(refusal.code, refusal.detail)
     return pages.refused(request, refusal)
 
 
 @sign_in_hooks.register_option
-def button(request: HttpRequest) -> SignInOption | None:
-    """On the sign-in page."""
+def sign_in_option(request: HttpRequest) -> SignInOption | None:
+    """The button on the sign-in page."""
     setting = OidcSetting.active_one()
     return SignInOption(setting.name, reverse("sso:start")) if setting else None
 
 
-def active() -> OidcSetting:
+def active_connection() -> OidcSetting:
     setting = OidcSetting.active_one()
     if setting is None:
-        raise SignInRefused("not_available", "No connection is active.")
+        raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
     return setting
 
 
 def known_endpoints(setting: OidcSetting) -> Endpoints:
-    """Normally as stored; looking for them calls the provider and takes a place."""
+    """Normally as stored; discovery calls the provider and needs a slot."""
     if setting.endpoints is not None:
         return setting.endpoints
     with request_slots.request_slot():
-        return find(setting, Deadline.after(request_slots.ALTOGETHER_S))
+        return resolve_endpoints(setting, Deadline.after(request_slots.ALTOGETHER_S))
 
 
-def check_initiator(request: HttpRequest, known: Endpoints) -> None:
-    """A site that leads here names whose user it means; that must be our provider, exactly."""
-    if "iss" in request.GET and request.GET["iss"] != known.issuer:
-        raise SignInRefused("issuer_unknown", "The parameter iss is not the issuer of the active connection.")
+def check_initiator(request: HttpRequest, endpoints: Endpoints) -> None:
+    """A site that links here names its provider, which must be ours, exactly."""
+    if "iss" in request.GET and request.GET["iss"] != endpoints.issuer:
+        raise SignInRefused(Refusal.ISSUER_UNKNOWN, "The parameter iss is not the issuer of the active connection.")
 
 
-def authorization_request(request: HttpRequest, setting: OidcSetting, known: Endpoints) -> str:
-    kind = CODE if setting.response_type == setting.ResponseType.CODE else FRAGMENT
-    left = sign_in_attempts.make(
-        request,
-        setting=setting.pk,
-        issuer=known.issuer,
-        redirect_uri=setting.redirect_uri,
-        next=wanted_path(request),
-        kind=kind,
-    )
-    asked = {
-        "response_type": setting.response_type,
-        "client_id": setting.client_id,
-        "redirect_uri": setting.redirect_uri,
-        "scope": setting.scope,
-        "state": left.state,
-        "nonce": left.nonce,
-    }
-    if kind == CODE:
-        asked |= {"code_challenge": left.challenge, "code_challenge_method": "S256"}
-    hint = request.GET.get("login_hint", "")
-    if 0 < len(hint) <= LONGEST_HINT and "\x00" not in hint:
-        asked["login_hint"] = hint
-    # "Use another account": the provider asks anew, whoever is signed in there.
-    if request.GET.get("prompt") == "login":
-        asked["prompt"] = "login"
-    return token_client.authorization_address(known, asked)
-
-
-def wanted_path(request: HttpRequest) -> str:
-    """Where to go after the sign-in: a path of ours, or the path of `target_link_uri` if that is an address of ours."""
-    wanted = request.GET.get("next", "")
+def requested_path(request: HttpRequest) -> str:
+    """Where to go after the sign-in: `next`, or the path of `target_link_uri` if that is an address of ours."""
+    path = request.GET.get("next", "")
     target = request.GET.get("target_link_uri", "")
-    if not wanted and target:
+    if not path and target:
         try:
             properties.own_address(target)
         except ValueError:
             return ""
-        parts = urlsplit(target)
-        wanted = parts._replace(scheme="", netloc="").geturl()
-    is_ours = bool(wanted) and local_path(request, wanted) == wanted and len(wanted) <= LONGEST_NEXT
-    return wanted if is_ours and not wanted.startswith(reverse("sso:start")) else ""
+        path = urlsplit(target)._replace(scheme="", netloc="").geturl()
+    is_ours = bool(path) and local_path(request, path) == path and len(path) <= LONGEST_NEXT
+    return path if is_ours and not path.startswith(reverse("sso:start")) else ""
 
 
-def read(given: QueryDict, kind: str) -> dict[str, str]:
-    """What came back, each parameter once."""
+def read_parameters(sent: QueryDict, kind: str) -> dict[str, str]:
+    """The parameters of a response, each sent at most once."""
     longest = {"id_token": 4 * LONGEST_PARAMETER, "access_token": 4 * LONGEST_PARAMETER}
-    found = {}
+    parameters = {}
     for name in ("state", "code", "error", "iss", "id_token", "access_token"):
-        values = given.getlist(name)
+        values = sent.getlist(name)
         if len(values) > 1 or any(len(value) > longest.get(name, LONGEST_PARAMETER) for value in values):
-            raise SignInRefused("response_malformed", f"{name} came twice, or is too long.")
+            raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"{name} was sent more than once or is too long.")
         if values:
-            found[name] = values[0]
-    if not found.get("state"):
-        raise SignInRefused("state_unknown", "No state came back.")
-    if sum(name in found for name in ("code" if kind == CODE else "id_token", "error")) != 1:
-        raise SignInRefused("response_malformed", "What came back is neither an answer nor an error.")
-    return found
+            parameters[name] = values[0]
+    if not parameters.get("state"):
+        raise SignInRefused(Refusal.STATE_UNKNOWN, "The response has no state.")
+    if sum(name in parameters for name in ("code" if kind == CODE else "id_token", "error")) != 1:
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response must contain either a result or an error.")
+    return parameters
 
 
-def check_attempt(attempt: Attempt, kind: str, given: Mapping[str, str], setting: OidcSetting | None) -> OidcSetting:
-    """Whether this is an answer to that attempt, and of that provider (A19, RFC 9207)."""
-    if attempt.kind != kind and "error" not in given:  # which some providers put into the query of either kind
-        raise SignInRefused("response_malformed", f"The attempt awaits another kind of answer: {attempt.kind}.")
+def check_attempt(
+    attempt: Attempt, kind: str, parameters: Mapping[str, str], setting: OidcSetting | None
+) -> OidcSetting:
+    """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
+    if attempt.kind != kind and "error" not in parameters:  # some providers always put an error into the query
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"The attempt expects a response of the kind {attempt.kind}.")
     if setting is None or not setting.active:
-        raise SignInRefused("not_available", "The connection was deactivated or deleted meanwhile.")
-    known = setting.endpoints
-    if given.get("iss", attempt.issuer) != attempt.issuer:
-        raise SignInRefused("response_issuer", "The answer comes from another provider.")
-    # Beside an ID token, which says it too, a provider need not say it again.
-    if kind == CODE and known is not None and known.iss_in_response and "iss" not in given:
-        raise SignInRefused(
-            "response_issuer", "The answer does not say from which provider it comes, which this one does."
-        )
-    if "error" in given:
-        word = given["error"] if token_client.WORD.fullmatch(given["error"]) else "an error"
-        raise SignInRefused(
-            "provider_unavailable" if word in token_client.AWAY else "provider_denied", f"The provider said {word}."
-        )
+        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
+    endpoints = setting.endpoints
+    if parameters.get("iss", attempt.issuer) != attempt.issuer:
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response comes from another provider.")
+    # An ID token names the issuer too, so a provider need not repeat it.
+    if kind == CODE and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
+    if "error" in parameters:
+        is_code = token_client.ERROR_CODE.fullmatch(parameters["error"])
+        error = parameters["error"] if is_code else "an unreadable error"
+        is_temporary = error in token_client.TEMPORARY_ERRORS
+        refusal = Refusal.PROVIDER_UNAVAILABLE if is_temporary else Refusal.PROVIDER_DENIED
+        raise SignInRefused(refusal, f"The provider returned {error}.")
     return setting

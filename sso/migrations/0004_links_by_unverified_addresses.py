@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='identitylink',
             name='is_email_unverified',
-            field=models.BooleanField(default=False, editable=False, help_text='The account was made with an address that the provider does not vouch for: nobody is found by it.', verbose_name='email not verified'),
+            field=models.BooleanField(default=False, editable=False, help_text='The email was not verified by the provider, so it is not used to match accounts.', verbose_name='email not verified'),
         ),
     ]

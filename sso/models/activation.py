@@ -1,4 +1,4 @@
-"""In charge of what a connection's state moves: only one is active, and the welcome page follows it."""
+"""The two rules about active connections: only one is active, and the welcome page follows it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def take_turn() -> None:
-    """From here to the end of the transaction nobody else changes a connection.
+    """Until the end of the transaction nobody else changes a connection.
 
-    The unique index alone would do for the data, but of two administrators one would get its error (174 of 200 tries).
-    Whoever locks a record first and asks for the turn then could wait for somebody who deactivates that record.
+    The unique index alone would protect the data, but one of two administrators would get its error (174 of 200 tries).
+    Call this before locking a record: otherwise two saves could wait for each other.
     """
-    advisory_locks.alone(advisory_locks.CONNECTIONS)
+    advisory_locks.lock(advisory_locks.CONNECTIONS)
 
 
 def deactivate_others(setting: OidcSetting) -> None:
@@ -34,17 +34,17 @@ def follow(before: OidcSetting | None, setting: OidcSetting) -> None:
     Redirect URI value." "Save with Active cleared: the property becomes empty by default."
     """
     if setting.active:
-        _lead_to(setting.redirect_uri)
+        _set_welcome_page(setting.redirect_uri)
     elif before is not None and before.active:
-        _lead_to("")
+        _set_welcome_page("")
 
 
 def follow_deletion(before: OidcSetting) -> None:
-    """Chosen: the deletion of the active record counts as clearing Active."""
+    """Chosen: deleting the active record has the effect of clearing Active."""
     if before.active:
-        _lead_to("")
+        _set_welcome_page("")
 
 
-def _lead_to(address: str) -> None:
+def _set_welcome_page(address: str) -> None:
     if properties.stored(properties.WELCOME_PAGE) != address:
         properties.put(properties.WELCOME_PAGE, address)

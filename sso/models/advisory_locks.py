@@ -1,4 +1,4 @@
-"""In charge of who waits for whom where no row could be locked: advisory locks, held to the end of a transaction."""
+"""Advisory locks, held to the end of the transaction, for what has no row to lock."""
 
 import hashlib
 
@@ -9,23 +9,22 @@ SIGN_OUTS = 7_301_031
 REFUSALS = 7_301_032
 
 
-def alone(lock: int) -> None:
-    """Nobody else is behind this lock from here on."""
-    _take("SELECT pg_advisory_xact_lock(%s)", [lock])
+def lock(key: int) -> None:
+    _take("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
-def alone_with(lock: int, name: str) -> None:
-    """Nobody else who names the same."""
-    _take("SELECT pg_advisory_xact_lock(%s, %s)", [lock, _number(name)])
+def lock_named(key: int, name: str) -> None:
+    """Exclusive among callers with the same name."""
+    _take("SELECT pg_advisory_xact_lock(%s, %s)", [key, _number(name)])
 
 
-def beside_others_with(lock: int, name: str) -> None:
-    """Others may be here too, but nobody who wants to be alone with the same name."""
-    _take("SELECT pg_advisory_xact_lock_shared(%s, %s)", [lock, _number(name)])
+def lock_shared(key: int, name: str) -> None:
+    """Shared with other shared locks, but not with `lock_named` of the same name."""
+    _take("SELECT pg_advisory_xact_lock_shared(%s, %s)", [key, _number(name)])
 
 
 def _number(name: str) -> int:
-    """Two names of one number wait for each other, which harms nobody."""
+    """Two names with the same number wait for each other, which does no harm."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big", signed=True)
 
 

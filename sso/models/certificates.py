@@ -1,4 +1,4 @@
-"""The public keys of providers, and what is known about fetching those of a pair of URL IdP and Realm."""
+"""The public keys of providers, and the state of fetching them for a pair of URL IdP and Realm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from system.records.record import Record
 
 
 class IdpCertificate(Record):
-    """One public key of a provider, as it was first published: stored ones are never modified."""
+    """One public key of a provider, as it was first published. Stored keys are never modified."""
 
     table_columns = ("kid", "url_idp", "realm", "json")
     display_column = "kid"
@@ -35,7 +35,7 @@ class IdpCertificate(Record):
 
     def save(self, *positional: Any, **options: Any) -> None:
         if not (self.kid and self.json):
-            raise ValidationError("Certificates come from the provider: update them on the form of its connection.")
+            raise ValidationError("Certificates come from the provider. Update them on the form of its connection.")
         super().save(*positional, **options)
 
     @property
@@ -48,15 +48,15 @@ class IdpCertificate(Record):
 
 
 class CertificatePair(models.Model):
-    """When the keys of a pair were asked for and how that went; its row is what those who write them wait for."""
+    """When the keys of a pair were fetched, and the outcome. Its row is locked by updates of the keys."""
 
     url_idp = models.CharField(max_length=500, db_collation="C")
     realm = models.CharField(max_length=64, db_collation="C")
-    # Each fetch draws a number before it begins, so that a slow old answer never undoes a newer one.
+    # Each fetch draws a number first, so that a slow old answer never overwrites a newer one.
     last_drawn = models.BigIntegerField(default=0)
     last_applied = models.BigIntegerField(default=0)
     fetched_at = models.DateTimeField(null=True)
-    # When an unknown kid last made us ask, and when that (or any other) question was answered, well or badly.
+    # When keys were last requested for an unknown kid, and when any request was last answered, successfully or not.
     asked_for_unknown_at = models.DateTimeField(null=True)
     answered_at = models.DateTimeField(null=True)
     warning = models.TextField(blank=True, default="")
@@ -73,12 +73,12 @@ class CertificatePair(models.Model):
 
     @classmethod
     def locked(cls, url_idp: str, realm: str) -> CertificatePair:
-        """The row, made if need be, and nobody else's until the end of the transaction."""
+        """The row, created if necessary and locked until the end of the transaction."""
         cls.objects.get_or_create(url_idp=url_idp, realm=realm)
         return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)
 
     def forget(self) -> None:
-        """Nothing is known about the pair any more; the numbers go on, for answers still under way."""
+        """Reset everything but the numbers, which are needed for requests in progress."""
         self.fetched_at = self.asked_for_unknown_at = self.answered_at = None
         self.warning = self.failure = ""
         self.save()

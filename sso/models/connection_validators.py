@@ -1,7 +1,4 @@
-"""What the columns of a connection may hold: one row for each column that is more than a field's own check.
-
-The script is run for its check: `script_runs`.
-"""
+"""Validators of a connection's columns, beyond a field's own checks. The script is run by `sso.connections.saving`."""
 
 from __future__ import annotations
 
@@ -16,46 +13,51 @@ SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 FULL_ADDRESS = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
 
 
-def url_idp(given: str) -> str:
-    """Host and scheme in one spelling and without a slash at the end, so that one provider is one pair."""
+def url_idp(value: str) -> str:
+    """Host and scheme in lowercase and no trailing slash, so that one provider has one pair."""
     try:
-        found = str(outbound.check_url(given.strip(), policy()))
+        url = str(outbound.check_url(value.strip(), policy()))
     except outbound.OutboundRefused as error:
         raise ValueError(error.message) from None
-    return found if found.endswith(WELL_KNOWN) else found.rstrip("/")
+    return url if url.endswith(WELL_KNOWN) else url.rstrip("/")
 
 
-USUAL = "usually it is this service's own with /sso/callback/ behind it."
+USUAL = "Usually it is the address of this service followed by /sso/callback/."
 
 
-def redirect_uri(given: str) -> str:
-    """Kept byte for byte: the provider compares it so."""
-    if not FULL_ADDRESS.fullmatch(given):
-        raise ValueError(f"Enter a full address, with its scheme and nothing after a #; {USUAL}")
+def redirect_uri(value: str) -> str:
+    """Kept byte for byte, as the provider compares it."""
+    if not FULL_ADDRESS.fullmatch(value):
+        raise ValueError(f"Enter a full address, with a scheme and without a fragment (#). {USUAL}")
     try:
-        properties.own_address(given)
+        properties.own_address(value)
     except ValueError:
-        raise ValueError(f"This is no address of this service, to which people must come back; {USUAL}") from None
-    return given
+        raise ValueError(f"This is not an address of this service. {USUAL}") from None
+    return value
 
 
-def scope(given: str) -> str:
-    if not SCOPE.fullmatch(given):
-        raise ValueError("A scope is words with single spaces between them, one of them openid.")
-    if "openid" not in given.split(" "):
-        raise ValueError("The scope must contain openid.")
-    return given
+def scope(value: str) -> str:
+    if not SCOPE.fullmatch(value):
+        raise ValueError("A scope is a list of words separated by single spaces.")
+    if "openid" not in value.split(" "):
+        raise ValueError("The scope must include openid.")
+    return value
 
 
-def client_secret(stored: str) -> str:
+def client_secret(value: str) -> str:
     try:
-        secret = encryption.decrypt(stored) if stored else ""
+        secret = encryption.decrypt(value) if value else ""
     except encryption.Undecipherable:
-        # Otherwise it would stand in the database as it was given.
-        raise ValueError("The client secret is not encrypted with a key of SVC_SECRET_KEYS. Enter it again.") from None
+        # Otherwise it would be stored in plain text.
+        raise ValueError("The client secret is not encrypted with a key in SVC_SECRET_KEYS. Enter it again.") from None
     if len(secret) > LONGEST_SECRET or not secret.isprintable():
-        raise ValueError(f"A client secret has up to {LONGEST_SECRET} visible characters.")
-    return stored
+        raise ValueError(f"A client secret can have up to {LONGEST_SECRET} printable characters.")
+    return value
+
+
+def unified_line_ends(script: str) -> str:
+    """Browsers send CRLF: that is not a change of the script."""
+    return script.replace("\r\n", "\n")
 
 
 CHECKS: Mapping[str, Callable[[str], str]] = {
@@ -63,4 +65,5 @@ CHECKS: Mapping[str, Callable[[str], str]] = {
     "redirect_uri": redirect_uri,
     "scope": scope,
     "client_secret": client_secret,
+    "script": unified_line_ends,
 }

@@ -1,4 +1,4 @@
-"""Which identity of which provider is which account: found at the first sign-in, decisive from then on."""
+"""The links between identities of providers and accounts: created at the first sign-in, decisive from then on."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class IdentityLink(Record):
     issuer = models.CharField(max_length=700, db_collation="C", editable=False)
     sub = models.CharField("subject", max_length=255, db_collation="C", editable=False)
     is_unapproved = models.BooleanField(
-        "made before approval",
+        "created before approval",
         default=False,
         editable=False,
-        help_text="Made while the connection waited for an approval: opens no account that holds a guarded role.",
+        help_text="Created before the connection was approved. Gives no access to accounts with a protected role.",
     )
     is_email_unverified = models.BooleanField(
         "email not verified",
         default=False,
         editable=False,
-        help_text="The account was made with an address that the provider does not vouch for: nobody is found by it.",
+        help_text="The email was not verified by the provider, so it is not used to match accounts.",
     )
 
     class Meta(Record.Meta):
@@ -44,8 +44,8 @@ class IdentityLink(Record):
     def __str__(self) -> str:
         return f"{self.user} at {self.issuer}"
 
-    def vouch_for(self, email: str) -> None:
-        """The provider calls this address verified by now: if it is that of the account, it is found by it."""
+    def mark_email_verified(self, email: str) -> None:
+        """From now on the account is matched by this address, if it is the account's own."""
         if self.user.email.lower() == email.lower():
             self.is_email_unverified = False
             self.save(update_fields=["is_email_unverified"])
@@ -53,10 +53,10 @@ class IdentityLink(Record):
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Reset the link: the next sign-in matches by User field again."""
         if not may_reset(self):
-            raise ValidationError("Only an administrator resets the link of an account that holds a guarded role.")
+            raise ValidationError("Only an administrator can reset the link of an account that holds a protected role.")
         return super().delete(*positional, **options)
 
 
 def may_reset(link: IdentityLink) -> bool:
-    """Whoever only runs single sign-on must not open an account with more rights to another identity."""
+    """An administrator of single sign-on must not give another identity access to an account with more rights."""
     return privilege_guard.may_change_account(link.user)

@@ -1,4 +1,4 @@
-"""Which of our sessions began with which session of a provider: for signing out there, and for being signed out."""
+"""Which of our sessions belong to which sessions of a provider, for sign-out in both directions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from accounts.models import Session, User
 from sso.models.oidc_settings import OidcSetting
 from system import encryption
 
-# A sign-in has made its row some moments before it saves its session.
-UNDER_WAY = timedelta(hours=1)
+# A sign-in creates this row shortly before it saves its session.
+SIGN_IN_GRACE = timedelta(hours=1)
 
 
 def handle() -> str:
@@ -25,7 +25,7 @@ def handle() -> str:
 
 
 def session_id(claims: Mapping[str, Any]) -> str:
-    """What the provider calls its session; nothing where it names none.
+    """The provider's name of its session, or an empty string.
 
     >>> session_id({"sid": "s-1"}), session_id({"sid": 5})
     ('s-1', '')
@@ -35,7 +35,7 @@ def session_id(claims: Mapping[str, Any]) -> str:
 
 
 class ProviderSession(models.Model):
-    """What is kept of one sign-in while its session lasts. The session's row names it, whatever key it has by then."""
+    """Kept for one sign-in while its session lasts. The session's row refers to it, whatever its key is by then."""
 
     encrypted_columns: ClassVar[frozenset[str]] = frozenset({"id_token"})
 
@@ -45,7 +45,7 @@ class ProviderSession(models.Model):
     issuer = models.CharField(max_length=2000, db_collation="C")
     sub = models.CharField(max_length=255, db_collation="C")
     sid = models.CharField(max_length=255, blank=True, default="", db_collation="C")
-    # The provider asks for it when somebody signs out.
+    # Sent to the provider at sign-out.
     id_token = models.TextField()
     started_at = models.DateTimeField(default=timezone.now)
 
@@ -72,25 +72,24 @@ class ProviderSession(models.Model):
 
     @property
     def token_hint(self) -> str:
-        """The ID token in clear; nothing when its key is gone."""
+        """The decrypted ID token, or an empty string if its encryption key is missing."""
         try:
             return encryption.decrypt(self.id_token)
         except encryption.Undecipherable:
             return ""
 
     @classmethod
-    def end(cls, **of: str) -> int:
-        """End the sessions of these; how many there were. Of a subject also those that the provider gave no name."""
-        named = Q(**of)
-        if "sub" in of and "sid" in of:
-            named |= Q(**{**of, "sid": ""})
-        found = list(cls.objects.filter(named).values_list("pk", flat=True))
-        ended, _ = Session.objects.filter(provider_session__in=found).delete()
-        cls.objects.filter(pk__in=found).delete()
+    def end(cls, **identifiers: str) -> int:
+        """End the matching sessions and return how many there were; with a subject also its sessions without a sid."""
+        matching = Q(**identifiers)
+        if "sub" in identifiers and "sid" in identifiers:
+            matching |= Q(**{**identifiers, "sid": ""})
+        ids = list(cls.objects.filter(matching).values_list("pk", flat=True))
+        ended, _ = Session.objects.filter(provider_session__in=ids).delete()
+        cls.objects.filter(pk__in=ids).delete()
         return int(ended)
 
     @classmethod
     def forget_ended(cls) -> None:
-        """Those whose session is over."""
         own = Session.objects.filter(provider_session=OuterRef("pk"), expire_date__gt=timezone.now())
-        cls.objects.filter(~Exists(own), started_at__lt=timezone.now() - UNDER_WAY).delete()
+        cls.objects.filter(~Exists(own), started_at__lt=timezone.now() - SIGN_IN_GRACE).delete()

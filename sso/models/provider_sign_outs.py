@@ -1,4 +1,4 @@
-"""Back-channel sign-outs of the last hour: none counts twice, and a sign-in that was under way does not outlive one."""
+"""Back-channel sign-outs of the last hour: each token counts once, and ends sign-ins in progress too."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from sso.models.provider_sessions import session_id
 
-# Longer than any token is believed: ten minutes and the difference of the clocks.
+# Longer than any token is valid: ten minutes and the difference of the clocks.
 KEPT_FOR = timedelta(hours=1)
 
 
 class ProviderSignOut(models.Model):
-    """One logout token that was verified. Written alone with its issuer (`locks.SIGN_OUTS`), so that ids tell order."""
+    """One verified logout token. Written under a lock of its issuer (`SIGN_OUTS`), so that ids are in order."""
 
     # Of issuer and jti.
     token_hash = models.CharField(max_length=64, unique=True, db_collation="C")
@@ -39,29 +39,29 @@ class ProviderSignOut(models.Model):
         return f"{self.sub or self.sid} at {self.issuer}"
 
     @classmethod
-    def note(cls, claims: Mapping[str, Any]) -> bool:
-        """False when this very token has come before."""
+    def record(cls, claims: Mapping[str, Any]) -> bool:
+        """False if this token was received before."""
         token_hash = hashlib.sha256(f"{claims['iss']}\n{claims['jti']}".encode()).hexdigest()
         if cls.objects.filter(token_hash=token_hash).exists():
             return False
-        named = {name: claims[name] for name in ("sub", "sid") if name in claims}
-        cls.objects.create(token_hash=token_hash, issuer=claims["iss"], issued_at=claims["iat"], **named)
+        identifiers = {name: claims[name] for name in ("sub", "sid") if name in claims}
+        cls.objects.create(token_hash=token_hash, issuer=claims["iss"], issued_at=claims["iat"], **identifiers)
         return True
 
     @classmethod
     def newest(cls, issuer: str) -> int:
-        """What a sign-in remembers at its beginning: all that come later have a larger number."""
-        found = cls.objects.filter(issuer=issuer).aggregate(newest=Max("pk"))["newest"]
-        return int(found or 0)
+        """The last number at the start of a sign-in: all later sign-outs have larger ones."""
+        newest = cls.objects.filter(issuer=issuer).aggregate(newest=Max("pk"))["newest"]
+        return int(newest or 0)
 
     @classmethod
     def has_ended(cls, claims: Mapping[str, Any], *, since: int) -> bool:
-        """Whether what this ID token stands for was signed out after it was made, or since this number."""
+        """Whether the session of this ID token was signed out after the token was issued, or after this number."""
         sub, sid = claims["sub"], session_id(claims)
-        # A session without a name may be the one that was signed out by its name.
-        of_them = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)
+        # A session without a sid may be the one that was signed out by its sid.
+        is_same = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)
         is_later = Q(pk__gt=since) | Q(issued_at__gt=claims["iat"])
-        return cls.objects.filter(of_them, is_later, issuer=claims["iss"]).exists()
+        return cls.objects.filter(is_same, is_later, issuer=claims["iss"]).exists()
 
     @classmethod
     def forget_old(cls) -> None:

@@ -1,4 +1,4 @@
-"""In charge of which provider a connection leads to, and of what the product found out about it."""
+"""The columns of a connection that identify its provider, and those with what was discovered about it."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ ENDPOINTS = {
     "token_auth_methods": "token_auth_methods",
     "iss_in_response": "iss_in_response",
 }
-# The product's own: a form that was opened before must not put old values back, so a save leaves them as they stand.
+# Set by the product, not by users: saving an old copy of the record leaves them as they are stored.
 OWN_COLUMNS = frozenset(
     {*ENDPOINTS, "resolved_at", "resolve_tried_at", "resolve_error", "last_claims", "needs_approval"}
 )
 
 REALM = RegexValidator(
-    r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z", "A realm has 1 to 64 letters, digits, dots, dashes and underscores."
+    r"\A(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z", "A realm has 1 to 64 letters, digits, dots, hyphens and underscores."
 )
 
 
-def found_address() -> Any:
+def discovered_address() -> Any:
     return models.CharField(max_length=2000, blank=True, default="", editable=False)
 
 
 class ProviderRecord(Record):
-    """URL IdP and Realm are typed; the columns after them no form changes."""
+    """URL IdP and Realm are entered by an administrator; the other columns cannot be edited."""
 
     url_idp = models.CharField("URL IdP", max_length=500, db_collation="C")
     realm = models.CharField(max_length=64, db_collation="C", validators=[REALM])
 
     issuer = models.CharField(max_length=700, blank=True, default="", editable=False)
-    authorization_endpoint = found_address()
-    token_endpoint = found_address()
-    userinfo_endpoint = found_address()
+    authorization_endpoint = discovered_address()
+    token_endpoint = discovered_address()
+    userinfo_endpoint = discovered_address()
     jwks_uri = models.CharField("JWKS URI", max_length=2000, blank=True, default="", editable=False)
-    end_session_endpoint = found_address()
+    end_session_endpoint = discovered_address()
     algorithms = ArrayField(models.CharField(max_length=50), default=list, blank=True, editable=False)
     token_auth_methods = ArrayField(models.CharField(max_length=50), default=list, blank=True, editable=False)
     iss_in_response = models.BooleanField(default=False, editable=False)
@@ -69,48 +69,48 @@ class ProviderRecord(Record):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """URL IdP and Realm: what certificates belong to."""
+        """URL IdP and Realm, to which certificates belong."""
         return self.url_idp, self.realm
 
     @property
     def endpoints(self) -> Endpoints | None:
         if not self.issuer:
             return None
-        found = {name: getattr(self, column) for column, name in ENDPOINTS.items()}
-        lists = {name: tuple(found[name]) for name in ("algorithms", "token_auth_methods")}
-        return Endpoints(**found | lists)
+        values = {name: getattr(self, column) for column, name in ENDPOINTS.items()}
+        lists = {name: tuple(values[name]) for name in ("algorithms", "token_auth_methods")}
+        return Endpoints(**values | lists)
 
     @property
     def known_claims(self) -> dict[str, Any] | None:
         """The claims of the last sign-in, to try the script with."""
         try:
-            found = json.loads(encryption.decrypt(self.last_claims)) if self.last_claims else None
+            claims = json.loads(encryption.decrypt(self.last_claims)) if self.last_claims else None
         except encryption.Undecipherable:
             return None
-        return found if isinstance(found, dict) else None
+        return claims if isinstance(claims, dict) else None
 
-    # What the product writes, each time only that: no hooks, and what an administrator changes meanwhile stays.
+    # Writes by the product itself: only the given columns, without the rules of `save`.
 
     def store(self, **columns: Any) -> None:
-        """Keep these values, with version and history."""
+        """Store these values with a new version and a history entry."""
         for name, value in columns.items():
             setattr(self, name, value)
         super().save(update_fields=list(columns))
 
     def store_in_last_entry(self, **columns: Any) -> None:
-        """Keep these values as a part of what was saved last: told by its entry, in its version."""
+        """Store these values as part of the last save: in its version and history entry."""
         self.note(**columns)
         history: Any = type(self).history  # type: ignore[attr-defined]  # each real model has one
         history.filter(pk=history.filter(sys_id=self.pk).latest().pk).update(**columns)
 
     def note(self, **columns: Any) -> None:
-        """Keep these values, which are no change of the record."""
+        """Store these values without a new version or history entry."""
         for name, value in columns.items():
             setattr(self, name, value)
         type(self)._base_manager.filter(pk=self.pk).update(**columns)
 
     def note_of_pair(self, **columns: Any) -> None:
-        """The same about this pair: nothing of it is kept when the record has another one by now."""
+        """The same, unless the stored record has another pair by now."""
         for name, value in columns.items():
             setattr(self, name, value)
         type(self)._base_manager.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
@@ -118,8 +118,8 @@ class ProviderRecord(Record):
     def remember_claims(self, claims: dict[str, Any]) -> None:
         self.note_of_pair(last_claims=encryption.encrypt(json.dumps(claims)))
 
-    def claim_look(self) -> bool:
-        """Whether it is this caller's turn to look for the provider; one caller's in 30 s, across all processes."""
+    def claim_lookup(self) -> bool:
+        """Whether this caller may look up the provider: one caller in 30 s, across all processes."""
         now = timezone.now()
         is_due = models.Q(resolve_tried_at=None) | models.Q(resolve_tried_at__lt=now - discovery.AGAIN_AFTER)
         own = type(self)._base_manager.filter(pk=self.pk)
@@ -128,27 +128,27 @@ class ProviderRecord(Record):
             self.refresh_from_db(fields=[*OWN_COLUMNS])
         return is_ours
 
-    def store_endpoints(self, found: Endpoints, *, completes_entry: bool = False) -> bool:
-        """Keep what was found for this pair; False when the record has another pair, or is gone, by now.
+    def store_endpoints(self, endpoints: Endpoints, *, completes_entry: bool = False) -> bool:
+        """Store what was discovered for this pair; False if the record was deleted or has another pair by now.
 
-        With `completes_entry` the history's last one tells it: it is part of what the save did that comes just before.
-        The version of this object goes along, unless somebody changed the record since it was read.
+        With `completes_entry` it becomes part of the last save's history entry, because it belongs to that save. This
+        object gets the new version, unless another user changed the record since it was read.
         """
         with transaction.atomic():
-            stands = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
-            if stands is None or stands.pair != self.pair:
+            stored = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
+            if stored is None or stored.pair != self.pair:
                 return False
-            known, is_as_read = stands.endpoints, stands.sys_version == self.sys_version
-            stands.note(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
-            if known != found:
-                values = {column: getattr(found, name) for column, name in ENDPOINTS.items()}
+            known, is_as_read = stored.endpoints, stored.sys_version == self.sys_version
+            stored.note(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
+            if known != endpoints:
+                values = {column: getattr(endpoints, name) for column, name in ENDPOINTS.items()}
                 lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
-                is_decisive = known is not None and found.moved_from(known) and not privilege_guard.is_trusted()
-                awaits = {"needs_approval": True} if is_decisive else {}
+                is_decisive = known is not None and endpoints.moved_from(known) and not privilege_guard.is_trusted()
+                approval = {"needs_approval": True} if is_decisive else {}
                 if completes_entry and is_as_read:
-                    stands.store_in_last_entry(**values | lists | awaits)
+                    stored.store_in_last_entry(**values | lists | approval)
                 else:
-                    stands.store(**values | lists | awaits)
+                    stored.store(**values | lists | approval)
             version = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_as_read else []
             self.refresh_from_db(fields=[*OWN_COLUMNS, *version])
         return True

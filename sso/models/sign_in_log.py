@@ -1,4 +1,4 @@
-"""The sign-in log: who came through which connection, when, from where, and how that ended; never a token."""
+"""The sign-in log: who signed in through which connection, when, from where, and the outcome; never a token."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from sso.models import advisory_locks
 from sso.models.oidc_settings import OidcSetting
 from system.records.record import Record
 
-# Refusals of one kind from one address are one entry for so long: anybody can make as many as they like.
+# Equal refusals from one address share an entry for this time, because anybody can cause them.
 FOLDED_WITHIN = timedelta(minutes=15)
-# Of one kind, so many causes have an entry each; what is in a cause may be a stranger's choice too.
-MOST_CAUSES = 5
+# Different details of one kind have this many entries at most; a stranger may choose details too.
+MOST_DETAILS = 5
 
 
 class SignIn(Record):
-    """One attempt that came back from a provider, or several that were refused alike, from one place in a short time.
+    """One response of a provider, or several equal refusals from one network in a short time.
 
-    Alike are those of one outcome, place, login and connection, and of one cause as long as the causes are few. Of them
-    the last one's detail and duration are kept, and `sys_updated_at` is its time.
+    Refusals are equal if outcome, network, login and connection are, and the detail, as long as there are few details.
+    Of several, the last one's detail and duration are kept, and `sys_updated_at` is its time.
     """
 
     OK = "ok"
@@ -41,7 +41,7 @@ class SignIn(Record):
     address = models.CharField(max_length=45, blank=True, default="", editable=False)
     duration_ms = models.PositiveIntegerField("duration in ms", default=0, editable=False)
     times = models.PositiveIntegerField(default=1, editable=False)
-    # What is equal of equal refusals; empty where each counts for itself.
+    # A hash of what equal refusals have in common; empty for other entries.
     kind = models.CharField(max_length=64, blank=True, default="", editable=False, db_collation="C")
 
     class Meta(Record.Meta):
@@ -55,23 +55,22 @@ class SignIn(Record):
         ]
 
     def __str__(self) -> str:
-        return f"{self.login or 'somebody'}: {self.outcome}"
+        return f"{self.login or 'unknown user'}: {self.outcome}"
 
     def page_title(self) -> str:
         return f"Sign-in of {self}"
 
     def fold(self) -> bool:
-        """Whether this refusal went into an entry that is there; in the caller's transaction, which then writes it."""
-        at = network(self.address)
-        alike = "\n".join((self.outcome, at, self.login, self.setting_name))
-        self.kind = hashlib.sha256(alike.encode()).hexdigest()
-        advisory_locks.alone_with(advisory_locks.REFUSALS, self.kind)
+        """Whether this refusal was added to an existing entry. If not, the caller saves it in the same transaction."""
+        common = "\n".join((self.outcome, network(self.address), self.login, self.setting_name))
+        self.kind = hashlib.sha256(common.encode()).hexdigest()
+        advisory_locks.lock_named(advisory_locks.REFUSALS, self.kind)
         recent = timezone.now() - FOLDED_WITHIN
-        standing = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MOST_CAUSES])
-        same_cause = next((each for each in standing if each.detail == self.detail), None)
-        if same_cause is None and len(standing) < MOST_CAUSES:
+        entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MOST_DETAILS])
+        same_detail = next((entry for entry in entries if entry.detail == self.detail), None)
+        if same_detail is None and len(entries) < MOST_DETAILS:
             return False
-        entry = same_cause or standing[0]
+        entry = same_detail or entries[0]
         last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
         type(self).objects.filter(pk=entry.pk).update(
             times=models.F("times") + 1, sys_updated_at=timezone.now(), **last
@@ -79,4 +78,4 @@ class SignIn(Record):
         return True
 
     def leaves_log_entry(self) -> bool:
-        return False  # they go by the thousand when they are old
+        return False  # old ones are deleted by the thousand

@@ -1,16 +1,16 @@
-"""Finds out before anybody signs in whether a provider takes this service: both of its doors are tried with something
-that signs nobody in, a code that never was and a sign-in without a question (`prompt=none`)."""
+"""Checks whether a provider accepts this service, without a sign-in: sends an invalid code to its token endpoint and a
+`prompt=none` request to its authorization endpoint."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from mozilla_django_oidc.utils import generate_code_challenge
 
-from sso.models import OidcSetting
 from sso.provider import token_client
 from sso.provider.discovery import Endpoints, policy
 from sso.refusals import SignInRefused
@@ -18,79 +18,90 @@ from system import outbound
 from system.outbound import OutboundError
 from system.outbound.deadline import Deadline
 
-# What a provider says that knows client and address, and would now ask somebody something.
-WOULD_ASK = frozenset({"login_required", "interaction_required", "consent_required", "account_selection_required"})
+if TYPE_CHECKING:
+    from sso.models import OidcSetting
 
-CLIENT_REFUSED = (
-    "It does not take this Client ID with this Client secret ({said}): compare both with what the provider shows for "
-    "this client."
+# Errors of a provider that accepts client and address and would now ask the user something.
+INTERACTION_ERRORS = frozenset(
+    {"login_required", "interaction_required", "consent_required", "account_selection_required"}
 )
-PUBLIC_CLIENT_REFUSED = (
-    "It does not take this Client ID ({said}): compare it, and see that the client is a public one there, or choose "
-    "the Authorization Code Flow and enter its secret."
+
+CLIENT_REJECTED = (
+    "The provider rejected the client ID or client secret ({error}). Check both in the provider's client settings."
 )
-NO_TOKENS = "Its token endpoint cannot be asked. {said}"
-NOT_BEGUN = (
-    "It does not begin a sign-in: it answers 400. Register the Redirect URI there, letter for letter, and compare "
-    "Client ID."
+PUBLIC_CLIENT_REJECTED = (
+    "The provider rejected the client ID ({error}). Check it, and make sure that the client is public there, or choose "
+    "the Authorization Code Flow and enter the client secret."
 )
-SENT_BACK = (
-    "It does not begin a sign-in: it sends people back with {said}. Compare Scope, Response type and Authorization "
-    "type with what the client may use there."
+NO_TOKENS = "The token endpoint cannot be used. {reason}"
+NOT_STARTED = (
+    "The provider rejected the sign-in request (status 400). Register exactly this Redirect URI there, and check the "
+    "client ID."
 )
-SECRET_NOT_SENT = "The stored client secret was not tried at the changed address. Enter it to have it tried."
-NOT_SAID = "Whether {what} is right, this provider does not say beforehand: a sign-in shows it."
+REQUEST_REJECTED = (
+    "The provider rejected the sign-in request ({error}). Check that its client settings allow the Scope, Response "
+    "type and Authorization type."
+)
+SECRET_NOT_SENT = "The stored client secret was not sent to the changed address. Enter it to test it."
+NOT_CHECKED = "{what} could not be checked with this provider. Sign in to test it."
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the provider has against this service, and what it would not say."""
+class ClientCheck:
+    """What the provider rejects, and what could not be checked."""
 
     problems: tuple[str, ...]
-    doubts: tuple[str, ...]
+    unchecked: tuple[str, ...]
 
 
-class _NotSaid(Exception):
+class _Inconclusive(Exception):
     """The answer allows no conclusion."""
 
 
-def check(setting: OidcSetting, known: Endpoints, deadline: Deadline, *, may_send_secret: bool) -> Verdict:
+def check(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool) -> ClientCheck:
     problems: list[str] = []
-    doubts: list[str] = []
+    unchecked: list[str] = []
     is_exchanged = setting.response_type == setting.ResponseType.CODE
     if is_exchanged and setting.authorization_type == setting.AuthorizationType.CODE and not may_send_secret:
-        doubts.append(SECRET_NOT_SENT)
+        unchecked.append(SECRET_NOT_SENT)
     elif is_exchanged:
-        _note(problems, doubts, "the Client ID or secret", _about_client(setting, known, deadline))
-    _note(problems, doubts, "the Redirect URI", _about_redirect_uri(setting, known, deadline))
-    return Verdict(tuple(problems), tuple(doubts))
+        _collect(problems, unchecked, "The client ID or secret", _client_problems(setting, endpoints, deadline))
+    _collect(problems, unchecked, "The Redirect URI", _redirect_uri_problems(setting, endpoints, deadline))
+    return ClientCheck(tuple(problems), tuple(unchecked))
 
 
-def _note(problems: list[str], doubts: list[str], what: str, found: Iterator[str]) -> None:
+def _collect(problems: list[str], unchecked: list[str], what: str, new_problems: Iterator[str]) -> None:
     try:
-        problems.extend(found)
-    except _NotSaid:
-        doubts.append(NOT_SAID.format(what=what))
+        problems.extend(new_problems)
+    except _Inconclusive:
+        unchecked.append(NOT_CHECKED.format(what=what))
 
 
-def _about_client(setting: OidcSetting, known: Endpoints, deadline: Deadline) -> Iterator[str]:
-    """A token endpoint judges the client before the code (RFC 6749, 5.2)."""
-    never_was = token_client.Redemption(secrets.token_urlsafe(32), secrets.token_urlsafe(32), setting.redirect_uri)
+def _client_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
+    """A token endpoint checks the client before the code (RFC 6749, section 5.2)."""
     try:
-        word = token_client.error_of(token_client.ask_for_tokens(setting, known, never_was, deadline))
-    except SignInRefused as refused:
-        yield NO_TOKENS.format(said=refused.detail)
+        payload = {
+            "client_id": setting.client_id,
+            "client_secret": token_client.client_secret(setting),
+            "grant_type": "authorization_code",
+            "code": secrets.token_urlsafe(32),
+            "redirect_uri": setting.redirect_uri,
+            "code_verifier": secrets.token_urlsafe(32),
+        }
+        error = token_client.error_of(token_client.request_tokens(endpoints, payload, deadline))
+    except SignInRefused as refusal:
+        yield NO_TOKENS.format(reason=refusal.detail)
         return
-    if word in token_client.CLIENT_ERRORS:
+    if error in token_client.CLIENT_ERRORS:
         is_public = setting.authorization_type == setting.AuthorizationType.PKCE
-        yield (PUBLIC_CLIENT_REFUSED if is_public else CLIENT_REFUSED).format(said=word)
-    elif word != "invalid_grant":
-        raise _NotSaid
+        yield (PUBLIC_CLIENT_REJECTED if is_public else CLIENT_REJECTED).format(error=error)
+    elif error != "invalid_grant":
+        raise _Inconclusive
 
 
-def _about_redirect_uri(setting: OidcSetting, known: Endpoints, deadline: Deadline) -> Iterator[str]:
-    """Only to a registered address does a provider send somebody back, be it with an error."""
-    asked = {
+def _redirect_uri_problems(setting: OidcSetting, endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
+    """A provider redirects only to a registered address, with an error too."""
+    parameters = {
         "response_type": setting.response_type,
         "client_id": setting.client_id,
         "redirect_uri": setting.redirect_uri,
@@ -101,27 +112,27 @@ def _about_redirect_uri(setting: OidcSetting, known: Endpoints, deadline: Deadli
     }
     if setting.response_type == setting.ResponseType.CODE:
         challenge = generate_code_challenge(secrets.token_urlsafe(32), "S256")
-        asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
+        parameters |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     try:
-        address = token_client.authorization_address(known, asked)
+        address = token_client.authorization_url(endpoints, parameters)
         status = outbound.get(address, policy().within(deadline.left()), allow_query=True).status
     except OutboundError as error:
-        word = _sent_back_with(error.leads_to, setting.redirect_uri)
-        if word not in WOULD_ASK:
-            yield SENT_BACK.format(said=word)
+        code = _error_in_redirect(error.leads_to, setting.redirect_uri)
+        if code not in INTERACTION_ERRORS:
+            yield REQUEST_REJECTED.format(error=code)
     except TimeoutError:
-        raise _NotSaid from None
+        raise _Inconclusive from None
     else:
-        if status != 400:  # a page to sign in on, or what a wall before the provider answers to programs
-            raise _NotSaid
-        yield NOT_BEGUN
+        if status != 400:  # a sign-in page, or the answer of a firewall to programs
+            raise _Inconclusive
+        yield NOT_STARTED
 
 
-def _sent_back_with(leads_to: str, redirect_uri: str) -> str:
-    if not leads_to.startswith(redirect_uri):
-        raise _NotSaid
-    parts = urlsplit(leads_to)
-    said = {**parse_qs(parts.query), **parse_qs(parts.fragment)}.get("error", [""])[0]
-    if not token_client.WORD.fullmatch(said) or said in token_client.AWAY:
-        raise _NotSaid
-    return said
+def _error_in_redirect(location: str, redirect_uri: str) -> str:
+    if not location.startswith(redirect_uri):
+        raise _Inconclusive
+    parts = urlsplit(location)
+    error = {**parse_qs(parts.query), **parse_qs(parts.fragment)}.get("error", [""])[0]
+    if not token_client.ERROR_CODE.fullmatch(error) or error in token_client.TEMPORARY_ERRORS:
+        raise _Inconclusive
+    return error

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from sso.provider import request_slots
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 from sso.tokens import key_sets, token_check
 from system import outbound
 from system.outbound import OutboundError, OutboundRefused, Policy
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
     from sso.models import OidcSetting
 
 WELL_KNOWN = "/.well-known/openid-configuration"
-# Those that we can check; for a provider that has no document to advertise them in.
+# Those that we can check; for a provider without a discovery document.
 SIGNING_ALGORITHMS = tuple(token_check.ALGORITHMS)
 LONGEST_LIST = 32
 # "Within 8 s altogether", "tries again at most once in 30 s".
 ALTOGETHER_S = 8.0
 AGAIN_AFTER = timedelta(seconds=30)
-# After one of these no other path of the same host will do better: "the first connection failure ends it".
+# After one of these no other path of the same host can succeed: "the first connection failure ends it".
 NO_CONNECTION = frozenset({"dns", "connect", "tls", "timeout", "ca_bundle"})
-LONGEST_NAME_SHOWN = 200
-GONE = "The connection was deleted, or changed to another provider, meanwhile."
+LONGEST_NAME = 200
+GONE = "The connection was deleted or changed to another provider in the meantime."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """What a sign-in needs to know of a provider; an empty text for what it does not have."""
+    """What a sign-in needs to know about a provider; an address that it does not have is empty."""
 
     issuer: str
     authorization: str
@@ -52,29 +51,31 @@ class Endpoints:
     def addresses(self) -> dict[str, str]:
         """Every address by its name."""
         plain = ("algorithms", "token_auth_methods", "iss_in_response")
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in plain}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in plain}
 
-    def told_since(self, before: Endpoints | None) -> str:
-        """The addresses that differ from those, in words."""
+    def changes_since(self, before: Endpoints | None) -> str:
+        """The changed addresses, as text."""
         known = before.addresses if before else {}
         changed = {name: address for name, address in self.addresses.items() if address != known.get(name)}
-        return ", ".join(f"{name.replace('_', ' ')} {shown(address) or 'none'}" for name, address in changed.items())
+        return ", ".join(
+            f"{name.replace('_', ' ')} {printable(address) or 'none'}" for name, address in changed.items()
+        )
 
     def moved_from(self, before: Endpoints) -> str:
-        """What an administrator must look at before these take the place of those; nothing for a harmless change."""
+        """The change that an administrator must confirm, or an empty string if it is harmless."""
         if self.issuer != before.issuer:
-            return f"The provider calls itself {shown(self.issuer)} now."
+            return f"The provider's issuer is now {printable(self.issuer)}."
         known = {urlsplit(address).netloc for address in before.addresses.values()}
         for name, address in self.addresses.items():
-            was = before.addresses[name]
+            previous = before.addresses[name]
             host = urlsplit(address).netloc
-            if address and host not in ({urlsplit(was).netloc} if was else known):
-                return f"The provider's {name} endpoint is at {shown(host)} now."
+            if address and host not in ({urlsplit(previous).netloc} if previous else known):
+                return f"The provider's {name} endpoint is now at {printable(host)}."
         return ""
 
 
 class EndpointsNotFound(Exception):
-    """No endpoints were found; `sentence` says why, `tried` which documents were asked for."""
+    """No endpoints were found; `sentence` says why, `tried` lists the requested documents."""
 
     def __init__(self, sentence: str, tried: tuple[str, ...] = ()) -> None:
         super().__init__(sentence, tried)
@@ -86,25 +87,25 @@ class EndpointsNotFound(Exception):
 
 
 class _NotHere(Exception):
-    """This candidate is none; the text says what stood there, if something did."""
+    """This candidate is not the provider; the text says what was found instead, if anything."""
 
 
 class _Redirected(_NotHere):
-    """Some providers send every path that they do not know somewhere else: worth telling, if nothing else is found."""
+    """Some providers redirect every unknown path: reported only if nothing else is found."""
 
 
-def shown(name: object) -> str:
-    """A name that a stranger chose, as one line of visible text.
+def printable(name: object) -> str:
+    """A name chosen by a third party, as one line of printable text.
 
-    >>> shown("https://a" + chr(10) + "b")
+    >>> printable("https://a" + chr(10) + "b")
     'https://a?b'
     """
-    text = str(name)[:LONGEST_NAME_SHOWN]
+    text = str(name)[:LONGEST_NAME]
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def candidates(url_idp: str, realm: str) -> list[str]:
-    """The issuers that the two may mean, the likeliest first.
+    """The issuers that URL IdP and Realm may mean, the most likely first.
 
     >>> candidates("https://idp.example.com/realms/acme", "acme")[0]
     'https://idp.example.com/realms/acme'
@@ -116,8 +117,8 @@ def candidates(url_idp: str, realm: str) -> list[str]:
         return [base]
     ends_in_realm = base.rpartition("/")[2] == realm
     patterns = ("realms/{}", "auth/realms/{}", "realm/{}", "{}/v2.0", "application/o/{}/", "oauth2/{}", "{}")
-    found = [f"{base}/{pattern.format(realm)}" for pattern in patterns]
-    return list(dict.fromkeys([*([base] if ends_in_realm else []), *found, base]))
+    issuers = [f"{base}/{pattern.format(realm)}" for pattern in patterns]
+    return list(dict.fromkeys([*([base] if ends_in_realm else []), *issuers, base]))
 
 
 def base_of(url_idp: str) -> str:
@@ -125,9 +126,9 @@ def base_of(url_idp: str) -> str:
 
 
 def resolve(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> Endpoints:
-    """The provider's endpoints, or `Unresolved`."""
+    """The provider's endpoints; raises `EndpointsNotFound`."""
     tried: list[str] = []
-    found_instead = redirected = ""
+    mismatch = redirected = ""
     for issuer in candidates(url_idp, realm):
         address = issuer.rstrip("/") + WELL_KNOWN
         tried.append(address)
@@ -136,11 +137,11 @@ def resolve(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> End
         except _Redirected as error:
             redirected = redirected or str(error)
         except _NotHere as error:
-            found_instead = found_instead or str(error)
+            mismatch = mismatch or str(error)
         except EndpointsNotFound as error:
             raise EndpointsNotFound(error.sentence, tuple(tried)) from None
-    if found_instead:
-        raise EndpointsNotFound(found_instead, tuple(tried))
+    if mismatch:
+        raise EndpointsNotFound(mismatch, tuple(tried))
     try:
         return _by_pattern(base_of(url_idp), realm, policy, deadline, tried)
     except EndpointsNotFound as error:
@@ -158,7 +159,7 @@ def _document(address: str, policy: Policy, deadline: Deadline) -> Mapping[str, 
     except OutboundError as error:
         if isinstance(error, OutboundRefused) or error.code in NO_CONNECTION:
             raise EndpointsNotFound(error.message) from None
-        # A page that says "not found" in HTML with status 200 is common; a redirect is worth telling.
+        # HTML pages that say "not found" with status 200 are common; a redirect is reported.
         raise (_Redirected(error.message) if error.code == "redirected" else _NotHere()) from None
     if not isinstance(document, dict) or "issuer" not in document:
         raise _NotHere
@@ -170,104 +171,95 @@ def _read(document: Mapping[str, Any], candidate: str, policy: Policy) -> Endpoi
     issuer = document["issuer"]
     if not isinstance(issuer, str) or issuer not in (candidate, f"{candidate}/", candidate.removesuffix("/")):
         raise _NotHere(
-            f"The provider calls itself {shown(issuer)}. If it is the right one, enter its address that way."
+            f"The provider's issuer is {printable(issuer)}. If this is the right provider, enter this address."
         )
     return Endpoints(
         issuer=issuer,
-        authorization=_address(document, "authorization_endpoint", policy, is_needed=True),
+        authorization=_address(document, "authorization_endpoint", policy, is_required=True),
         token=_address(document, "token_endpoint", policy),
-        jwks=_address(document, "jwks_uri", policy, is_needed=True),
+        jwks=_address(document, "jwks_uri", policy, is_required=True),
         userinfo=_address(document, "userinfo_endpoint", policy),
         end_session=_address(document, "end_session_endpoint", policy),
-        algorithms=_words(document, "id_token_signing_alg_values_supported", ()),
-        token_auth_methods=_words(document, "token_endpoint_auth_methods_supported", ("client_secret_basic",)),
+        algorithms=_strings(document, "id_token_signing_alg_values_supported", ()),
+        token_auth_methods=_strings(document, "token_endpoint_auth_methods_supported", ("client_secret_basic",)),
         iss_in_response=document.get("authorization_response_iss_parameter_supported") is True,
     )
 
 
-def _address(document: Mapping[str, Any], name: str, policy: Policy, *, is_needed: bool = False) -> str:
-    given = document.get(name)
-    if given is None and not is_needed:
+def _address(document: Mapping[str, Any], name: str, policy: Policy, *, is_required: bool = False) -> str:
+    address = document.get(name)
+    if address is None and not is_required:
         return ""
-    if not isinstance(given, str):
-        raise EndpointsNotFound(f"The provider's document names no {name}.")
+    if not isinstance(address, str):
+        raise EndpointsNotFound(f"The provider's document has no {name}.")
     try:
-        return str(outbound.check_url(given, policy, allow_query=True)) and given
+        outbound.check_url(address, policy, allow_query=True)
+        return address
     except OutboundRefused as error:
         raise EndpointsNotFound(f"The provider's {name} cannot be used. {error.message}") from None
 
 
-def _words(document: Mapping[str, Any], name: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
-    given = document.get(name)
-    if not isinstance(given, list):
-        return otherwise
-    return tuple(word[:50] for word in given[:LONGEST_LIST] if isinstance(word, str))
+def _strings(document: Mapping[str, Any], name: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    values = document.get(name)
+    if not isinstance(values, list):
+        return default
+    return tuple(value[:50] for value in values[:LONGEST_LIST] if isinstance(value, str))
 
 
 def _by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, tried: list[str]) -> Endpoints:
-    """ "{idp_url}/realm/{realm}/protocol/{protocol}/auth": only if a key set is where it says."""
+    """ "{idp_url}/realm/{realm}/protocol/{protocol}/auth": only if there is a key set."""
     issuer = f"{base}/realm/{realm}"
-    places = f"{issuer}/protocol/openid-connect"
-    tried.append(f"{places}/certs")
+    prefix = f"{issuer}/protocol/openid-connect"
+    tried.append(f"{prefix}/certs")
     try:
-        key_sets.fetch(f"{places}/certs", policy.within(deadline.left()))
+        key_sets.fetch(f"{prefix}/certs", policy.within(deadline.left()))
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(tried)) from None
     except key_sets.Unusable:
-        sentence = (
-            f"No provider was found at this URL with the realm “{realm}”: nowhere was there a document that describes "
-            "one. Compare both, upper and lower case too."
-        )
+        sentence = f"No discovery document found for realm “{realm}” at this URL. Check both; they are case-sensitive."
         raise EndpointsNotFound(sentence, tuple(tried)) from None
     return Endpoints(
         issuer=issuer,
-        authorization=f"{places}/auth",
-        token=f"{places}/token",
-        jwks=f"{places}/certs",
-        userinfo=f"{places}/userinfo",
-        end_session=f"{places}/logout",
+        authorization=f"{prefix}/auth",
+        token=f"{prefix}/token",
+        jwks=f"{prefix}/certs",
+        userinfo=f"{prefix}/userinfo",
+        end_session=f"{prefix}/logout",
         algorithms=SIGNING_ALGORITHMS,
     )
 
 
 def policy() -> Policy:
-    """What the operator allows calls to providers."""
+    """The operator's policy for calls to providers."""
     allowed: dict[str, Any] = settings.OUTBOUND_POLICY
     return Policy(**allowed)
 
 
-def look_again(
+def rediscover(
     setting: OidcSetting, *, may_move: bool = False, completes_entry: bool = False, deadline: Deadline | None = None
 ) -> str:
-    """Find the provider and keep what was found; what an administrator should know, or nothing when all is well.
+    """Find the provider and store its endpoints. Return what an administrator should know, or an empty string.
 
-    Calls out, so never in a transaction. "A changed issuer or host never applies by itself": only with `may_move`.
+    Makes network calls, so never call it in a transaction. "A changed issuer or host never applies by itself", only
+    with `may_move`.
     """
     setting.note(resolve_tried_at=timezone.now())
     try:
-        found = resolve(*setting.pair, policy(), deadline or Deadline.after(ALTOGETHER_S))
+        endpoints = resolve(*setting.pair, policy(), deadline or Deadline.after(ALTOGETHER_S))
     except EndpointsNotFound as error:
         setting.note_of_pair(resolve_error=error.sentence)
         return error.sentence
     known = setting.endpoints
-    if known is not None and not may_move and (moved := found.moved_from(known)):
+    if known is not None and not may_move and (moved := endpoints.moved_from(known)):
         setting.note_of_pair(resolve_error=moved)
         return moved
-    return "" if setting.store_endpoints(found, completes_entry=completes_entry) else GONE
-
-
-def look_after_save(setting: OidcSetting, *, completes_entry: bool) -> None:
-    try:
-        with request_slots.request_slot():
-            look_again(setting, completes_entry=completes_entry)
-    except request_slots.NoSlotFree:  # the first who wants to sign in looks for it, or the form's button
-        setting.note(resolve_error="It was not looked for at the save: two others were asking a provider.")
+    return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else GONE
 
 
 def ensure(setting: OidcSetting, deadline: Deadline | None = None) -> Endpoints:
-    """The endpoints for a sign-in, looked for now if need be, by one caller in 30 s; else a refusal."""
-    if setting.endpoints is None and setting.claim_look():
-        look_again(setting, deadline=deadline)
+    """The endpoints for a sign-in. Unknown ones are looked up by one caller in 30 s."""
+    if setting.endpoints is None and setting.claim_lookup():
+        rediscover(setting, deadline=deadline)
     if setting.endpoints is None:
-        raise SignInRefused("provider_unresolved", setting.resolve_error)
+        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, setting.resolve_error)
     return setting.endpoints

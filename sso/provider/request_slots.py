@@ -1,10 +1,10 @@
-"""In charge of how many of a process ask the provider at once: two, so that two of its four threads go on serving.
+"""Limits how many threads of a process call a provider at once: two, so that two of its four threads keep serving.
 
-Who finds no place is told to come again in a second: a sign-in by a page that asks again by itself, with nothing of its
-attempt used up; an administrator by a sentence.
+Without a free slot a sign-in gets a page that retries after a second, with its attempt still unused, and an
+administrator gets a message.
 
-A code that the provider rejects costs whoever invents it nothing. Addresses that brought many lately have one place
-together, so that the other one stays for those who really come from the provider.
+Inventing codes costs nothing. Addresses with many rejected codes in the last minute share one slot, so that the other
+one stays free for users who come from the provider.
 """
 
 import threading
@@ -16,22 +16,22 @@ from contextlib import ExitStack, contextmanager
 from accounts.authentication.login_attempts import network
 from system import process_cache
 
-PLACES = threading.BoundedSemaphore(2)
-OF_THE_DOUBTFUL = threading.BoundedSemaphore(1)
+SLOTS = threading.BoundedSemaphore(2)
+SUSPECT_SLOT = threading.BoundedSemaphore(1)
 MOST_REJECTED = 5
 REJECTED_WITHIN_S = 60.0
 MOST_REMEMBERED = 1000
-# "The sign-in page answers within 6 s": for everything that one request does behind its place.
+# "The sign-in page answers within 6 s": for everything that one request does in its slot.
 ALTOGETHER_S = 6.0
-NONE_FREE = "Two others are asking the provider just now. Press the button again in a moment."
+NONE_FREE = "Other requests to the provider are in progress. Try again in a moment."
 
 
 class NoSlotFree(Exception):
-    """Two others are asking the provider just now."""
+    """Two other requests to a provider are in progress."""
 
 
 class SuspectAddresses:
-    """When the codes of an address were rejected, the last few times of it, in this process."""
+    """The times of the last few rejected codes of each address, in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,15 +53,15 @@ class SuspectAddresses:
         self._times.clear()
 
 
-DOUBTFUL = SuspectAddresses()
-process_cache.register("addresses with rejected codes", DOUBTFUL.forget)
+SUSPECTS = SuspectAddresses()
+process_cache.register("addresses with rejected codes", SUSPECTS.forget)
 
 
 @contextmanager
 def request_slot(address: str = "") -> Iterator[None]:
-    with ExitStack() as held:
-        for kind in (OF_THE_DOUBTFUL, PLACES) if address in DOUBTFUL else (PLACES,):
-            if not kind.acquire(blocking=False):
+    with ExitStack() as slots:
+        for semaphore in (SUSPECT_SLOT, SLOTS) if address in SUSPECTS else (SLOTS,):
+            if not semaphore.acquire(blocking=False):
                 raise NoSlotFree
-            held.callback(kind.release)
+            slots.callback(semaphore.release)
         yield

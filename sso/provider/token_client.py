@@ -1,103 +1,90 @@
-"""In charge of what a sign-in asks the provider: the code's tokens and the user's data."""
+"""Requests to the provider during a sign-in: tokens for a code, and the user's data."""
+
+from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote, urlencode, urlsplit
 
-from sso.models import OidcSetting
 from sso.provider.discovery import Endpoints, policy
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 from system import encryption, outbound
 from system.outbound import Answer, OutboundError
 from system.outbound.deadline import Deadline
 
+if TYPE_CHECKING:
+    from sso.models import OidcSetting
+
 CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
-# It would go on at another time.
-AWAY = ("server_error", "temporarily_unavailable")
-WORD = re.compile(r"[a-z_]{1,64}")
+# Errors that may be gone at the next try.
+TEMPORARY_ERRORS = ("server_error", "temporarily_unavailable")
+ERROR_CODE = re.compile(r"[a-z_]{1,64}")
 SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """What a code was redeemed for."""
+class Tokens(TypedDict):
+    """What a code was exchanged for."""
 
-    id_token: str = field(repr=False)
-    access_token: str | None = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Redemption:
-    """A code with what proves that it is ours."""
-
-    code: str = field(repr=False)
-    verifier: str = field(repr=False)
-    redirect_uri: str
+    id_token: str
+    access_token: str | None
 
 
-def redeem(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadline: Deadline) -> Tokens:
-    """The tokens of a code."""
-    answer = ask_for_tokens(setting, known, redemption, deadline)
+def redeem(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Tokens:
+    """Exchange a code for tokens; `payload` is the form of a token request, client id and secret included."""
+    answer = request_tokens(endpoints, payload, deadline)
     if answer.status != 200:
         raise rejected(answer)
-    found = answered_object(answer, "token_answer")
-    id_token, access_token = found.get("id_token"), found.get("access_token")
+    document = json_object(answer, Refusal.TOKEN_ANSWER)
+    id_token, access_token = document.get("id_token"), document.get("access_token")
     if not isinstance(id_token, str):
-        raise SignInRefused("token_answer", "The token endpoint gave no ID token.")
+        raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no ID token.")
     if access_token is not None and not (isinstance(access_token, str) and SENDABLE.fullmatch(access_token)):
-        raise SignInRefused("token_answer", "The access token is no text that can be sent.")
-    if str(found.get("token_type", "Bearer")).lower() != "bearer":
-        raise SignInRefused("token_answer", "The access token is not of type Bearer.")
-    return Tokens(id_token, access_token)
+        raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string that can be sent.")
+    if str(document.get("token_type", "Bearer")).lower() != "bearer":
+        raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
+    return Tokens(id_token=id_token, access_token=access_token)
 
 
-def ask_for_tokens(setting: OidcSetting, known: Endpoints, redemption: Redemption, deadline: Deadline) -> Answer:
-    form = {
-        "grant_type": "authorization_code",
-        "code": redemption.code,
-        "redirect_uri": redemption.redirect_uri,
-        "code_verifier": redemption.verifier,
-    }
+def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> Answer:
+    if not endpoints.token:
+        raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, "The provider has no token endpoint.")
+    form = {name: value for name, value in payload.items() if value}
     headers: dict[str, str] = {}
-    secret = client_secret(setting)
-    if not known.token:
-        raise SignInRefused("provider_unresolved", "The provider has no token endpoint.")
-    if secret and takes_basic(known):
-        headers["Authorization"] = basic(setting.client_id, secret)
-    else:
-        form |= {"client_id": setting.client_id} | ({"client_secret": secret} if secret else {})
-    with calling(deadline, too_large="token_answer"):
+    if "client_secret" in form and takes_basic(endpoints):
+        headers["Authorization"] = basic(form.pop("client_id"), form.pop("client_secret"))
+    with provider_call(deadline, too_large=Refusal.TOKEN_ANSWER):
         within = policy().within(deadline.left())
-        return outbound.post_form(known.token, form, within, headers=headers, allow_query=True)
+        return outbound.post_form(endpoints.token, form, within, headers=headers, allow_query=True)
 
 
-def authorization_address(known: Endpoints, asked: Mapping[str, str]) -> str:
-    """Where a browser goes to be asked who it is."""
-    return f"{known.authorization}{'&' if urlsplit(known.authorization).query else '?'}{urlencode(asked)}"
+def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> str:
+    """Where a browser is sent to sign in."""
+    separator = "&" if urlsplit(endpoints.authorization).query else "?"
+    return f"{endpoints.authorization}{separator}{urlencode(parameters)}"
 
 
 def client_secret(setting: OidcSetting) -> str:
-    """With PKCE we are a public client, whatever secret is stored."""
-    if setting.authorization_type != setting.AuthorizationType.CODE:
+    """With PKCE this service is a public client, whatever secret is stored; the fragment flow exchanges no code."""
+    is_exchanged = setting.response_type == setting.ResponseType.CODE
+    if not is_exchanged or setting.authorization_type != setting.AuthorizationType.CODE:
         return ""
     try:
         return setting.secret
     except encryption.Undecipherable as error:
-        raise SignInRefused("not_available", str(error)) from None
+        raise SignInRefused(Refusal.NOT_AVAILABLE, str(error)) from None
 
 
-def takes_basic(known: Endpoints) -> bool:
-    """HTTP Basic unless the provider only takes the secret in the form."""
-    methods = known.token_auth_methods
+def takes_basic(endpoints: Endpoints) -> bool:
+    """HTTP Basic, unless the provider accepts the secret only in the form."""
+    methods = endpoints.token_auth_methods
     return "client_secret_basic" in methods or "client_secret_post" not in methods
 
 
 def basic(client_id: str, secret: str) -> str:
-    """Both are form-encoded first (RFC 6749, 2.3.1).
+    """Both are form-encoded first (RFC 6749, section 2.3.1).
 
     >>> basic("a b", "c:d")
     'Basic YSUyMGI6YyUzQWQ='
@@ -106,59 +93,60 @@ def basic(client_id: str, secret: str) -> str:
     return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
-def userinfo(known: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
-    """What the provider says about the user beside the ID token; nothing where it has no such endpoint."""
-    if not known.userinfo:
+def userinfo(endpoints: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
+    """The user's data, apart from the ID token; empty if the provider has no such endpoint."""
+    if not endpoints.userinfo:
         return {}
     if not access_token:
-        raise SignInRefused("token_answer", "The token endpoint gave no access token to ask for the user's data with.")
-    with calling(deadline, too_large="userinfo_answer"):
+        raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
+    with provider_call(deadline, too_large=Refusal.USERINFO_ANSWER):
         within = policy().within(deadline.left())
         header = {"Authorization": f"Bearer {access_token}"}
-        answer = outbound.get(known.userinfo, within, headers=header, allow_query=True)
+        answer = outbound.get(endpoints.userinfo, within, headers=header, allow_query=True)
     if answer.status != 200:
         if answer.status >= 500 or answer.status == 429:
-            raise SignInRefused("provider_unavailable", f"The userinfo endpoint answered {answer.status}.")
-        raise SignInRefused("userinfo_answer", f"The userinfo endpoint answered {answer.status}.")
-    return answered_object(answer, "userinfo_answer")
+            raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint answered {answer.status}.")
+        raise SignInRefused(Refusal.USERINFO_ANSWER, f"The userinfo endpoint answered {answer.status}.")
+    return json_object(answer, Refusal.USERINFO_ANSWER)
 
 
 @contextmanager
-def calling(deadline: Deadline, *, too_large: str) -> Iterator[None]:
-    """What goes wrong on the way is the provider's absence, a broken answer too; one that is too large is an answer."""
+def provider_call(deadline: Deadline, *, too_large: Refusal) -> Iterator[None]:
+    """Any failure counts as the provider being unavailable, except an answer that is too large."""
     try:
         yield
     except TimeoutError:
-        detail = f"The provider did not answer everything within {deadline.seconds:g} s."
-        raise SignInRefused("provider_unavailable", detail) from None
+        detail = f"The provider did not answer within {deadline.seconds:g} s."
+        raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, detail) from None
     except OutboundError as error:
-        raise SignInRefused(too_large if error.code == "too_large" else "provider_unavailable", error.message) from None
+        refusal = too_large if error.code == "too_large" else Refusal.PROVIDER_UNAVAILABLE
+        raise SignInRefused(refusal, error.message) from None
 
 
 def rejected(answer: Answer) -> SignInRefused:
-    """Why the token endpoint gives no tokens."""
+    """Why the token endpoint returned no tokens."""
     if answer.status >= 500 or answer.status == 429:
-        return SignInRefused("provider_unavailable", f"The token endpoint answered {answer.status}.")
-    word = error_of(answer)
-    code = "client_rejected" if word in CLIENT_ERRORS else "code_rejected"
-    return SignInRefused(code, f"The token endpoint answered {answer.status}, {word or 'no reason'}.")
+        return SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The token endpoint answered {answer.status}.")
+    error = error_of(answer)
+    refusal = Refusal.CLIENT_REJECTED if error in CLIENT_ERRORS else Refusal.CODE_REJECTED
+    return SignInRefused(refusal, f"The token endpoint answered {answer.status}, {error or 'without a reason'}.")
 
 
 def error_of(answer: Answer) -> str:
-    """Of the token endpoint's own words only the code of the standard is kept."""
+    """The token endpoint's error code; its free text is never kept."""
     try:
-        said = answer.json()
+        document = answer.json()
     except OutboundError:
         return ""
-    error = said.get("error") if isinstance(said, dict) else None
-    return error if isinstance(error, str) and WORD.fullmatch(error) else ""
+    error = document.get("error") if isinstance(document, dict) else None
+    return error if isinstance(error, str) and ERROR_CODE.fullmatch(error) else ""
 
 
-def answered_object(answer: Answer, code: str) -> Mapping[str, Any]:
+def json_object(answer: Answer, refusal: Refusal) -> Mapping[str, Any]:
     try:
-        found = answer.json()
+        document = answer.json()
     except OutboundError as error:
-        raise SignInRefused(code, error.message) from None
-    if not isinstance(found, dict):
-        raise SignInRefused(code, "The answer is no JSON object.")
-    return found
+        raise SignInRefused(refusal, error.message) from None
+    if not isinstance(document, dict):
+        raise SignInRefused(refusal, "The answer is not a JSON object.")
+    return document

@@ -1,4 +1,4 @@
-"""In charge of what a provider's data means here: which columns of a user it fills, which roles it names. Pure."""
+"""What a provider's data means here: which columns of a user it fills and which roles it names. Pure."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Any
 
 from accounts.normalisation import composed
 from sso.provisioning.user_matching import INVISIBLE, is_email, is_login
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 
-# Text that is too long for these is cut; of login and email it is refused.
+# Longer text is cut in these columns and refused in login and email.
 LONGEST = {"first_name": 150, "last_name": 150, "phone": 50}
-IS_GOOD = {"login": is_login, "email": is_email}
+VALIDATORS = {"login": is_login, "email": is_email}
 
 ROLE_CLAIMS = ("realm_access.roles", "resource_access.<client>.roles", "roles", "groups")
 MOST_ROLES = 200
@@ -20,35 +20,35 @@ LONGEST_ROLE = 100
 
 @dataclass(frozen=True)
 class Profile:
-    """Usable values of the columns that the script set, and a few words on each that is not usable."""
+    """The valid values of the columns that the script set, and a sentence on each invalid one."""
 
     values: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def need(self, column: str) -> str:
-        """A value without which it cannot be told who somebody is."""
+    def require(self, column: str) -> str:
+        """A value that identifies the user; refused if there is none."""
         if column not in self.values:
-            raise SignInRefused("profile_invalid", " ".join(self.notes) or f"The script sets no {column}.")
+            raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(self.notes) or f"The script sets no {column}.")
         return self.values[column]
 
 
-def read(made: Mapping[str, Any]) -> Profile:
+def read(fields: Mapping[str, Any]) -> Profile:
     """
     >>> read({"login": "ann", "email": ["x"], "first_name": "Ann\\x07"})
-    Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is no text.',))
+    Profile(values={'login': 'ann', 'first_name': 'Ann'}, notes=('email is not text.',))
     """
     values, notes = {}, []
-    for name, value in made.items():
+    for name, value in fields.items():
         if value is None:
             continue
         if isinstance(value, bool | list | dict):
-            notes.append(f"{name} is no text.")
-        elif name not in IS_GOOD:
+            notes.append(f"{name} is not text.")
+        elif name not in VALIDATORS:
             values[name] = visible(composed(str(value)))[: LONGEST[name]].strip()
-        elif isinstance(value, str) and IS_GOOD[name](composed(value)):
+        elif isinstance(value, str) and VALIDATORS[name](composed(value)):
             values[name] = composed(value)  # as it is stored
         else:
-            notes.append(f"{name} is not a usable one.")
+            notes.append(f"{name} is not valid.")
     return Profile(values, tuple(notes))
 
 
@@ -58,37 +58,37 @@ def visible(text: str) -> str:
 
 @dataclass(frozen=True)
 class RoleNames:
-    """What a provider calls somebody's roles, as far as they can be names of ours."""
+    """The provider's names for the user's roles that are valid role names here."""
 
     names: tuple[str, ...] = ()
     unusable: int = 0
-    """How many were no name at all, too long, or beyond the most."""
+    """How many were not names, were too long or exceeded the limit."""
 
 
 def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNames:
-    """The roles under the claims that the connection names, else under the usual ones.
+    """The roles in the claims that the connection names, or else in the usual ones.
 
     >>> role_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase")
     RoleNames(names=('itil',), unusable=2)
     """
-    wanted = [path.strip() for path in paths.split(",") if path.strip()] or ROLE_CLAIMS
-    found: dict[Any, None] = {}
+    claim_paths = [path.strip() for path in paths.split(",") if path.strip()] or ROLE_CLAIMS
+    roles: dict[Any, None] = {}
     unusable = 0
-    for path in wanted:
-        value = at(claims, path, client_id)
+    for path in claim_paths:
+        value = value_at(claims, path, client_id)
         for name in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
             if is_role_name(name):
-                found[name] = None
+                roles[name] = None
             else:
                 unusable += 1
-    names = tuple(found)
+    names = tuple(roles)
     return RoleNames(names[:MOST_ROLES], unusable + max(0, len(names) - MOST_ROLES))
 
 
-def at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
-    """The value under a path of names with dots; a claim whose own name has dots (an address) is found first.
+def value_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
+    """The value at a dotted path. A claim whose own name contains dots (a URL) takes precedence.
 
-    >>> at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
+    >>> value_at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
     ['a']
     """
     if path in claims:

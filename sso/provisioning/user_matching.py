@@ -1,10 +1,10 @@
-"""In charge of who somebody is among accounts: pure, by the rules on upper and lower case.
+"""Finds the account of a provider's user, by the rules for upper and lower case. Pure.
 
 Ignore case   svc.login.username.sensitivity.enabled   comparison
 off           true                                     EXACT: the account spelled as the provider returns it
 on            true                                     NOBODY is authorized, as specified
-on            false                                    FOLDED: exact preferred, more than one left is refused
-off           false                                    FOLDED (chosen: the property switches sensitivity off)
+on            false                                    FOLDED: an exact match is preferred, several are refused
+off           false                                    FOLDED (chosen: the property turns sensitivity off)
 """
 
 import re
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from accounts.normalisation import composed
-from sso.refusals import SignInRefused
+from sso.refusals import Refusal, SignInRefused
 
 LONGEST_EMAIL = 254
 LONGEST_LOGIN = 150
-# One at-sign, nothing invisible, a domain of plain labels: the addresses that an account can have.
+# One at sign, no invisible characters, a domain of plain labels: the addresses that an account can have.
 LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
 LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 EMAIL = re.compile(rf"(?=.{{1,64}}@){LOCAL}@{LABEL}(?:\.{LABEL})*")
-# Control, format, surrogate, private, unassigned, and the separators of lines and paragraphs.
+# Control, format, surrogate, private use, unassigned, line and paragraph separators.
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
@@ -48,7 +48,7 @@ class Account:
 
 
 def folded(text: str) -> str:
-    """The spelling under which two values are the same where case does not count. Never the upper case.
+    """The form in which two values are compared if case does not count. Never upper case.
 
     >>> folded("MIKE") == folded("mike"), folded("m\u0131ke") == folded("MIKE")
     (True, False)
@@ -56,32 +56,32 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.lower()).casefold())
 
 
-def is_same(one: str, other: str, how: Comparison) -> bool:
-    """Folding never makes a value of other characters equal to a plain one: a Kelvin sign is no k.
+def is_same(one: str, other: str, comparison: Comparison) -> bool:
+    """Folding never makes non-ASCII characters equal to ASCII ones: a Kelvin sign is not a k.
 
     >>> is_same("Karl", "karl", Comparison.FOLDED), is_same("\u212aarl", "karl", Comparison.FOLDED)
     (True, False)
     """
-    if how is Comparison.EXACT:
+    if comparison is Comparison.EXACT:
         return composed(one) == composed(other)
-    return how is Comparison.FOLDED and one.isascii() == other.isascii() and folded(one) == folded(other)
+    return comparison is Comparison.FOLDED and one.isascii() == other.isascii() and folded(one) == folded(other)
 
 
-def refuse_nobody(how: Comparison) -> None:
-    """Nobody is authorized, whoever it is: said before anything is asked about them."""
-    if how is Comparison.NOBODY:
-        raise SignInRefused("case_rule", "Ignore case is selected while the system property says that case counts.")
+def refuse_nobody(comparison: Comparison) -> None:
+    """Under this rule nobody is authorized, so it is checked before anything else."""
+    if comparison is Comparison.NOBODY:
+        raise SignInRefused(Refusal.CASE_RULE, "Ignore case is selected, but the system property makes case count.")
 
 
-def find(value: str, accounts: Iterable[Account], how: Comparison) -> str | None:
-    """The id of the one account that this value means; None when there is none, `Refused` when there are several."""
-    refuse_nobody(how)
-    same = [account for account in accounts if is_same(value, account.value, how)]
+def find(value: str, accounts: Iterable[Account], comparison: Comparison) -> str | None:
+    """The id of the one matching account, or None; refused if several match."""
+    refuse_nobody(comparison)
+    same = [account for account in accounts if is_same(value, account.value, comparison)]
     exact = [account for account in same if account.value == value]
-    left = exact or same
-    if len(left) > 1:
-        raise SignInRefused("user_ambiguous", f"{len(left)} accounts match.")
-    return left[0].sys_id if left else None
+    matches = exact or same
+    if len(matches) > 1:
+        raise SignInRefused(Refusal.USER_AMBIGUOUS, f"{len(matches)} accounts match.")
+    return matches[0].sys_id if matches else None
 
 
 def is_email(value: str) -> bool:
@@ -106,12 +106,12 @@ def is_login(value: str) -> bool:
 
 
 def has_verified_email(claims: Mapping[str, object]) -> bool:
-    """Only what says something else than yes counts as no: a provider that does not say vouches for its addresses.
+    """Without the claim addresses count as verified; any value other than true counts as unverified.
 
     >>> has_verified_email({}), has_verified_email({"email_verified": "true"})
     (True, True)
     >>> has_verified_email({"email_verified": False})
     False
     """
-    said = claims.get("email_verified")
-    return said is None or said is True or (isinstance(said, str) and said.lower() == "true")
+    value = claims.get("email_verified")
+    return value is None or value is True or (isinstance(value, str) and value.lower() == "true")

@@ -1,4 +1,4 @@
-"""Reads a provider's key set: which keys we can use, which not and why. Pure but for `fetch`."""
+"""Reads a provider's key set: which keys are usable, and why others are not. Pure except for `fetch`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from system.outbound.deadline import Deadline
 
 MOST_KEYS = 64
 SMALLEST_RSA_BITS = 2048
-# Checking a signature takes ever longer with these; no provider uses more.
+# With larger keys verification becomes slow; no provider uses them.
 LARGEST_RSA_BITS = 8192
 LARGEST_EXPONENT = 2**32
 KID = re.compile(r"[\x20-\x7e]{1,256}")
@@ -33,50 +33,50 @@ IDENTIFYING: Mapping[str, tuple[str, ...]] = {
 
 
 class Unusable(Exception):
-    """The answer is no key set that we could work with; the text is a sentence for the administrator."""
+    """The answer is not a usable key set; the text is a sentence for the administrator."""
 
 
 @dataclass(frozen=True)
 class KeySet:
-    """The keys to store, by kid, and a few words on each that was left out."""
+    """The keys to store, by kid, and a description of each ignored key."""
 
     keys: Mapping[str, Mapping[str, Any]]
     skipped: tuple[str, ...] = ()
-    # Kids that stand in the answer, of keys left out too: those are not absent.
+    # All kids in the answer, including those of ignored keys, which are not absent.
     named: frozenset[str] = frozenset()
 
 
 class _Skipped(Exception):
-    """Why this key is left out."""
+    """Why this key is ignored."""
 
 
 def fetch(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
-    """What the provider publishes now; by the deadline, if the caller has one."""
+    """The keys that the provider publishes now."""
     try:
         within = policy if deadline is None else policy.within(deadline.left())
     except TimeoutError:
-        raise Unusable("No time was left for the provider's keys.") from None
+        raise Unusable("There was no time left to fetch the provider's keys.") from None
     try:
         answer = outbound.get(jwks_uri, within, allow_query=True)
         if answer.status != 200:
-            raise Unusable(f"The provider answered {answer.status} where its keys should be.")
+            raise Unusable(f"The provider answered {answer.status} to the request for its keys.")
         return usable(answer.json())
     except OutboundError as error:
         raise Unusable(error.message) from None
 
 
 def usable(document: object) -> KeySet:
-    """The keys of a document that we can use.
+    """The usable keys of a document.
 
     >>> usable({"keys": []})
     Traceback (most recent call last):
-    sso.tokens.key_sets.Unusable: The provider's key set holds no usable key.
+    sso.tokens.key_sets.Unusable: The provider's key set contains no usable key.
     """
     published = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(published, list):
-        raise Unusable("The provider's answer is no key set.")
+        raise Unusable("The provider's answer is not a key set.")
     if len(published) > MOST_KEYS:
-        raise Unusable(f"The provider's key set holds more than {MOST_KEYS} keys.")
+        raise Unusable(f"The provider's key set contains more than {MOST_KEYS} keys.")
     keys: dict[str, Mapping[str, Any]] = {}
     skipped: list[str] = []
     named: set[str] = set()
@@ -90,16 +90,16 @@ def usable(document: object) -> KeySet:
             skipped.append(str(why))
         if isinstance(kid, str):
             if kid in named:
-                raise Unusable("The provider's key set holds two keys with one kid.")
+                raise Unusable("The provider's key set contains two keys with the same kid.")
             named.add(kid)
     if not keys:
-        left_out = f" Left out: {', '.join(skipped)}." if skipped else ""
-        raise Unusable(f"The provider's key set holds no usable key.{left_out}")
+        ignored = f" Ignored: {', '.join(skipped)}." if skipped else ""
+        raise Unusable(f"The provider's key set contains no usable key.{ignored}")
     return KeySet(keys, tuple(skipped), frozenset(named))
 
 
 def thumbprint(jwk: Mapping[str, Any]) -> str:
-    """RFC 7638: the same for the same key, however it is written.
+    """RFC 7638: identical for the same key, however it is written.
 
     >>> thumbprint({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
     'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
@@ -111,12 +111,12 @@ def thumbprint(jwk: Mapping[str, Any]) -> str:
 
 def _check(jwk: Any) -> None:
     if not isinstance(jwk, dict):
-        raise _Skipped("an entry that is no key")
+        raise _Skipped("an entry that is not a key")
     kind = str(jwk.get("kty"))
     if kind == "oct":
         raise _Skipped("a symmetric key")
     if kind not in IDENTIFYING:
-        raise _Skipped("a key of an unknown kind")
+        raise _Skipped("a key of an unknown type")
     if "d" in jwk:
         raise _Skipped("a private key")
     if jwk.get("use", "sig") != "sig" or not allows_verifying(jwk):
@@ -138,7 +138,7 @@ def _check_size(jwk: Mapping[str, Any]) -> None:
     if modulus.bit_length() < SMALLEST_RSA_BITS:
         raise _Skipped(f"an RSA key under {SMALLEST_RSA_BITS} bits")
     if modulus.bit_length() > LARGEST_RSA_BITS or not 3 <= exponent <= LARGEST_EXPONENT:
-        raise _Skipped("an RSA key out of all proportion")
+        raise _Skipped("an RSA key that is too large")
 
 
 def _number(encoded: str) -> int:
@@ -149,7 +149,7 @@ def _number(encoded: str) -> int:
 
 
 def _check_key(jwk: Mapping[str, Any], algorithm: str) -> None:
-    """Whether it is one at all: a point that is not on its curve is none."""
+    """Whether it is a valid key: a point must be on its curve."""
     try:
         PyJWK({name: jwk[name] for name in IDENTIFYING[jwk["kty"]]}, algorithm)
     except (PyJWKError, PyJWTError, ValueError, TypeError):

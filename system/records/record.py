@@ -41,10 +41,6 @@ class Record(models.Model):
     # What people call a record by, where it is no column `name`; which columns of ids, without foreign key, hold whose.
     display_column: ClassVar[str] = ""
     references: ClassVar[dict[str, str]] = {}
-    # What `look_ahead` wants to know of a change.
-    ahead_columns: ClassVar[frozenset[str]] = frozenset()
-    # What it found, for the save.
-    found_ahead: Any = None
 
     # Made by the database, so that every writer, ORM or SQL, gets one.
     sys_id = models.CharField(
@@ -94,13 +90,6 @@ class Record(models.Model):
         for each in self._meta.concrete_fields:
             if each.attname in stored and not named & {each.name, each.attname}:
                 setattr(self, each.attname, stored[each.attname])
-
-    @classmethod
-    def look_ahead(cls, sys_id: str, wanted: Mapping[str, Any]) -> Any:
-        """Before `take_turn`: what takes its time to find out about a record that is to have these values.
-
-        Whoever changes the record then puts it into `found_ahead`. The save finds out itself what is not there.
-        """
 
     @classmethod
     def take_turn(cls) -> None:

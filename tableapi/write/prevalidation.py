@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from system.errors import BadRequest, Invalid
+from system.records import savers
 from tableapi.catalogue.definitions import WRITE, Column
 from tableapi.query.expressions import NEVER
 from tableapi.read.pipeline import RECORD_ID
@@ -20,13 +21,13 @@ def prevalidate(change: WriteRequest, sys_id: str, named: Mapping[Column, Any]) 
     table, permissions = change.table, change.request.view.permissions
     if not table.is_system or not RECORD_ID.fullmatch(sys_id):
         return None
-    model = system_records.model_of(table.name)
+    saver = savers.saver_of(system_records.model_of(table.name))
     # Work of the server is only for those who may change something.
-    if not model.ahead_columns or permissions.records(WRITE, table) == NEVER:
+    if not saver.prepared_columns or permissions.records(WRITE, table) == NEVER:
         return None
     wanted = {}
     for column, value in named.items():
-        if column.physical in model.ahead_columns and permissions.column(WRITE, table, column) != NEVER:
+        if column.physical in saver.prepared_columns and permissions.column(WRITE, table, column) != NEVER:
             with suppress(Invalid, BadRequest):
                 wanted[column.physical] = payload.value(change, column, value)
-    return model.look_ahead(sys_id, wanted)
+    return saver.prepare(sys_id, wanted)

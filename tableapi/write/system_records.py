@@ -20,6 +20,7 @@ from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.privileges.last_admin import keeping_an_admin
 from system.errors import AccessDenied, Conflict, Invalid, together
+from system.records import savers
 from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Column, Table
@@ -56,16 +57,15 @@ def take_turn(table: Table) -> None:
 
 def insert(table: Table, given: Mapping[Column, Any]) -> str:
     record = model_of(table.name)()
-    _save(table, record, given)
+    _save(table, record, given, savers.saver_of(type(record)).prepare("", {}))
     return str(record.pk)
 
 
-def update(table: Table, sys_id: str, given: Mapping[Column, Any], found_ahead: Any = None) -> None:
+def update(table: Table, sys_id: str, given: Mapping[Column, Any], prepared: Any = None) -> None:
     record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
     if record is None:
         raise record_not_found()
-    record.found_ahead = found_ahead
-    _save(table, record, given)
+    _save(table, record, given, prepared)
 
 
 def delete(table: Table, sys_id: str) -> None:
@@ -88,7 +88,7 @@ def delete(table: Table, sys_id: str) -> None:
             raise
 
 
-def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
+def _save(table: Table, record: Record, given: Mapping[Column, Any], prepared: Any) -> None:
     columns = {column.physical: column for column in given}
     known = {column.physical: column.name for column in table.columns.values()}
     names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
@@ -106,10 +106,11 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any]) -> None:
         # Whether a value is another one must not show: of what the caller sees only changes come here.
         if not IDENTITY.isdisjoint(column.name for column in given):
             _check_account(record)
-        record.full_clean(exclude={"sys_id", "password"})
+        saver = savers.saver_of(type(record))
+        saver.clean(record, prepared)
         if password is not KEPT and isinstance(record, AbstractBaseUser):
             _set_password(record, password)
-        record.save()
+        saver.save(record, prepared)
         if password is not KEPT:
             getattr(record, "end_sessions", lambda: None)()
         _check_references()

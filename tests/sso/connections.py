@@ -4,6 +4,7 @@ from typing import Any
 
 from django.test import Client
 
+from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from system import properties
 from tests.providers.hostile import HostileProvider
@@ -32,7 +33,9 @@ BOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapping",
 
 def make(**columns: Any) -> OidcSetting:
     """A saved connection whose provider is known."""
-    return OidcSetting.objects.create(**{**RIGHT, **FOUND, **columns})
+    setting = OidcSetting(**{**RIGHT, **FOUND, **columns})
+    save_connection(setting)
+    return setting
 
 
 def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:

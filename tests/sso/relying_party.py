@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sso.models import SignIn
-from sso.refusals import REASONS
+from sso.refusals import Refusal
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, refused
 
@@ -29,7 +29,7 @@ def serve(provider: HostileProvider, token: Token) -> None:
 def is_refused(browser: Browser, code: str) -> SignIn:
     """By its code, directly, with nobody signed in and nothing of the token anywhere."""
     answer = browser.sign_in()
-    entry = refused(answer, code, REASONS[code].status)
+    entry = refused(answer, code, Refusal[code.upper()].status)
     assert browser.login is None
     assert entry.user is None and CANARY not in entry.detail and CANARY.encode() not in answer.content
     return entry

@@ -28,12 +28,12 @@ class TestApproval:  # A57
         setting = OidcSetting.objects.get()
         assert setting.needs_approval
         page = as_sonja.get(address(setting)).content.decode()
-        assert "changed by somebody without the role admin" in page and 'name="_approve"' not in page
+        assert "changed by a user without the role admin" in page and 'name="_approve"' not in page
         assert press(as_sonja, "_approve", setting).status_code == 403
         assert setting.refreshed().needs_approval
         assert 'name="_approve"' in as_alice.get(address(setting)).content.decode()
         again = press(as_alice, "_approve", setting, seen_version="99")
-        assert "look at it again" in said(again)
+        assert "review it again" in said(again)
         # That page shows what was posted, so it must not approve what stands by now.
         assert 'name="seen_version" value="99"' in again.content.decode()
         unsaid = press(as_alice, "_test", setting).content.decode()
@@ -43,7 +43,7 @@ class TestApproval:  # A57
             assert 'name="seen_version" value="98"' in shown, button
         assert setting.refreshed().needs_approval
         shown = seen(as_alice.get(address(setting)))
-        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=shown))
+        assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=shown))
         assert not setting.refreshed().needs_approval
 
     def test_a_save_by_a_holder_of_admin_does_not_approve(self, as_sonja: Client, as_alice: Client):
@@ -61,11 +61,12 @@ class TestAdopting:
         tasks.refresh_daily()
         stored = setting.refreshed()
         assert (
-            stored.token_endpoint == "https://old.example.com/token" and "token endpoint is at" in stored.resolve_error
+            stored.token_endpoint == "https://old.example.com/token"
+            and "token endpoint is now at" in stored.resolve_error
         )
-        assert "Adopt the found endpoints" in as_alice.get(address(setting)).content.decode()
+        assert "Adopt discovered endpoints" in as_alice.get(address(setting)).content.decode()
         setting.note(resolve_error="")
-        assert "Adopt the found endpoints" not in as_alice.get(address(setting)).content.decode()
+        assert "Adopt discovered endpoints" not in as_alice.get(address(setting)).content.decode()
         tested = press(as_alice, "_test", setting)
         assert tested.context["report"].may_adopt and 'name="_adopt"' in tested.content.decode()
         press(as_alice, "_adopt", setting)
@@ -86,9 +87,9 @@ class TestApprovingWhatWasAdopted:  # A57
     ):
         opened = seen(as_alice.get(address(setting)))
         page = press(as_alice, "_adopt", setting, seen_version=opened)
-        told = f"in force. Changed: token {provider.url('token')}."
+        told = f"were adopted. Changed: token {provider.url('token')}."
         assert told in said(page) and seen(page) == str(setting.refreshed().sys_version) != opened
-        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
         assert not setting.refreshed().needs_approval
 
     def test_so_does_the_one_after_the_provider_was_found_for_its_certificates(
@@ -97,7 +98,7 @@ class TestApprovingWhatWasAdopted:  # A57
         OidcSetting.objects.update(issuer="")
         page = press(as_alice, "_update_certificates", setting, seen_version=seen(as_alice.get(address(setting))))
         assert "are up to date" in said(page) and setting.refreshed().issuer
-        assert "is approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
 
     @pytest.mark.parametrize("when", ["before", "meanwhile", "afterwards"])
     def test_what_somebody_else_changed_is_not_approved_with_it(
@@ -109,10 +110,10 @@ class TestApprovingWhatWasAdopted:  # A57
         if when == "meanwhile":
             while_it_is_looked_for(monkeypatch, lambda: change(sonja, client_id="mine"))
         page = press(as_alice, "_adopt", setting, seen_version=opened)
-        assert "in force" in said(page)
+        assert "were adopted" in said(page)
         if when == "afterwards":
             change(sonja, client_id="mine")
-        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert "review it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
         stored = setting.refreshed()
         assert stored.needs_approval and stored.client_id == "mine"
 
@@ -121,16 +122,16 @@ class TestApprovingWhatWasAdopted:  # A57
     ):
         while_it_is_looked_for(monkeypatch, lambda: change(sonja, realm="other"))
         page = press(as_alice, "_adopt", setting, seen_version=seen(as_alice.get(address(setting))))
-        assert "Nothing was changed. The connection was deleted, or changed to another provider" in said(page)
+        assert "Nothing was changed. The connection was deleted or changed to another provider" in said(page)
         assert not setting.refreshed().issuer
 
     def test_one_that_was_approved_is_not_approved_again_unseen(
         self, as_alice: Client, sonja: User, setting: OidcSetting
     ):
         page = press(as_alice, "_approve", setting, seen_version=seen(as_alice.get(address(setting))))
-        assert "is approved" in said(page)
+        assert "was approved" in said(page)
         change(sonja, client_id="mine")
-        assert "look at it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
+        assert "review it again" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
         assert setting.refreshed().needs_approval
 
 

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
+from sso.connections import saving
 from sso.models import OidcSetting
 from sso.provider import discovery
 from tests.providers.behaviours import fails
@@ -46,7 +47,7 @@ def test_what_is_found_later_has_an_entry_of_its_own(as_sonja: Client, provider:
     press(as_sonja, "_save", None, url_idp=provider.url_idp, realm="main")
     provider.behave("discovery")
     setting = OidcSetting.objects.get()
-    discovery.look_again(setting)
+    discovery.rediscover(setting)
     found, created = entries(as_sonja, setting)
 
     assert created.issuer == "" and told(found)["Issuer"] == provider.issuer
@@ -58,7 +59,7 @@ def test_what_is_found_after_a_save_of_somebody_else_is_not_said_to_be_theirs(pr
     saved = make_at(provider, issuer="")
     provider.behave("discovery")
     OidcSetting.objects.get().store(name="Renamed")
-    discovery.look_after_save(saved, completes_entry=True)
+    saving.find_provider(saved, completes_entry=True)
 
     assert [entry.issuer for entry in saved.history.order_by("history_id")] == ["", "", provider.issuer]
 

@@ -49,7 +49,7 @@ class TestTheSignInLog:
     def test_an_entry_says_what_to_do_and_when_it_was_last(self, as_sonja: Client):
         entry = SignIn(outcome="user_unknown", login="nina")
         entry.save()
-        assert "Make the account, or select Enable user creation." in as_sonja.get(page_of(entry)).content.decode()
+        assert "Create the account, or select Enable user creation." in as_sonja.get(page_of(entry)).content.decode()
         assert "Last at" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 
@@ -68,7 +68,7 @@ class TestLinks:  # A45
         assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 403
         sent = {"action": "delete_selected", "_selected_action": [made.pk, other.pk], "post": "yes"}
         page = as_sonja.post("/admin/sso/identitylink/", sent)
-        assert b"only administrators reset it" in page.content
+        assert b"only administrators can reset it" in page.content
         assert IdentityLink.objects.count() == 2
         assert as_alice.post("/admin/sso/identitylink/", sent).status_code == 302
         assert not IdentityLink.objects.exists()
@@ -112,7 +112,7 @@ class TestTheLog:
         assert (made.user, made.setting, made.setting_name, made.login) == (None, None, "Example", "bob")
 
     def test_entries_go_after_90_days_without_a_trace(self, monkeypatch: Any):
-        monkeypatch.setattr(tasks, "AT_ONCE", 2)
+        monkeypatch.setattr(tasks, "BATCH", 2)
         for days in (89, 91, 92, 93):
             made = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
             SignIn.objects.filter(pk=made.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
@@ -123,7 +123,7 @@ class TestTheLog:
 
 def test_the_log_says_that_it_is_of_providers_only(as_sonja: Client):
     page = as_sonja.get("/admin/sso/signin/").content.decode()
-    assert "Sign-ins through providers" in page and "Sign-ins with a password leave no entry here" in page
+    assert "Provider sign-ins" in page and "Password sign-ins are not listed here" in page
 
 
 class TestTheTile:
@@ -142,11 +142,11 @@ class TestTheTile:
             SignIn.objects.create(outcome=outcome)
         old = SignIn.objects.create(outcome="token_alg")
         SignIn.objects.filter(pk=old.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
-        assert "No certificates yet. 2 failed sign-ins through providers in 24 hours." in self.tile(as_sonja).about
+        assert "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).about
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
         found = self.tile(as_sonja)
-        assert found.figure == "Example" and "Certificates are 3\xa0hours old." in found.about
+        assert found.figure == "Example" and "Certificates updated 3\xa0hours ago." in found.about
         assert found.address.endswith(f"/{setting.pk}/change/") and not found.is_worrying
 
     @pytest.mark.parametrize(

@@ -33,10 +33,10 @@ class TestTheSecret:  # A56
 
     def test_the_form_says_whether_one_is_set(self, as_sonja: Client):
         setting = make()
-        assert "None is stored." in as_sonja.get(address(setting)).content.decode()
+        assert "Not set." in as_sonja.get(address(setting)).content.decode()
         press(as_sonja, "_save", setting, client_secret=self.CANARY)
         page = as_sonja.get(address(setting)).content.decode()
-        assert "Set. Leave it empty to keep it." in page and "None is stored." not in page
+        assert "Set. Leave empty to keep it." in page and "Not set." not in page
 
     def test_left_empty_it_stays_and_it_can_be_removed(self, as_sonja: Client):
         setting = make()

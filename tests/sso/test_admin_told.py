@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sso.admin.connection_form import AGAIN
+from sso.admin.connection_form import ENTER_AGAIN
 from sso.models import CertificatePair, OidcSetting
 from tests.providers.behaviours import answers, fails
 from tests.providers.hostile import HostileProvider
@@ -44,8 +44,8 @@ class TestErrors:
         where = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
         report = press(as_sonja, "_test", None, ignore_case=True, **where).context["report"]
         assert report.title.startswith("The provider was not found.")
-        redirect_uri, case = report.doubts
-        assert "does not lead to /sso/callback/" in redirect_uri and case.startswith("Nobody can sign in")
+        redirect_uri, case = report.notes
+        assert "must be /sso/callback/" in redirect_uri and case.startswith("Nobody can sign in")
 
     def test_with_keys_that_cannot_be_used_it_is_told_whether_the_client_is_taken(
         self, as_sonja: Client, provider: HostileProvider
@@ -54,14 +54,14 @@ class TestErrors:
         provider.serve("token", answers({"error": "invalid_client"}, 401))
         report = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]
         assert "its keys cannot be used" in report.title and not report.is_good
-        assert any("does not take this Client ID" in doubt for doubt in report.doubts)
+        assert any("rejected the client ID" in note for note in report.notes)
 
 
 class TestTheSecretAfterARefusal:
     def test_a_typed_one_is_asked_for_beside_its_field(self, as_sonja: Client):
         for button in ("_save", "_test"):
             page = press(as_sonja, button, None, realm="no realm", client_secret="typed")
-            assert errors(page)["client_secret"] == [AGAIN]
+            assert errors(page)["client_secret"] == [ENTER_AGAIN]
             assert 'id="secret-is-gone"' not in page.content.decode(), "said once"
 
     def test_one_that_is_wrong_itself_says_only_that(self, as_sonja: Client):
@@ -78,12 +78,12 @@ class TestTheSecretAfterARefusal:
 
 
 class TestConnectionsThatAreAlike:
-    NAME, CLIENT = "is called “eXample” too", "the same provider with the same Client ID: Example."
+    NAME, CLIENT = "is also called “eXample”", "the same provider and client ID: Example."
 
     def test_the_name_is_told_after_the_save(self, as_sonja: Client):
         make()
         page = press(as_sonja, "_save", None, name="eXample", client_id="another")
-        assert self.NAME in said(page) and "Client ID: Example" not in said(page)
+        assert self.NAME in said(page) and "client ID: Example" not in said(page)
         assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, no refusal"
 
     def test_so_is_the_client_at_one_provider_wherever_it_was_found(self, as_sonja: Client):
@@ -93,31 +93,33 @@ class TestConnectionsThatAreAlike:
             {"name": "Another way", "url_idp": "https://idp.example.com/realms"},
         ):
             page = as_sonja.get(address(make(**columns))).content.decode()
-            assert "the same provider with the same Client ID: " in page and "Example" in page
-            assert "is called" not in page
+            assert "the same provider and client ID: " in page and "Example" in page
+            assert "is also called" not in page
         OidcSetting.objects.exclude(name="Same pair").delete()
-        assert "same Client ID: " not in as_sonja.get(address(OidcSetting.objects.get())).content.decode()
+        assert "same provider and client ID: " not in as_sonja.get(address(OidcSetting.objects.get())).content.decode()
 
     def test_the_same_client_id_elsewhere_is_another_client(self, as_sonja: Client):
         make()
         other = make(name="Other", realm="other", issuer="https://idp.example.com/realms/other")
-        assert "same Client ID: " not in as_sonja.get(address(other)).content.decode()
+        assert "same provider and client ID: " not in as_sonja.get(address(other)).content.decode()
 
 
 class TestWhatIsStored:
     def test_no_certificate_is_said_to_be_kept_where_none_is(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider)
         page = press(as_sonja, "_test", setting).content.decode()
-        assert "None are kept." in page and "Once the connection is active, the first sign-in fetches them." in page
+        assert (
+            "No certificates are stored." in page and "at the first sign-in after the connection is activated." in page
+        )
         OidcSetting.objects.update(active=True)
-        assert "so does <em>Update certificates" in as_sonja.get(address(setting)).content.decode()
+        assert "and by <em>Update certificates" in as_sonja.get(address(setting)).content.decode()
 
     def test_kept_ones_are_said_to_be_fetched(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, active=True)
         page = press(as_sonja, "_update_certificates", setting).content.decode()
-        assert "Last fetched" in page and "None are kept." not in page
+        assert "Last fetched" in page and "No certificates are stored." not in page
         CertificatePair.objects.update(fetched_at=None)
-        assert "None are kept." not in as_sonja.get(address(setting)).content.decode()
+        assert "No certificates are stored." not in as_sonja.get(address(setting)).content.decode()
 
     def test_what_a_test_brought_up_to_date_stands_on_its_page(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, token_endpoint=f"{provider.url_idp}/old")

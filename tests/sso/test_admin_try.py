@@ -39,11 +39,11 @@ def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client,
     script = "function map(claims) { return {login: 'bob', email: claims.email, first_name: 'Ann'} }"
     report = tried(as_sonja, setting, ANN, script=script)
 
-    facts = dict(report.found)
+    facts = dict(report.facts)
     assert report.is_good and facts["account"] == "bob"
     assert (facts["user.first_name"], facts["user.email"]) == ("Ann", "bob@example.com")
     assert set(facts["roles added"].split(", ")) == {"itil", "new role"}
-    assert facts["roles never given from outside"] == "admin"
+    assert facts["roles a provider cannot grant"] == "admin"
     assert (counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == before
 
 
@@ -51,7 +51,7 @@ def test_an_account_that_would_be_made_is_new(as_sonja: Client):
     before = counts()
     report = tried(as_sonja, make(), {**ANN, "email": "ann@example.com"}, enable_user_creation=True)
 
-    assert dict(report.found)["account"] == "ann (new)"
+    assert dict(report.facts)["account"] == "ann (new)"
     assert counts() == before
 
 
@@ -74,7 +74,7 @@ def test_of_ten_thousand_roles_a_few_are_shown_and_none_is_markup(as_sonja: Clie
     page = press(as_sonja, "_try", setting, try_claims=json.dumps({**ANN, "realm_access": {"roles": roles}}))
     report = page.context["report"]
 
-    assert len(dict(report.found)["roles added"]) == 500 and "9801 roles have no usable name." in report.doubts
+    assert len(dict(report.facts)["roles added"]) == 500 and "9801 roles have no valid name." in report.notes
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
     assert not Role.objects.filter(name__startswith="role ").exists()
 
@@ -91,15 +91,15 @@ def test_a_script_that_fails_is_a_sentence(as_sonja: Client):
 def test_claims_that_are_none_are_told(as_sonja: Client, claims: str):
     report = tried(as_sonja, make(), claims)
 
-    assert (report.title, report.is_good) == ("The claims are no JSON object.", False)
+    assert (report.title, report.is_good) == ("The claims must be a JSON object.", False)
 
 
 def test_without_claims_those_of_the_last_sign_in_are_taken(as_sonja: Client, bob: User):
     setting = make()
-    assert "There is no earlier sign-in" in tried(as_sonja, setting, "").title
+    assert "There are no claims of an earlier sign-in" in tried(as_sonja, setting, "").title
     setting.remember_claims(ANN)
 
-    assert dict(tried(as_sonja, setting, "  ").found)["account"] == "bob"
+    assert dict(tried(as_sonja, setting, "  ").facts)["account"] == "bob"
 
 
 @pytest.mark.parametrize("made", ["throw new Error('x')", "return {login: 'ann', email: 'no address'}"])
@@ -110,7 +110,7 @@ def test_claims_that_a_script_failed_with_are_kept_too(as_sonja: Client, provide
 
 
 def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
-    assert dict(tried(as_sonja, None, ANN).found)["account"] == "bob"
+    assert dict(tried(as_sonja, None, ANN).facts)["account"] == "bob"
     assert not OidcSetting.objects.exists()
 
 
@@ -131,7 +131,7 @@ def test_the_provider_is_asked_nothing(  # A43
     report = tried(as_sonja, setting, claims, enable_role_mapping=True)
     new = tried(as_sonja, None, ANN, **where)
 
-    assert dict(report.found)["account"] == dict(new.found)["account"] == "bob"
+    assert dict(report.facts)["account"] == dict(new.facts)["account"] == "bob"
     assert provider.requests == []
 
 
@@ -158,23 +158,23 @@ class TestWhatWouldBeInForce:  # A57
         setting = make()
         report = tried(as_sonja, setting, self.ALICE, **columns)
         assert report.is_good is is_let_in and ("refused: not_approved." in report.title) is not is_let_in
-        assert (ONCE_SAVED in report.doubts) is not is_let_in
+        assert (ONCE_SAVED in report.notes) is not is_let_in
         assert not setting.refreshed().needs_approval
 
         press(as_sonja, "_save", setting, **columns)
         stored = setting.refreshed()
         again = tried(as_sonja, stored, self.ALICE)
         assert (stored.needs_approval, again.title) == (not is_let_in, report.title), "as it was foretold"
-        assert ONCE_SAVED not in again.doubts
+        assert ONCE_SAVED not in again.notes
 
     def test_a_new_one_by_sonja_would_wait_and_others_come_in_meanwhile(self, as_sonja: Client, alice: User, bob: User):
         assert "refused: not_approved." in tried(as_sonja, None, self.ALICE).title
         report = tried(as_sonja, None, ANN)
-        assert report.is_good and report.doubts == (ONCE_SAVED,)
+        assert report.is_good and report.notes == (ONCE_SAVED,)
 
     def test_a_holder_of_admin_changes_it_without_waiting_but_approves_nothing(self, as_alice: Client):
         setting = make()
         report = tried(as_alice, setting, self.ALICE, script=self.OTHER)
-        assert report.is_good and report.doubts == ()
+        assert report.is_good and report.notes == ()
         OidcSetting.objects.update(needs_approval=True)
         assert "refused: not_approved." in tried(as_alice, setting, self.ALICE, script=self.OTHER).title

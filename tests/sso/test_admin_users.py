@@ -27,10 +27,10 @@ def test_it_is_said_for_one_and_for_several(as_alice: Client, bob: User):
         IdentityLink.objects.create(user=user, issuer=setting.issuer, sub=user.login)
 
     page = as_alice.get(f"{LIST}{bob.pk}/delete/")
-    assert "at their next sign-in bob would get a new one" in said(page)
+    assert "The next sign-in of bob would create a new one" in said(page)
     assert "clear Active instead" in html.unescape(page.content.decode())
     page = deletion_of(as_alice, bob, *others)
-    assert "anna, berta, bob" in said(page) and "at their next sign-in" in page.content.decode()
+    assert "anna, berta, bob" in said(page) and "next sign-in of" in page.content.decode()
 
 
 def test_it_is_not_said_where_nobody_would_come_back(as_alice: Client, bob: User):

@@ -18,19 +18,19 @@ def put(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -
 def test_another_value_than_that_of_the_active_connection_is_told(as_alice: Client):
     setting = make(active=True)
     told = put(as_alice, "/account/")
-    assert "“Example” is active" in told and f"{setting.redirect_uri}: visitors of / are not led" in told
+    assert "active connection “Example”" in told and f"{setting.redirect_uri}. Visitors of / no longer go" in told
     assert welcome_page() == "/account/"
 
     setting.save()
     assert welcome_page() == setting.redirect_uri, "as the sentence says"
-    assert "not led" in put(as_alice, "")
-    assert "not led" not in put(as_alice, setting.redirect_uri)
+    assert "no longer go" in put(as_alice, "")
+    assert "no longer go" not in put(as_alice, setting.redirect_uri)
 
 
 def test_nothing_is_told_where_nothing_follows(as_alice: Client):
     setting = make(active=True)
-    assert "not led" not in put(as_alice, setting.redirect_uri), "no change"
-    assert "not led" not in put(as_alice, "false", properties.CASE_SENSITIVE.name)
+    assert "no longer go" not in put(as_alice, setting.redirect_uri), "no change"
+    assert "no longer go" not in put(as_alice, "false", properties.CASE_SENSITIVE.name)
     setting.active = False
     setting.save()
-    assert "not led" not in put(as_alice, "/account/")
+    assert "no longer go" not in put(as_alice, "/account/")

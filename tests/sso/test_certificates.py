@@ -80,7 +80,7 @@ class TestTheAlgorithm:  # A34
         before = list(IdpCertificate.objects.values())
         outcome = update(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
         assert (outcome.added, outcome.kept, outcome.removed) == (1, 1, 0)
-        assert "something else under the kid “rsa-1”" in str(outcome)
+        assert "another key under the kid “rsa-1”" in str(outcome)
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == before
         assert "rsa-1" in pair_of(setting).warning
         update(provider, setting, "rsa-1", "p256-1")
@@ -141,7 +141,7 @@ class TestBadAnswers:  # A28 A29 A30
             update(provider, setting)
         assert str(caught.value).startswith("The certificate update failed. Check the connection settings. ")
         assert list(IdpCertificate.objects.values()) == before and logged() == []
-        assert pair_of(setting).failure == caught.value.what
+        assert pair_of(setting).failure == caught.value.reason
         provider.behave("certs")
         update(provider, setting)
         assert pair_of(setting).failure == ""

@@ -83,13 +83,13 @@ class TestDiscovery:
         provider.discovery = {"issuer": provider.issuer + "/"}
         assert found(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
-        assert "calls itself" in refused(provider).sentence
+        assert "issuer is" in refused(provider).sentence
 
     @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
     def test_a_document_of_another_issuer_is_shown_and_not_adopted(self, provider: HostileProvider, issuer: Any):
         provider.discovery = {"issuer": issuer}
         sentence = refused(provider).sentence
-        assert sentence.startswith("The provider calls itself ") and len(sentence) < 300 and "\n" not in sentence
+        assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
         asked = [visit.path for visit in provider.requests]
         assert not any("/protocol/" in path for path in asked), (
             "there was a document: the path pattern is no way round it"
@@ -168,7 +168,7 @@ class TestThePathPattern:
             nothing: list[Any] = [{}, {"keys": []}, []]
             for provider.jwks in nothing:
                 error = refused(provider)
-                assert error.sentence.startswith("No provider was found at this URL with the realm")
+                assert error.sentence.startswith("No discovery document found for realm")
                 assert error.tried[0].endswith(f"/realms/main{WELL_KNOWN}") and error.tried[-1].endswith("/certs")
 
 
@@ -207,11 +207,11 @@ class TestMoving:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"issuer": "https://other.example.com"}, "calls itself https://other.example.com now"),
-            ({"token": "https://other.example.com/token"}, "token endpoint is at other.example.com now"),
-            ({"token": "https://keys.example.com/token"}, "token endpoint is at keys.example.com now"),
-            ({"jwks": "https://idp.example.com:8443/certs"}, "jwks endpoint is at idp.example.com:8443 now"),
-            ({"userinfo": "https://other.example.com/me"}, "userinfo endpoint is at other.example.com now"),
+            ({"issuer": "https://other.example.com"}, "issuer is https://other.example.com now"),
+            ({"token": "https://other.example.com/token"}, "token endpoint is now at other.example.com"),
+            ({"token": "https://keys.example.com/token"}, "token endpoint is now at keys.example.com"),
+            ({"jwks": "https://idp.example.com:8443/certs"}, "jwks endpoint is now at idp.example.com:8443"),
+            ({"userinfo": "https://other.example.com/me"}, "userinfo endpoint is now at other.example.com"),
         ],
         ids=str,
     )

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from accounts.models import Session
 from sso import tasks
+from sso.backends import OidcBackend
 from sso.http import sign_in_events
 from sso.models import CertificatePair, ProviderSession, ProviderSignOut
 from sso.models.provider_sign_outs import KEPT_FOR
-from sso.provisioning import sign_in
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -54,7 +54,7 @@ def told(token: str) -> Callable[[], None]:
 )
 def test_a_sign_in_that_is_under_way_is_refused(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
     ours.claims = {"sid": "sid-1"}
-    meanwhile(monkeypatch, sign_in, "provision_user", told(ours.logout_token(**named)))
+    meanwhile(monkeypatch, OidcBackend, "get_or_create_user", told(ours.logout_token(**named)))
     browser = Browser(ours)
 
     refused(browser.sign_in(), "signed_out_meanwhile", 403)
@@ -65,13 +65,13 @@ def test_a_sign_in_that_is_under_way_is_refused(ours: HostileProvider, monkeypat
 @pytest.mark.parametrize("named", [{"sub": "sub-other"}, {"sid": "sid-2"}, {"sub": ABSENT, "sid": "sid-2"}], ids=str)
 def test_somebody_elses_goes_on(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
     ours.claims = {"sid": "sid-1"}
-    meanwhile(monkeypatch, sign_in, "provision_user", told(ours.logout_token(**named)))
+    meanwhile(monkeypatch, OidcBackend, "get_or_create_user", told(ours.logout_token(**named)))
 
     assert Browser(ours).sign_in().status_code == 302
 
 
 def test_one_that_is_through_but_not_answered_yet_is_ended(ours: HostileProvider, monkeypatch: Any):
-    meanwhile(monkeypatch, sign_in_events.SignInEvent, "note", told(ours.logout_token()))
+    meanwhile(monkeypatch, sign_in_events.SignInEvent, "record", told(ours.logout_token()))
     browser = Browser(ours)
     browser.sign_in()
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from sso.models import IdpCertificate, OidcSetting
 from tests.providers.behaviours import answers
-from tests.providers.hostile import LOGOUT_EVENT, HostileProvider
+from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
 from tests.sso.relying_party import Token, changed, is_refused, serve, signed
 from tests.sso.sign_ins import Browser, active, ann, code_of, refused
@@ -303,7 +303,7 @@ def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, calls_its
         return
 
     refused(answer, "provider_unresolved", 503)
-    assert setting.issuer == "" and "calls itself" in setting.resolve_error
+    assert setting.issuer == "" and "issuer is" in setting.resolve_error
 
 
 LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -315,24 +315,11 @@ LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "-wrong-event": ({}, {"events": {"http://schemas.openid.net/event/another": {}}}),
     "-wrong-iss": ({}, {"iss": "https://another.example"}),
 }
-MORE_LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "signed by another": ({"key": "rsa-2", "kid": "rsa-1"}, {}),
-    "an ID token": ({"typ": "JWT"}, {"events": ABSENT, "nonce": "n"}),
-    "for nobody": ({}, {"sub": ABSENT}),
-    "sub as a list": ({}, {"sub": ["sub-ann"]}),
-    "event no object": ({}, {"events": {LOGOUT_EVENT: None}}),
-    "too old": ({}, {"iat": 1_000_000_000, "exp": 1_000_000_060}),
-    "from the future": ({}, {"iat": 4_000_000_000, "exp": 4_000_000_060}),
-    "without end": ({}, {"exp": ABSENT}),
-    "without id": ({}, {"jti": ABSENT}),
-}
 
 
-@pytest.mark.parametrize(
-    "suffix", [*LOGOUT, *MORE_LOGOUT], ids=lambda it: name(f"-rp-backchannel-rpinitlogout{it}") if it in LOGOUT else it
-)
+@pytest.mark.parametrize("suffix", LOGOUT, ids=lambda suffix: name(f"-rp-backchannel-rpinitlogout{suffix}"))
 def test_the_suite_expects_the_session_to_be_kept(browser: Browser, suffix: str):
-    how, claims = {**LOGOUT, **MORE_LOGOUT}[suffix]
+    how, claims = LOGOUT[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     active(browser.provider)
     browser.sign_in()
@@ -341,11 +328,3 @@ def test_the_suite_expects_the_session_to_be_kept(browser: Browser, suffix: str)
     assert answer.status_code == 400 and browser.login == "ann", answer.content
     assert tell(browser.provider.logout_token()).status_code == 200
     assert browser.login is None
-
-
-@pytest.mark.parametrize("sent", [[], ["x"], ["", ""], ["a.b.c"], ["x" * 70_000]], ids=repr)
-def test_what_is_no_logout_token_is_400_too(browser: Browser, sent: list[str]):
-    active(browser.provider)
-    browser.sign_in()
-
-    assert tell(*sent).status_code in (400, 413) and browser.login == "ann"

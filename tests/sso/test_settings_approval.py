@@ -1,10 +1,11 @@
-"""A connection changed by somebody without the role admin waits for an administrator."""
+"""A connection changed by a user without the role admin waits for an administrator."""
 
 from typing import Any
 
 import pytest
 
 from accounts.models import User
+from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from system.errors import AccessDenied
 from system.records import acting_user
@@ -35,7 +36,7 @@ def change(setting: OidcSetting, by: User | None, **columns: Any) -> OidcSetting
     with acting_user.acting_as(by.pk if by else None):
         for name, value in columns.items():
             setattr(setting, name, value)
-        setting.save()
+        save_connection(setting)
     return setting.refreshed()
 
 

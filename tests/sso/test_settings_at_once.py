@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
+from sso.connections.saving import save_connection
 from sso.models import IdpCertificate, OidcSetting, activation
 from tests.sso.connections import CALLBACK, address, make, typed, welcome_page
 from tests.sso.test_certificates_at_once import together
@@ -39,7 +40,7 @@ def by_script(setting: OidcSetting, **columns: Any) -> int:
     mine = OidcSetting.objects.get(pk=setting.pk)
     for name, value in columns.items():
         setattr(mine, name, value)
-    mine.save()
+    save_connection(mine)
     return 0
 
 

@@ -9,9 +9,12 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
+from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from sso.provider import discovery
 from sso.refusals import SignInRefused
+from sso.scripts import mapping_script
+from system.records import acting_user
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, address, make, make_at, press
@@ -21,7 +24,9 @@ from tests.tableapi.world import api, data
 
 def unfound(provider: HostileProvider, **columns: Any) -> OidcSetting:
     right = {**RIGHT, "url_idp": provider.url_idp, "realm": provider.realm}
-    return OidcSetting.objects.create(**{**right, **columns})
+    setting = OidcSetting(**{**right, **columns})
+    save_connection(setting)
+    return setting
 
 
 @pytest.mark.django_db(transaction=True)
@@ -50,35 +55,42 @@ class TestAtTheSave:
         provider.discovery = {"issuer": "https://other.example.com"}
         stored = unfound(provider, active=True).refreshed()
         assert stored.active and stored.endpoints is None
-        assert stored.resolve_error.startswith(
-            "The provider calls itself https://other.example.com. If it is the right"
-        )
+        assert stored.resolve_error.startswith("The provider's issuer is https://other.example.com. If this is")
 
     def test_a_save_that_does_not_touch_the_pair_asks_nobody(self, provider: HostileProvider):
         setting = unfound(provider)
         provider.requests.clear()
         setting = setting.refreshed()
         setting.name = "Renamed"
-        setting.save()
+        save_connection(setting)
         assert provider.requests == []
 
     def test_another_pair_is_looked_for(self, provider: HostileProvider):
         setting = make()
         setting.url_idp, setting.realm = provider.url_idp, provider.realm
-        setting.save()
+        save_connection(setting)
         assert setting.refreshed().issuer == provider.issuer
 
     def test_an_unfound_one_is_looked_for_at_each_save(self, provider: HostileProvider):
         provider.serve("discovery", fails(404))
         setting = unfound(provider)
         provider.behave("discovery")
-        setting.refreshed().save()
+        save_connection(setting.refreshed())
         assert setting.refreshed().issuer == provider.issuer
 
     def test_a_save_that_fails_asks_nobody(self, provider: HostileProvider):
         with pytest.raises(Exception, match="realm"):
             unfound(provider, realm="no realm")
         assert provider.requests == []
+
+    def test_the_model_by_itself_runs_no_script_calls_nobody_and_marks_nothing(
+        self, provider: HostileProvider, sonja: User, monkeypatch: Any
+    ):
+        monkeypatch.setattr(mapping_script, "check", lambda source: 1 / 0)
+        setting = OidcSetting(**{**RIGHT, "url_idp": provider.url_idp, "script": "function map() { return {} }"})
+        with acting_user.acting_as(sonja.pk):
+            setting.save()
+        assert provider.requests == [] and not setting.refreshed().needs_approval
 
     def test_many_sign_ins_at_once_ask_once(self, provider: HostileProvider):
         provider.serve("discovery", fails(404), times=1)
@@ -119,7 +131,7 @@ class TestAtASignIn:
         with pytest.raises(SignInRefused) as caught:
             discovery.ensure(unfound(provider))
         assert (caught.value.code, caught.value.status) == ("provider_unresolved", 503)
-        assert "calls itself https://other.example.com" in caught.value.detail
+        assert "issuer is https://other.example.com" in caught.value.detail
 
 
 @pytest.mark.django_db
@@ -128,7 +140,7 @@ class TestLookingAgain:
         setting = make_at(provider)
         provider.algorithms = ["ES256"]
         provider.discovery = {"token_endpoint": f"{provider.issuer}/elsewhere"}
-        assert discovery.look_again(setting) == ""
+        assert discovery.rediscover(setting) == ""
         stored = setting.refreshed()
         assert (stored.algorithms, stored.token_endpoint) == (["ES256"], f"{provider.issuer}/elsewhere")
 
@@ -136,26 +148,26 @@ class TestLookingAgain:
     def test_another_host_never_applies_by_itself(self, provider: HostileProvider, name: str):
         setting = make_at(provider)
         provider.discovery = {name: "https://mine.example.com/x"}
-        assert "is at mine.example.com now" in discovery.look_again(setting)
+        assert "is now at mine.example.com" in discovery.rediscover(setting)
         stored = setting.refreshed()
         assert getattr(stored, name).startswith(provider.issuer) and "mine.example.com" in stored.resolve_error
-        assert discovery.look_again(setting, may_move=True) == ""
+        assert discovery.rediscover(setting, may_move=True) == ""
         stored = setting.refreshed()
         assert getattr(stored, name) == "https://mine.example.com/x" and not stored.resolve_error
 
     def test_another_issuer_never_applies_by_itself(self, provider: HostileProvider):
         setting = make_at(provider, issuer="http://127.0.0.1/before")
-        assert "calls itself" in discovery.look_again(setting)
+        assert "issuer is" in discovery.rediscover(setting)
         assert setting.refreshed().issuer == "http://127.0.0.1/before"
 
     def test_a_provider_that_is_away_keeps_what_is_known(self, provider: HostileProvider):
         setting = make_at(provider)
         known = setting.endpoints
         provider.serve("discovery", fails(500))
-        assert discovery.look_again(setting)
+        assert discovery.rediscover(setting)
         assert setting.refreshed().endpoints == known is not None and setting.refreshed().resolve_error
         provider.behave("discovery")
-        discovery.look_again(setting)
+        discovery.rediscover(setting)
         assert not setting.refreshed().resolve_error
 
 
@@ -166,12 +178,12 @@ class TestByTestConnection:
         before = setting.sys_version
         provider.algorithms = ["ES256"]
         report = press(as_sonja, "_test", setting, name="Typed", scope="openid more").context["report"]
-        assert "brought up to date" in " ".join(report.doubts)
+        assert "endpoints were updated" in " ".join(report.notes)
         stored = setting.refreshed()
         assert (stored.algorithms, stored.resolve_error) == (["ES256"], "")
         assert (stored.name, stored.scope, stored.sys_version) == ("Example", "openid", before + 1)
         again = press(as_sonja, "_test", stored).context["report"]
-        assert "brought up to date" not in " ".join(again.doubts)
+        assert "endpoints were updated" not in " ".join(again.notes)
         assert setting.refreshed().sys_version == before + 1
 
     def test_a_provider_that_was_not_found_before_is_known_now(self, as_sonja: Client, provider: HostileProvider):
@@ -204,7 +216,7 @@ class TestByTestConnection:
         if is_changed_before:
             other = setting.refreshed()
             other.client_id = "mine"
-            other.save()
+            save_connection(other)
         provider.algorithms = ["ES256"]
         page = press(as_alice, "_test", setting, seen_version=opened)
         assert setting.refreshed().algorithms == ["ES256"]

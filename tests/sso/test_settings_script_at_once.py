@@ -7,6 +7,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
+from sso.connections.saving import save_connection
 from sso.models import OidcSetting, activation, advisory_locks
 from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
@@ -141,7 +142,7 @@ def test_a_script_that_was_stored_meanwhile_is_looked_at_in_its_turn(runs: list[
     mine = OidcSetting.objects.get()
     mine.active = True
     with pytest.raises(ValidationError, match="does not run"):
-        mine.save(update_fields=["active"])
+        save_connection(mine, update_fields=["active"])
 
 
 def test_a_good_one_that_was_stored_meanwhile_stays(sonja: User, monkeypatch: Any):

@@ -290,7 +290,7 @@ def test_two_windows_that_start_at_once_keep_both_attempts(transactional_db: Non
 
 
 def test_stray_returns_do_not_fill_the_log(browser: Browser):
-    sign_in_events.STRAY.times.clear()
+    sign_in_events.STRAY_ENTRIES.times.clear()
     for number in range(35):
         answer = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})
         assert answer.status_code == 400

@@ -42,7 +42,7 @@ class TestTheSignInLog:
             denied(ours)
         entry = SignIn.objects.get()
 
-        assert (entry.times, entry.detail) == (3, "The provider said access_denied.")
+        assert (entry.times, entry.detail) == (3, "The provider returned access_denied.")
         assert entry.sys_updated_at > entry.sys_created_at
 
     def test_each_cause_is_one_as_long_as_they_are_few(self, ours: HostileProvider):
@@ -50,9 +50,10 @@ class TestTheSignInLog:
             denied(ours, error=error)
 
         times = dict(SignIn.objects.values_list("detail", "times"))
-        assert times["The provider said access_denied."] == 2 and times["The provider said login_required."] == 1
+        assert times["The provider returned access_denied."] == 2
+        assert times["The provider returned login_required."] == 1
         # The last two went into the newest, which tells of the last.
-        assert times["The provider said made_up_e."] == 3 and len(times) == 5
+        assert times["The provider returned made_up_e."] == 3 and len(times) == 5
 
     @pytest.mark.parametrize(
         ("addresses", "entries"),
@@ -101,7 +102,7 @@ class TestTheSignInLog:
             denied(ours)
 
         (tile,) = [each for each in as_sonja.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
-        assert "3 failed sign-ins through providers in 24 hours." in tile.about
+        assert "3 failed provider sign-ins in the last 24 hours." in tile.about
         assert "provider_denied" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 
@@ -182,15 +183,15 @@ class TestInventedCodes:
 
     def test_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
         self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED)
-        assert "192.0.2.1" in request_slots.DOUBTFUL
+        assert "192.0.2.1" in request_slots.SUSPECTS
         now = time.monotonic()
         monkeypatch.setattr(
             request_slots, "time", SimpleNamespace(monotonic=lambda: now + request_slots.REJECTED_WITHIN_S)
         )
-        assert "192.0.2.1" not in request_slots.DOUBTFUL
+        assert "192.0.2.1" not in request_slots.SUSPECTS
 
     def test_of_many_addresses_the_last_are_remembered(self):
         for number in range(request_slots.MOST_REMEMBERED + 1):
             for _ in range(request_slots.MOST_REJECTED):
-                request_slots.DOUBTFUL.note(f"10.0.{number // 256}.{number % 256}")
-        assert "10.0.0.0" not in request_slots.DOUBTFUL and "10.0.0.1" in request_slots.DOUBTFUL
+                request_slots.SUSPECTS.note(f"10.0.{number // 256}.{number % 256}")
+        assert "10.0.0.0" not in request_slots.SUSPECTS and "10.0.0.1" in request_slots.SUSPECTS

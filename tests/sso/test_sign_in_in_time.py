@@ -101,7 +101,7 @@ class TestTheDeadline:  # A61
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
         began = time.monotonic()
 
-        assert "not answered yet" in refused(browser.sign_in(), "certificates_unavailable", 503).detail
+        assert "still in progress" in refused(browser.sign_in(), "certificates_unavailable", 503).detail
         assert time.monotonic() - began < 2.5
 
 
@@ -177,7 +177,7 @@ class TestButtons:  # A61
 
         def look(visit: Visit) -> None:
             with request_slots.request_slot():  # the other one
-                free.append(request_slots.PLACES.acquire(blocking=False))
+                free.append(request_slots.SLOTS.acquire(blocking=False))
             provider.answer_well(visit)
 
         for endpoint in ("discovery", "certs"):
@@ -195,7 +195,7 @@ class TestButtons:  # A61
             as_sonja.post(address(None), {**typed(**where), "_save": "1"})
         setting = OidcSetting.objects.get()
         assert provider.requests == []
-        assert "It was not looked for at the save" in as_sonja.get(address(setting)).content.decode()
+        assert "was not looked up when the connection was saved" in as_sonja.get(address(setting)).content.decode()
 
         provider.client_secret = ""
         assert Browser(provider).sign_in().status_code == 302

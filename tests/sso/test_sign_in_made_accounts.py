@@ -98,7 +98,7 @@ def test_the_profile_is_what_the_script_makes_of_it(browser: Browser):  # A42
     user = User.objects.get()
     assert user.first_name == "Ann" + "n" * 147 and user.last_name == "" and user.phone == "12345"
     assert user.active and not user.has_usable_password() and user.sys_id != "1"
-    assert "last_name is no text." in SignIn.objects.get().detail
+    assert "last_name is not text." in SignIn.objects.get().detail
 
 
 @pytest.mark.parametrize(

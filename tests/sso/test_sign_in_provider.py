@@ -29,7 +29,7 @@ from tests.providers.behaviours import (
     silent,
 )
 from tests.providers.hostile import HostileProvider
-from tests.providers.signing import ABSENT, jwk
+from tests.providers.signing import ABSENT
 from tests.sso.sign_ins import CALLBACK, PAGE, Browser, active, ann, refused
 
 pytestmark = pytest.mark.django_db
@@ -243,15 +243,6 @@ def test_a_pair_without_keys_is_fetched_at_once(browser: Browser):
     assert len(browser.provider.asked("certs")) == 1
 
 
-def test_a_new_key_is_fetched_when_it_is_first_used(browser: Browser):
-    browser.sign_in()
-    browser.provider.jwks = {"keys": [jwk("rsa-2")]}
-    browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
-
-    assert browser.sign_in().status_code == 302
-    assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-2"]
-
-
 def test_unknown_kids_fetch_once(browser: Browser):  # A32
     browser.sign_in()
     fetched = len(browser.provider.asked("certs"))
@@ -278,17 +269,6 @@ def test_a_failing_key_set_leaves_the_stored_keys_in_use(browser: Browser):
     browser.provider.serve("certs", fails(500))
 
     assert browser.sign_in().status_code == 302
-
-
-@pytest.mark.parametrize("secret", ["HS256", "none"])
-def test_a_token_signed_with_a_shared_secret_or_nothing(browser: Browser, secret: str):  # A01, A02
-    how: dict[str, Any] = {"alg": "none", "signed_with": "none"}
-    if secret == "HS256":
-        how = {"alg": "HS256", "key": browser.provider.client_secret.encode() * 2, "kid": "rsa-1"}
-    browser.provider.id_token = lambda claims: browser.provider.sign(claims, **how)
-
-    refused(browser.sign_in(), "token_alg", 401)
-    assert not browser.provider.asked("certs"), "nothing is fetched for it"
 
 
 # An unresolved provider.

@@ -11,9 +11,10 @@ from django.db import connections
 from django.test import Client
 
 from accounts.models import Role, User, UserRole
+from sso.backends import OidcBackend
+from sso.connections.saving import save_connection
 from sso.models import IdentityLink, OidcSetting
 from sso.provider import request_slots
-from sso.provisioning import sign_in
 from system.errors import Conflict
 from system.records import acting_user
 from tests.config.stack import eventually
@@ -29,7 +30,7 @@ def change(who: User, **columns: Any) -> None:
         setting = OidcSetting.objects.get()
         for name, value in columns.items():
             setattr(setting, name, value)
-        setting.save()
+        save_connection(setting)
 
 
 def approve(who: User, version: int | None = None) -> None:
@@ -141,16 +142,16 @@ def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
     with HostileProvider() as idp:
         active(idp)
         ann()
-        right = sign_in.provision_user
+        original = OidcBackend.get_or_create_user
 
-        def enter(setting: OidcSetting, claims: Any, deadline: Any) -> Any:
+        def get_or_create_user(*arguments: Any) -> Any:
             if is_before:
                 model.objects.all().delete()
-            entered = right(setting, claims, deadline)
+            user = original(*arguments)
             model.objects.all().delete()
-            return entered
+            return user
 
-        monkeypatch.setattr(sign_in, "provision_user", enter)
+        monkeypatch.setattr(OidcBackend, "get_or_create_user", get_or_create_user)
         answer = Browser(idp, Client(raise_request_exception=False)).sign_in()
     assert (answer.status_code, code_of(answer)) == (503, "not_available")
 

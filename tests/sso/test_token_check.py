@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sso.refusals import REASONS, SignInRefused
+from sso.refusals import SignInRefused
 from sso.tokens import token_check
 from sso.tokens.token_check import Expected, UnknownKey
 from tests.providers.signing import ABSENT, half_hash, jwk, part, public_pem, token
@@ -37,7 +37,6 @@ def check(text: str, *keys: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def refusal(text: str, *keys: dict[str, Any], **changes: Any) -> str:
     with pytest.raises(SignInRefused) as found:
         check(text, *keys, **changes)
-    assert found.value.code in REASONS
     for segment in filter(lambda segment: len(segment) > 8, text[:2000].split(".")):
         assert segment not in found.value.detail, "a token must not reach the log"
     return found.value.code
@@ -66,12 +65,15 @@ FORMS = {
     "": "empty",
     "x": "one part",
     "e30.e30": "two parts",
+    "e30.e30.e30.e30": "four parts",
     "e30.e30.e30.e30.e30": "encrypted",
     "e30.e30.e3$": "no base64url",
     "e30=.e30.e30": "padding",
     "e30.e30.e": "no length of base64",
     "é.e30.e30": "not ASCII",
     "e30 .e30.e30": "space",
+    " e30.e30.e30": "space before",
+    "e30.e30.e30\n": "line break after",
     part(b"[]") + ".e30.": "header is a list",
     part(b"{") + ".e30.": "header is no JSON",
     part(b'{"alg":"RS256","alg":"RS256"}') + ".e30.e30": "a header twice",
@@ -134,7 +136,11 @@ def test_the_type_may_be_absent(kind: Any):
     assert check(token(claims(), typ=kind))
 
 
-@pytest.mark.parametrize("secret", [public_pem("rsa-1"), b"the client secret of 32 bytes or more", b""])
+@pytest.mark.parametrize(
+    "secret",
+    [public_pem("rsa-1"), json.dumps(jwk("rsa-1")).encode(), b"the client secret of 32 bytes or more", b""],
+    ids=["public key", "key as JSON", "client secret", "empty"],
+)
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
 def test_a_shared_secret_signs_nothing(secret: bytes, algorithm: str):  # A02
     assert refusal(token(claims(), key=secret, alg=algorithm, kid="rsa-1", signed_with=algorithm)) == "token_alg"
@@ -291,6 +297,7 @@ TIMES: list[tuple[dict[str, Any], str]] = [
     *[({"nbf": value}, "token_time") for value in (None, "now", True, [NOW], -1)],
     ({"exp": 1e308}, "token_time"),
     ({"exp": -1}, "token_time"),
+    ({"iat": -1}, "token_time"),
     ({"exp": 10**18}, "token_time"),
     ({"iat": 1e308}, "token_time"),
     ({"exp": NOW - 61}, "token_clock"),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from sso.scripts import mapping_script
 from tests.providers.real import (
@@ -76,7 +77,7 @@ def connect(real: RealProvider, db: None, django_capture_on_commit_callbacks: An
         if setting.authorization_type == "code":
             setting.set_secret(CLIENT_SECRET)
         with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-            setting.save()
+            save_connection(setting)
         return OidcSetting.objects.get(pk=setting.pk)
 
     return make

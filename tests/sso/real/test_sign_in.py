@@ -62,7 +62,7 @@ def test_the_provider_says_beforehand_what_it_would_not_take(
     report = page.context["report"]
 
     assert report.is_good is (not sentence), report
-    assert any(sentence in doubt for doubt in report.doubts) if sentence else report.doubts == ()
+    assert any(sentence in doubt for doubt in report.notes) if sentence else report.notes == ()
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])

@@ -1,0 +1,130 @@
+"""Saves a connection as administrators do: checks its script, marks it for approval, then looks for its provider.
+
+    run the script ──▶ lock ──▶ validate ──▶ OidcSetting.save() ──▶ approval mark ──▶ commit ──▶ find the provider
+    child process      one transaction                                                          network
+
+`OidcSetting.save()` keeps only the rules of the specification and of its own row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from sso.connections import approval
+from sso.models import OidcSetting
+from sso.models.connection_validators import unified_line_ends
+from sso.provider import discovery, request_slots
+from sso.scripts import mapping_script
+from system.records import savers
+from system.records.savers import RecordSaver
+
+NOT_LOOKED_FOR = "The provider was not looked up when the connection was saved: too many requests were in progress."
+
+
+class ScriptChecks:
+    """The results of test runs of scripts. A save holds a lock that every other save waits for, and none of them should
+    wait for a child process: a script is run before the lock is taken and not run again."""
+
+    def __init__(self) -> None:
+        self._refusals: dict[str, str] = {}
+
+    def refusal(self, script: str) -> str:
+        """Why this script cannot be saved, or an empty string."""
+        source = unified_line_ends(script)
+        if source not in self._refusals:
+            self._refusals[source] = _run(source)
+        return self._refusals[source]
+
+    def run_ahead(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
+        """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
+        run under the lock."""
+        script = changes.get("script", stored.script if stored else None)
+        if isinstance(script, str) and _is_checked(stored, script, is_active=bool(changes.get("active"))):
+            self.refusal(script)
+
+
+def _run(source: str) -> str:
+    if source in ("", mapping_script.DEFAULT):  # an empty script is an error of the field itself
+        return ""
+    try:
+        mapping_script.check(source)
+    except mapping_script.ScriptRefused as error:
+        return str(error)
+    return ""
+
+
+def _is_checked(stored: OidcSetting | None, script: str, *, is_active: bool) -> bool:
+    return stored is None or script != stored.script or (is_active and not stored.active)
+
+
+def script_refusal(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
+    """Why this change of the connection must not be saved with its script, or an empty string."""
+    is_checked = _is_checked(stored, setting.script, is_active=setting.active)
+    return checks.refusal(setting.script) if is_checked else ""
+
+
+def validate(stored: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> None:
+    """Raise one `ValidationError` with the errors of all columns and of the script."""
+    errors: dict[str, Any] = {}
+    try:
+        setting.full_clean(exclude={"sys_id"})
+    except ValidationError as error:
+        errors = error.update_error_dict(errors)
+    if "script" not in errors and (refusal := script_refusal(stored, setting, checks)):
+        errors["script"] = refusal
+    if errors:
+        raise ValidationError(errors)
+
+
+def save_connection(
+    setting: OidcSetting, *, update_fields: Collection[str] | None = None, script_checks: ScriptChecks | None = None
+) -> None:
+    """Save on behalf of the acting user (`system.records.acting_user`); `script_checks` are those made before."""
+    checks = script_checks or ScriptChecks()
+    columns = ConnectionSaver.prepared_columns
+    changes = {name: getattr(setting, name) for name in columns if update_fields is None or name in update_fields}
+    checks.run_ahead(setting.stored(), changes)
+    with transaction.atomic():
+        before = setting.lock_and_merge(update_fields)
+        validate(before, setting, checks)
+        setting.save()
+        if not setting.needs_approval and approval.is_due(before, setting):
+            setting.store_in_last_entry(needs_approval=True)
+        if not setting.issuer:
+            find = partial(find_provider, setting, completes_entry=setting.has_entry)
+            transaction.on_commit(find, robust=True)
+
+
+def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
+    try:
+        with request_slots.request_slot():
+            discovery.rediscover(setting, completes_entry=completes_entry)
+    except request_slots.NoSlotFree:  # the first sign-in looks for it, or the button on the form
+        setting.note(resolve_error=NOT_LOOKED_FOR)
+
+
+class ConnectionSaver(RecordSaver):
+    """How the Table API saves connections."""
+
+    prepared_columns = frozenset({"script", "active"})
+
+    def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:
+        checks, stored = ScriptChecks(), OidcSetting.objects.filter(pk=sys_id).first()
+        if stored is not None:
+            checks.run_ahead(stored, changes)
+        return checks
+
+    def clean(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
+        validate(record.stored(), record, prepared or ScriptChecks())
+
+    def save(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
+        save_connection(record, script_checks=prepared)
+
+
+def register() -> None:
+    savers.register(OidcSetting, ConnectionSaver())

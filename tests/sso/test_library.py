@@ -1,0 +1,122 @@
+"""mozilla-django-oidc does its part: a sign-in runs the library's own methods, not only classes derived from them."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import mozilla_django_oidc
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts.models import User
+from sso.backends import OidcBackend
+from sso.connections.library_settings import SETTINGS
+from tests.providers.hostile import HostileProvider
+from tests.sso.sign_ins import Browser, active, ann
+
+pytestmark = pytest.mark.django_db
+FOLDER = mozilla_django_oidc.__file__.rpartition("/")[0]
+BACKEND = "OIDCAuthenticationBackend"
+
+
+@contextmanager
+def traced() -> Iterator[set[str]]:
+    """The functions of the library, and ours in its backend, that run."""
+    names: set[str] = set()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> None:
+        path = frame.f_code.co_filename
+        if path.startswith(FOLDER) or path.endswith("sso/backends.py"):
+            names.add(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(trace)
+    try:
+        yield names
+    finally:
+        sys.setprofile(before)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new user", "known user"])
+def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is_new: bool):
+    active(provider, enable_user_creation=True)
+    if not is_new:
+        ann()
+    browser = Browser(provider)
+    with traced() as names:
+        assert browser.sign_in().status_code == 302
+
+    assert {
+        "OIDCAuthenticationRequestView.get",
+        "add_state_and_verifier_and_nonce_to_session",
+        "generate_code_challenge",
+        f"{BACKEND}.authenticate",
+        f"{BACKEND}.get_or_create_user",
+        "OIDCAuthenticationCallbackView.login_success",
+    } <= names
+    hooks = {"get_token", "verify_token", "store_tokens", "get_userinfo", "verify_claims", "filter_users_by_claims"}
+    assert {f"OidcBackend.{hook}" for hook in hooks | {"create_user" if is_new else "update_user"}} <= names
+
+
+def test_no_check_or_call_of_the_library_takes_the_place_of_ours(provider: HostileProvider):
+    """It would check neither issuer nor audience, and call the provider around the outbound guard."""
+    active(provider)
+    ann()
+    browser = Browser(provider)
+    with traced() as names:
+        browser.sign_in()
+
+    replaced = {"get_token", "get_userinfo", "verify_token", "_verify_jws", "retrieve_matching_jwk", "store_tokens"}
+    assert names.isdisjoint(f"{BACKEND}.{name}" for name in replaced)
+
+
+def test_the_fragment_flow_runs_the_same_steps(provider: HostileProvider):
+    active(provider, response_type="id_token")
+    ann()
+    browser = Browser(provider)
+    with traced() as names:
+        assert browser.sign_in().status_code == 302
+
+    assert {f"{BACKEND}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= names
+
+
+def test_signing_out_is_the_librarys(provider: HostileProvider):
+    active(provider)
+    ann()
+    browser = Browser(provider)
+    browser.sign_in()
+    with traced() as names:
+        browser.client.post("/sso/logout/")
+
+    assert "OIDCLogoutView.post" in names and browser.login is None
+
+
+def test_its_settings_come_from_the_connection(provider: HostileProvider):
+    setting = active(provider, scope="openid email")
+    endpoints = setting.endpoints
+    assert endpoints is not None
+    backend = OidcBackend()
+    assert backend.get_settings("OIDC_RP_CLIENT_ID", "default") == "default", "none is known yet"
+    backend.use(setting, endpoints)
+
+    assert provider.url("token") == backend.OIDC_OP_TOKEN_ENDPOINT
+    assert provider.client_secret == backend.OIDC_RP_CLIENT_SECRET
+    assert backend.get_settings("OIDC_RP_SCOPES") == "openid email"
+    assert backend.get_settings("OIDC_STORE_ID_TOKEN", False) is False
+    assert set(SETTINGS) >= {"OIDC_OP_AUTHORIZATION_ENDPOINT", "OIDC_OP_USER_ENDPOINT", "OIDC_OP_JWKS_ENDPOINT"}
+
+
+def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_assert_num_queries: Any):
+    """Django builds one for every request of a signed-in user."""
+    with django_assert_num_queries(0):
+        OidcBackend()
+
+
+def test_a_password_sign_in_passes_it_by(alice: User, monkeypatch: Any):
+    monkeypatch.setattr(OidcBackend, "use", lambda *_: 1 / 0)
+    assert Client().login(username="alice", password="wrong") is False
+    assert OidcBackend().authenticate(None) is None
+    assert connection.is_usable()
