@@ -8,12 +8,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from sso.admin import connections, cross_app_warnings, sign_in_records  # noqa: F401  (each registers its pages)
+from sso.admin import connection_warnings, connections, cross_app_warnings, sign_in_records  # noqa: F401  (register)
 from sso.models import CertificatePair, OidcSetting, SignIn
 from system.admin_site import dashboard
-
-# Certificates are refreshed daily.
-OLD_CERTIFICATES = timedelta(days=2)
 
 dashboard.group(
     "Single sign-on",
@@ -45,6 +42,6 @@ def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
         "Check the provider." if setting.resolve_error or (pair and (pair.failure or pair.warning)) else "",
     ]
     text = " ".join(sentence for sentence in (*warnings, age, failures) if sentence)
-    is_old = fetched_at is not None and timezone.now() - fetched_at > OLD_CERTIFICATES
+    is_old = fetched_at is not None and timezone.now() - fetched_at > connection_warnings.OLD_CERTIFICATES
     address = reverse("admin:sso_oidcsetting_change", args=[setting.pk])
     return dashboard.Tile("Single sign-on", setting.name, text, address, "login", is_old or any(warnings))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from django.db.models import Q
@@ -32,6 +33,8 @@ NOBODY = (
 OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 MOST_NAMES = 5
+# Certificates are refreshed daily.
+OLD_CERTIFICATES = timedelta(days=2)
 OPEN_LOGINS = (
     "Users are matched by Login, and these accounts with protected roles are not linked to this provider yet: {names}. "
     "Anyone who can choose one of these names at the provider can sign in as that user. Prevent that, or choose Email."

@@ -95,7 +95,7 @@ def test_a_test_of_what_cannot_be_shows_the_fields(travel: Any, pairing: Pairing
     page.get_by_role("button", name="Test connection").click()
 
     page.get_by_text("A realm has 1 to 64 letters").wait_for()
-    page.get_by_text("Type it again: what was typed is never sent back to the browser.").wait_for()
+    page.get_by_text("Enter it again. It is never sent back to the browser.").wait_for()
 
 
 def test_enter_saves_the_form(travel: Any, pairing: Pairing):
@@ -120,7 +120,7 @@ def test_an_administrator_approves_what_another_saved(travel: Any, pairing: Pair
     alice.goto(sonja.url)
     alice.get_by_role("button", name="Approve", exact=True).click()
 
-    alice.get_by_text("is approved").wait_for()
+    alice.get_by_text("was approved").wait_for()
     assert alice.get_by_role("button", name="Approve", exact=True).count() == 0
 
 

@@ -56,7 +56,7 @@ def test_a_sign_in_that_finds_no_place_waits_and_goes_on_by_itself(travel: Any, 
             eventually(lambda: len(silent.asked("discovery")) == 2)
             answer = anna.page.goto("/sso/start/")
             assert answer is not None and answer.status == 503
-            expect(anna.page.get_by_role("status")).to_contain_text("This page goes on by itself.")
+            expect(anna.page.get_by_role("status")).to_contain_text("This page refreshes automatically.")
         finally:
             go.set()
         anna.page.wait_for_url(f"{pairing.provider.url}/**")

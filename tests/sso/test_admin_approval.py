@@ -23,7 +23,7 @@ def seen(page: Any) -> str:
 
 
 class TestApproval:  # A57
-    def test_only_a_holder_of_admin_approves(self, as_sonja: Client, as_alice: Client):
+    def test_only_an_administrator_approves(self, as_sonja: Client, as_alice: Client):
         press(as_sonja, "_save", client_id="mine")
         setting = OidcSetting.objects.get()
         assert setting.needs_approval
@@ -46,7 +46,7 @@ class TestApproval:  # A57
         assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=shown))
         assert not setting.refreshed().needs_approval
 
-    def test_a_save_by_a_holder_of_admin_does_not_approve(self, as_sonja: Client, as_alice: Client):
+    def test_a_save_by_an_administrator_does_not_approve(self, as_sonja: Client, as_alice: Client):
         press(as_sonja, "_save")
         setting = OidcSetting.objects.get()
         press(as_alice, "_save", setting)
@@ -54,7 +54,7 @@ class TestApproval:  # A57
 
 
 class TestAdopting:
-    def test_a_provider_that_moved_is_adopted_by_hand_only(self, as_alice: Client, provider: HostileProvider):
+    def test_moved_endpoints_are_adopted_only_by_an_administrator(self, as_alice: Client, provider: HostileProvider):
         from sso import tasks
 
         setting = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
@@ -82,7 +82,7 @@ class TestApprovingWhatWasAdopted:  # A57
         OidcSetting.objects.update(needs_approval=True)
         return made.refreshed()
 
-    def test_the_page_that_shows_what_was_adopted_approves_it(
+    def test_the_page_after_adopting_can_approve(
         self, as_alice: Client, provider: HostileProvider, setting: OidcSetting
     ):
         opened = seen(as_alice.get(address(setting)))
@@ -92,16 +92,14 @@ class TestApprovingWhatWasAdopted:  # A57
         assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
         assert not setting.refreshed().needs_approval
 
-    def test_so_does_the_one_after_the_provider_was_found_for_its_certificates(
-        self, as_alice: Client, setting: OidcSetting
-    ):
+    def test_the_page_after_updating_certificates_can_approve(self, as_alice: Client, setting: OidcSetting):
         OidcSetting.objects.update(issuer="")
         page = press(as_alice, "_update_certificates", setting, seen_version=seen(as_alice.get(address(setting))))
         assert "are up to date" in said(page) and setting.refreshed().issuer
         assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
 
     @pytest.mark.parametrize("when", ["before", "meanwhile", "afterwards"])
-    def test_what_somebody_else_changed_is_not_approved_with_it(
+    def test_a_change_by_another_user_is_not_approved_with_it(
         self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any, when: str
     ):
         opened = seen(as_alice.get(address(setting)))
@@ -117,7 +115,7 @@ class TestApprovingWhatWasAdopted:  # A57
         stored = setting.refreshed()
         assert stored.needs_approval and stored.client_id == "mine"
 
-    def test_nothing_is_adopted_for_another_provider_than_the_one_looked_for(
+    def test_nothing_is_adopted_if_the_provider_was_changed(
         self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any
     ):
         while_it_is_looked_for(monkeypatch, lambda: change(sonja, realm="other"))
@@ -125,9 +123,7 @@ class TestApprovingWhatWasAdopted:  # A57
         assert "Nothing was changed. The connection was deleted or changed to another provider" in said(page)
         assert not setting.refreshed().issuer
 
-    def test_one_that_was_approved_is_not_approved_again_unseen(
-        self, as_alice: Client, sonja: User, setting: OidcSetting
-    ):
+    def test_a_later_change_needs_another_review(self, as_alice: Client, sonja: User, setting: OidcSetting):
         page = press(as_alice, "_approve", setting, seen_version=seen(as_alice.get(address(setting))))
         assert "was approved" in said(page)
         change(sonja, client_id="mine")

@@ -30,7 +30,7 @@ class TestSaving:
         assert leaves.status_code == 302 and leaves.headers["Location"] == LIST
         assert setting.refreshed().name == "Renamed"
 
-    def test_what_is_required_is_asked_for(self, as_sonja: Client):
+    def test_required_fields_are_enforced(self, as_sonja: Client):
         required = (
             "name",
             "url_idp",
@@ -54,7 +54,7 @@ class TestSaving:
         assert f'value="{CALLBACK}"' in page and 'value="openid"' in page and "function map(claims)" in page
         assert f'<code id="redirect-uri-to-register">{CALLBACK}</code>' in page
 
-    def test_buttons_stand_on_the_form(self, as_sonja: Client, as_alice: Client):
+    def test_the_form_shows_its_buttons(self, as_sonja: Client, as_alice: Client):
         setting = make(active=True)
         page = as_sonja.get(address(setting)).content.decode()
         for name, text in (
@@ -66,14 +66,14 @@ class TestSaving:
         OidcSetting.objects.update(active=False)
         assert "Update certificates" not in as_sonja.get(address(setting)).content.decode()
 
-    def test_the_connection_that_it_switches_off_is_named(self, as_sonja: Client):
+    def test_a_message_names_the_deactivated_connection(self, as_sonja: Client):
         other = make(name="Former", active=True)
         page = press(as_sonja, "_save", name="Newer", active=True)
         assert "“Former” was deactivated" in said(page) and not other.refreshed().active
         again = press(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
         assert "not active any more" not in said(again)
 
-    def test_a_secret_that_goes_with_its_provider_is_told(self, as_sonja: Client):
+    def test_a_warning_tells_that_the_secret_was_removed(self, as_sonja: Client):
         press(as_sonja, "_save", client_secret="first", authorization_type="code")
         setting = OidcSetting.objects.get()
         assert "The client secret was removed" in said(press(as_sonja, "_save", setting, realm="other"))
@@ -91,20 +91,20 @@ class TestSaving:
             ("http://testserver:8001/sso/callback/", "Redirect URI is at http://testserver:8001:"),
         ],
     )
-    def test_a_redirect_uri_that_leads_elsewhere_is_told_once(self, as_sonja: Client, redirect_uri: str, sentence: str):
+    def test_a_wrong_redirect_uri_causes_one_warning(self, as_sonja: Client, redirect_uri: str, sentence: str):
         page = as_sonja.get(address(make(redirect_uri=redirect_uri))).content.decode()
         assert (
             sentence in page and page.count("path of the Redirect URI must") + page.count("the Redirect URI is at") == 1
         )
         assert "the Redirect URI is at" not in as_sonja.get(address(make())).content.decode()
 
-    def test_the_address_to_register_is_one_where_sign_ins_arrive(self, as_sonja: Client):
+    def test_the_address_to_register_is_that_of_the_callback(self, as_sonja: Client):
         public = "http://testserver:8001/sso/callback/"
         for stored, shown in (("http://testserver/elsewhere/", CALLBACK), (public, public)):
             page = as_sonja.get(address(make(redirect_uri=stored))).content.decode()
             assert f'id="redirect-uri-to-register">{shown}<' in page
 
-    def test_a_change_that_the_provider_judges_is_to_be_tried(self, as_sonja: Client):
+    def test_a_change_of_client_columns_suggests_a_test(self, as_sonja: Client):
         untested = "Use Test connection to check"
         assert untested in said(press(as_sonja, "_save", client_id="mine", active=True))
         setting = OidcSetting.objects.get()
@@ -112,22 +112,22 @@ class TestSaving:
         assert untested in said(press(as_sonja, "_save", setting.refreshed(), client_id="other"))
         assert untested not in said(press(as_sonja, "_save", setting.refreshed(), client_id="third", active=False))
 
-    def test_an_empty_address_is_said_to_be_missing_only(self, as_sonja: Client):
+    def test_an_empty_url_causes_one_error(self, as_sonja: Client):
         errors = as_sonja.post(address(None), {**typed(url_idp=""), "_save": "1"}).context["adminform"].form.errors
         assert errors["url_idp"] == ["This field is required."]
 
-    def test_what_was_never_found_has_nothing_to_adopt(self, as_sonja: Client):
+    def test_without_endpoints_there_is_nothing_to_adopt(self, as_sonja: Client):
         setting = make(resolve_error="It was not found.")
         for issuer, is_there in (("https://idp.example.com/realms/acme", True), ("", False)):
             setting.note(issuer=issuer)
             assert ('name="_adopt"' in as_sonja.get(address(setting)).content.decode()) is is_there
 
-    def test_http_beyond_this_machine_is_told(self, as_sonja: Client, http_allowed: None):
+    def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, http_allowed: None):
         for url, is_told in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
             page = as_sonja.get(address(make(url_idp=url))).content.decode()
             assert ("URL IdP uses http:" in page) is is_told
 
-    def test_a_column_that_somebody_else_changed_meanwhile_stays(self, as_sonja: Client, monkeypatch: Any):
+    def test_a_concurrent_change_of_another_column_is_kept(self, as_sonja: Client, monkeypatch: Any):
         setting = make(active=True)
         take_turn = OidcSetting.take_turn
 
@@ -156,7 +156,7 @@ class TestSaving:
         ],
         ids=["differently", "alike", "another column"],
     )
-    def test_what_both_changed_is_told_where_it_differs(
+    def test_conflicting_changes_of_one_column_are_an_error(
         self, as_sonja: Client, theirs: dict[str, str], typed_here: str, stored: str
     ):
         setting = make()
@@ -166,7 +166,7 @@ class TestSaving:
         is_told = "Another user changed this" in answer.content.decode()
         assert is_told is (typed_here != stored) and setting.refreshed().scope == stored
 
-    def test_what_somebody_else_changed_since_the_page_was_opened_stays(self, as_sonja: Client):
+    def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
         setting = make(active=True)
         opened = self.opened(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
@@ -182,12 +182,12 @@ class TestSaving:
             ({"authorization_type": "code", "client_secret": "not ours"}, "cannot be decrypted with the keys"),
         ],
     )
-    def test_what_keeps_people_out_stands_on_the_form(self, as_sonja: Client, columns: Any, sentence: str):
+    def test_the_form_warns_when_nobody_can_sign_in(self, as_sonja: Client, columns: Any, sentence: str):
         setting = make()
         OidcSetting.objects.update(**columns)
         assert sentence in as_sonja.get(address(setting)).content.decode()
 
-    def test_what_is_wrong_with_the_certificates_stands_on_the_form(self, as_sonja: Client):
+    def test_the_form_shows_problems_with_certificates(self, as_sonja: Client):
         setting = make()
         pair = CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, failure="It was away.")
         assert "The last certificate update failed. It was away." in as_sonja.get(address(setting)).content.decode()
@@ -203,7 +203,7 @@ class TestSaving:
         properties.put(properties.CASE_SENSITIVE, "false")
         assert "Nobody can sign in" not in as_sonja.get(address(setting)).content.decode()
 
-    def test_the_form_warns_about_accounts_that_a_chosen_name_opens(self, as_sonja: Client, alice: User, bob: User):
+    def test_the_form_warns_about_accounts_that_a_login_could_open(self, as_sonja: Client, alice: User, bob: User):
         setting = make(user_field="login")
         said_there = "are not linked to this provider yet: alice, sonja. Anyone who can choose one of these names"
         assert said_there in as_sonja.get(address(setting)).content.decode()
@@ -212,14 +212,14 @@ class TestSaving:
         assert "yet: sonja. Anyone" in as_sonja.get(address(setting)).content.decode()
         assert "not tied" not in press(as_sonja, "_save", setting, user_field="email").content.decode()
 
-    def test_it_names_a_few_of_many_and_nobody_who_is_gone(self, as_alice: Client, alice: User):
+    def test_the_warning_names_a_few_active_accounts(self, as_alice: Client, alice: User):
         for number in range(6):
             make_user(f"chief{number}", "admin")
         make_user("former", "admin", active=False)
         page = as_alice.get(address(make(user_field="login"))).content.decode()
         assert "yet: alice, chief0, chief1, chief2, chief3 and others. Anyone" in page
 
-    def test_the_form_says_which_roles_are_never_given_from_outside(self, as_sonja: Client):
+    def test_the_form_names_the_protected_roles(self, as_sonja: Client):
         page = as_sonja.get(address(None)).content.decode()
         assert "never granted by a provider" in page and "admin, sso_admin, collection_admin" in page
 
@@ -244,7 +244,7 @@ class TestSaving:
             assert delete(setting).status_code == 302
             assert welcome_page() == "" and not OidcSetting.objects.exists()
 
-    def test_a_save_without_a_change_is_none(self, as_alice: Client, as_sonja: Client):
+    def test_a_save_without_changes_creates_no_version(self, as_alice: Client, as_sonja: Client):
         setting = make()
         press(as_alice, "_save", setting)
         script = setting.refreshed().script.replace("\n", "\r\n")  # as a browser sends it
@@ -255,7 +255,7 @@ class TestSaving:
 
 
 class TestUpdateCertificates:
-    def test_it_says_what_came(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_message_counts_the_changes(self, as_sonja: Client, provider: HostileProvider):
         provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("small-1"), {"kty": "oct", "k": "c2VjcmV0"}]}
         setting = make_at(provider, active=True)
         page = press(as_sonja, "_update_certificates", setting)
@@ -292,7 +292,7 @@ class TestUpdateCertificates:
         assert browser.post(address(setting), {**typed(setting), "_update_certificates": "1"}).status_code == 403
         assert provider.requests == []
 
-    def test_what_was_typed_stays_in_the_form_unsaved(self, as_sonja: Client, provider: HostileProvider):
+    def test_entered_values_stay_in_the_form_unsaved(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, active=True)
         page = press(as_sonja, "_update_certificates", setting, name="Typed")
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == "Example"
@@ -300,7 +300,7 @@ class TestUpdateCertificates:
 
 
 class TestTestConnection:
-    def test_it_says_what_it_found_and_changes_no_setting(self, as_sonja: Client, provider: HostileProvider):
+    def test_it_reports_the_provider_and_changes_no_setting(self, as_sonja: Client, provider: HostileProvider):
         setting = make()
         provider.client_secret = ""
         before = OidcSetting.objects.values().get()
@@ -316,7 +316,7 @@ class TestTestConnection:
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_good and not OidcSetting.objects.exists()
 
-    def test_it_says_whether_what_was_tested_is_what_sign_ins_use(self, as_sonja: Client, provider: HostileProvider):
+    def test_it_tells_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         active, other = make_at(provider, active=True), make_at(provider)
         typed_secret = {"client_secret": "typed", "authorization_type": "code"}
@@ -334,16 +334,16 @@ class TestTestConnection:
             assert page.context["report"].unsaved == unsaved, columns
             assert (UNSAVED.removesuffix(".") in page.content.decode()) == bool(unsaved)
 
-    def test_a_provider_of_another_name_is_shown(self, as_sonja: Client, provider: HostileProvider):
+    def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert "issuer is https://&lt;b&gt;other&lt;/b&gt;.example.com." in page.content.decode()
 
-    def test_a_typed_secret_is_asked_for_again(self, as_sonja: Client, provider: HostileProvider):
+    def test_an_entered_secret_must_be_entered_again(self, as_sonja: Client, provider: HostileProvider):
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm, client_secret="typed")
         assert 'id="secret-is-gone"' in page.content.decode()
 
-    def test_wrong_values_are_errors_of_the_form_and_nothing_is_asked(self, as_sonja: Client):
+    def test_invalid_values_are_form_errors_and_no_request_is_made(self, as_sonja: Client):
         page = press(as_sonja, "_test", None, realm="../../x")
         assert "report" not in page.context and "realm" in page.context["adminform"].form.errors
 
@@ -352,7 +352,7 @@ class TestWhoMay:  # A58
     @pytest.mark.parametrize(
         "path", [LIST, f"{LIST}add/", "/admin/sso/idpcertificate/", "/admin/sso/signin/", "/admin/sso/identitylink/"]
     )
-    def test_its_pages_are_for_admin_and_sso_admin(
+    def test_only_admin_and_sso_admin_can_open_the_pages(
         self, as_alice: Client, as_sonja: Client, as_bob: Client, carl: User, path: str
     ):
         as_carl = Client()
@@ -362,7 +362,7 @@ class TestWhoMay:  # A58
         assert Client().get(path).status_code == 302
 
     @pytest.mark.parametrize("button", ["_save", "_test", "_try", "_update_certificates", "_approve", "_adopt"])
-    def test_a_button_without_the_right_is_refused(  # A43
+    def test_a_button_without_permission_is_refused(  # A43
         self, as_bob: Client, carl: User, provider: HostileProvider, button: str
     ):
         setting = make_at(provider, active=True)
@@ -376,7 +376,7 @@ class TestWhoMay:  # A58
     @pytest.mark.parametrize(
         "path", ["accounts/user", "accounts/role", "system/property", "tableapi/rule", "accounts/accesskey"]
     )
-    def test_sso_admin_opens_no_other_page(self, as_sonja: Client, path: str):
+    def test_sso_admin_cannot_open_other_pages(self, as_sonja: Client, path: str):
         assert as_sonja.get(f"/admin/{path}/").status_code == 403
 
     @pytest.mark.parametrize(
@@ -390,5 +390,5 @@ class TestWhoMay:  # A58
             "/admin/sso/identitylink/?user__sessions__session_key__startswith=p",
         ],
     )
-    def test_filters_in_the_address_tell_no_secret(self, as_sonja: Client, path: str):
+    def test_filters_in_the_address_do_not_reveal_secrets(self, as_sonja: Client, path: str):
         assert as_sonja.get(path).status_code == 400

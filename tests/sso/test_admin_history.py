@@ -25,7 +25,7 @@ def told(entry: Any) -> dict[str, str]:
     return {change["field"]: change["new"] for change in entry.changes}
 
 
-def test_a_new_one_has_one_entry_with_what_was_found(as_sonja: Client, sonja: User, provider: HostileProvider):
+def test_a_new_connection_has_one_entry_with_its_endpoints(as_sonja: Client, sonja: User, provider: HostileProvider):
     press(as_sonja, "_save", None, url_idp=provider.url_idp, realm=provider.realm)
     setting = OidcSetting.objects.get()
     (entry,) = entries(as_sonja, setting)
@@ -34,7 +34,7 @@ def test_a_new_one_has_one_entry_with_what_was_found(as_sonja: Client, sonja: Us
     assert (entry.history_type, entry.history_user_id) == ("+", sonja.pk)
 
 
-def test_a_change_of_the_provider_has_one_entry_with_what_was_found(as_sonja: Client, provider: HostileProvider):
+def test_a_change_of_the_provider_has_one_entry_with_its_endpoints(as_sonja: Client, provider: HostileProvider):
     setting = make()
     press(as_sonja, "_save", setting, url_idp=provider.url_idp, realm=provider.realm)
     changed, _ = entries(as_sonja, setting)
@@ -42,7 +42,7 @@ def test_a_change_of_the_provider_has_one_entry_with_what_was_found(as_sonja: Cl
     assert told(changed)["URL IdP"] == provider.url_idp and told(changed)["Issuer"] == provider.issuer
 
 
-def test_what_is_found_later_has_an_entry_of_its_own(as_sonja: Client, provider: HostileProvider):
+def test_endpoints_found_later_have_their_own_entry(as_sonja: Client, provider: HostileProvider):
     provider.serve("discovery", fails(404))
     press(as_sonja, "_save", None, url_idp=provider.url_idp, realm="main")
     provider.behave("discovery")
@@ -54,7 +54,7 @@ def test_what_is_found_later_has_an_entry_of_its_own(as_sonja: Client, provider:
     assert found.history_user_id is None, "nobody did it"
 
 
-def test_what_is_found_after_a_save_of_somebody_else_is_not_said_to_be_theirs(provider: HostileProvider):
+def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProvider):
     provider.serve("discovery", fails(404))
     saved = make_at(provider, issuer="")
     provider.behave("discovery")
@@ -64,14 +64,14 @@ def test_what_is_found_after_a_save_of_somebody_else_is_not_said_to_be_theirs(pr
     assert [entry.issuer for entry in saved.history.order_by("history_id")] == ["", "", provider.issuer]
 
 
-def test_a_save_without_a_change_has_none(as_sonja: Client):
+def test_a_save_without_changes_has_no_entry(as_sonja: Client):
     setting = make()
     press(as_sonja, "_save", setting)
 
     assert len(entries(as_sonja, setting)) == 1
 
 
-def test_the_one_that_finds_the_provider_at_last_says_so(as_sonja: Client, provider: HostileProvider):
+def test_a_save_that_finds_the_provider_has_an_entry(as_sonja: Client, provider: HostileProvider):
     provider.serve("discovery", fails(404))
     setting = make_at(provider, issuer="")
     provider.behave("discovery")
@@ -93,7 +93,7 @@ def test_a_change_of_the_secret_is_named_and_never_shown(as_sonja: Client):
     assert "The client secret was entered." in page and "canary" not in page
 
 
-def test_what_is_stored_after_a_change_of_the_secret_does_not_name_it_again():
+def test_a_later_entry_does_not_name_the_secret_again():
     setting = make()
     setting.set_secret("canary")
     setting.save()
@@ -103,7 +103,7 @@ def test_what_is_stored_after_a_change_of_the_secret_does_not_name_it_again():
     assert list(reasons) == [None, "The client secret was entered.", None]
 
 
-def test_an_approval_is_named(as_sonja: Client, as_alice: Client):
+def test_an_approval_has_an_entry(as_sonja: Client, as_alice: Client):
     press(as_sonja, "_save")
     setting = OidcSetting.objects.get()
     press(as_alice, "_approve", setting, seen_version=str(setting.sys_version))

@@ -31,14 +31,14 @@ class TestTheSecret:  # A56
         page = as_sonja.post(address(None), {**typed(client_secret=self.CANARY, realm="no realm"), "_save": "1"})
         assert page.status_code == 200 and self.CANARY not in page.content.decode()
 
-    def test_the_form_says_whether_one_is_set(self, as_sonja: Client):
+    def test_the_form_tells_whether_a_secret_is_set(self, as_sonja: Client):
         setting = make()
         assert "Not set." in as_sonja.get(address(setting)).content.decode()
         press(as_sonja, "_save", setting, client_secret=self.CANARY)
         page = as_sonja.get(address(setting)).content.decode()
         assert "Set. Leave empty to keep it." in page and "Not set." not in page
 
-    def test_left_empty_it_stays_and_it_can_be_removed(self, as_sonja: Client):
+    def test_an_empty_field_keeps_the_secret_and_a_checkbox_removes_it(self, as_sonja: Client):
         setting = make()
         press(as_sonja, "_save", setting, client_secret=self.CANARY)
         press(as_sonja, "_save", setting.refreshed(), client_secret="", name="Renamed")
@@ -46,7 +46,7 @@ class TestTheSecret:  # A56
         press(as_sonja, "_save", setting.refreshed(), client_secret="", forget_secret=True)
         assert setting.refreshed().secret == ""
 
-    def test_it_does_not_go_along_to_another_provider(self, as_sonja: Client):
+    def test_the_secret_is_not_kept_for_another_provider(self, as_sonja: Client):
         """Who cannot read it could have it sent to a server of their own."""
         setting = make()
         press(as_sonja, "_save", setting, client_secret=self.CANARY)

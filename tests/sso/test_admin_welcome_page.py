@@ -15,7 +15,7 @@ def put(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -
     return said(browser.post(f"/admin/system/property/{row.pk}/change/", {"value": value}, follow=True))
 
 
-def test_another_value_than_that_of_the_active_connection_is_told(as_alice: Client):
+def test_a_value_other_than_the_redirect_uri_causes_a_warning(as_alice: Client):
     setting = make(active=True)
     told = put(as_alice, "/account/")
     assert "active connection “Example”" in told and f"{setting.redirect_uri}. Visitors of / no longer go" in told
@@ -27,7 +27,7 @@ def test_another_value_than_that_of_the_active_connection_is_told(as_alice: Clie
     assert "no longer go" not in put(as_alice, setting.redirect_uri)
 
 
-def test_nothing_is_told_where_nothing_follows(as_alice: Client):
+def test_other_changes_cause_no_warning(as_alice: Client):
     setting = make(active=True)
     assert "no longer go" not in put(as_alice, setting.redirect_uri), "no change"
     assert "no longer go" not in put(as_alice, "false", properties.CASE_SENSITIVE.name)

@@ -54,7 +54,9 @@ def pair_of(setting: OidcSetting) -> CertificatePair:
 
 
 class TestTheAlgorithm:  # A34
-    def test_new_ones_come_known_ones_stay_absent_ones_go(self, provider: HostileProvider, setting: OidcSetting):
+    def test_new_keys_are_added_known_ones_kept_absent_ones_removed(
+        self, provider: HostileProvider, setting: OidcSetting
+    ):
         assert update(provider, setting, "rsa-1", "rsa-2") == Outcome(2, 0, 0)
         before = IdpCertificate.objects.values().get(kid="rsa-2")
         assert update(provider, setting, "rsa-2", "p256-1", "ed-1") == Outcome(2, 1, 1)
@@ -64,18 +66,18 @@ class TestTheAlgorithm:  # A34
         payload = DeletionLogEntry.objects.get().payload
         assert (payload["url_idp"], payload["realm"]) == setting.pair
 
-    def test_what_is_stored_is_what_was_published(self, provider: HostileProvider, setting: OidcSetting):
+    def test_keys_are_stored_as_published(self, provider: HostileProvider, setting: OidcSetting):
         key = jwk("rsa-1", x5c=["MII"], alg="RS256")
         update(provider, setting, key)
         assert IdpCertificate.objects.get().json == key
 
-    def test_a_second_time_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_second_update_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, "rsa-1")
         before = list(IdpCertificate.objects.values())
         assert update(provider, setting) == Outcome(0, 1, 0)
         assert list(IdpCertificate.objects.values()) == before and logged() == []
 
-    def test_a_key_changed_under_its_kid_stays_and_is_shown(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_key_changed_under_its_kid_is_kept_with_a_warning(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, "rsa-1")
         before = list(IdpCertificate.objects.values())
         outcome = update(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
@@ -86,28 +88,30 @@ class TestTheAlgorithm:  # A34
         update(provider, setting, "rsa-1", "p256-1")
         assert pair_of(setting).warning == "", "as long as it is so"
 
-    def test_a_certificate_renewed_for_the_same_key_is_no_change(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_renewed_certificate_of_the_same_key_is_not_a_change(
+        self, provider: HostileProvider, setting: OidcSetting
+    ):
         update(provider, setting, jwk("rsa-1", x5c=["old"]))
         assert update(provider, setting, jwk("rsa-1", x5c=["new"])).warnings == ()
 
-    def test_a_key_that_became_unusable_is_not_absent(self, provider: HostileProvider, setting: OidcSetting):
+    def test_an_unusable_key_does_not_count_as_absent(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, "rsa-1")
         outcome = update(provider, setting, jwk("rsa-1", use="enc"), "p256-1")
         assert (outcome.removed, kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warnings
 
-    def test_a_key_without_kid_is_kept_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_key_without_kid_is_stored_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
         update(provider, setting, jwk("rsa-1", kid=ABSENT))
         assert update(provider, setting) == Outcome(0, 1, 0)
         (key,) = certificate_updates.signing_keys(setting)
         assert key["kid"] == kids(setting)[0] and len(key["kid"]) == 43
 
-    def test_other_pairs_are_left_alone(self, provider: HostileProvider, setting: OidcSetting):
+    def test_other_pairs_are_not_changed(self, provider: HostileProvider, setting: OidcSetting):
         other = make(realm="other")
         IdpCertificate.objects.create(kid="rsa-1", url_idp=other.url_idp, realm=other.realm, json=jwk("rsa-1"))
         update(provider, setting, "rsa-2")
         assert (kids(other), kids(setting)) == (["rsa-1"], ["rsa-2"])
 
-    def test_an_old_answer_that_comes_late_undoes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_late_answer_does_not_overwrite_a_newer_one(self, provider: HostileProvider, setting: OidcSetting):
         """Asked before the keys changed, applied after somebody else applied the new ones."""
         update(provider, setting, "rsa-1")
         old = key_sets.usable({"keys": [jwk("rsa-1")]})
@@ -116,7 +120,7 @@ class TestTheAlgorithm:  # A34
         assert certificate_updates._apply(*setting.pair, old, number) == Outcome(kept=1)
         assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
 
-    def test_nothing_is_stored_for_a_pair_that_nobody_has(self, provider: HostileProvider, setting: OidcSetting):
+    def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
         certificate_updates.refresh(
             "https://idp.example.com", "gone", provider.url("certs"), reason=certificate_updates.DAILY
         )
@@ -133,7 +137,9 @@ class TestBadAnswers:  # A28 A29 A30
         ids=["500", "404", "html", "huge", "bomb", "hangs up", "endless", "redirect", "repeated key", "not UTF-8",
              "empty", "unusable", "a list", "one kid twice"],
     )  # fmt: skip
-    def test_change_nothing_and_say_so(self, provider: HostileProvider, setting: OidcSetting, behaviour: Any):
+    def test_bad_answers_change_nothing_and_are_reported(
+        self, provider: HostileProvider, setting: OidcSetting, behaviour: Any
+    ):
         update(provider, setting, "rsa-1", "rsa-2")
         before = list(IdpCertificate.objects.values())
         provider.serve("certs", behaviour)
@@ -160,18 +166,18 @@ class TestUnknownKids:  # A32
         provider.requests.clear()
         return setting
 
-    def test_of_many_one_asks_the_provider(self, provider: HostileProvider, known: OidcSetting):
+    def test_many_unknown_kids_cause_one_request(self, provider: HostileProvider, known: OidcSetting):
         assert [certificate_updates.refresh_for_unknown_kid(known) for _ in range(20)] == [True] + [False] * 19
         assert len(provider.asked("certs")) == 1
 
-    def test_after_30_s_one_asks_again(self, provider: HostileProvider, known: OidcSetting):
+    def test_after_30_s_there_is_another_request(self, provider: HostileProvider, known: OidcSetting):
         certificate_updates.refresh_for_unknown_kid(known)
         for ago, times in ((29, 1), (31, 2)):
             CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=ago))
             certificate_updates.refresh_for_unknown_kid(known)
             assert len(provider.asked("certs")) == times
 
-    def test_a_pair_without_keys_is_asked_for_at_once_and_starts_no_30_s(
+    def test_a_pair_without_keys_is_fetched_at_once_without_starting_the_limit(
         self, provider: HostileProvider, setting: OidcSetting
     ):
         assert certificate_updates.refresh_for_unknown_kid(setting)
@@ -180,7 +186,7 @@ class TestUnknownKids:  # A32
         IdpCertificate.objects.all().delete()
         assert certificate_updates.refresh_for_unknown_kid(setting)
 
-    def test_form_and_beat_neither_wait_nor_start_it(self, provider: HostileProvider, known: OidcSetting):
+    def test_form_and_daily_task_ignore_the_limit(self, provider: HostileProvider, known: OidcSetting):
         update(provider, known)
         tasks.refresh_daily()
         assert certificate_updates.refresh_for_unknown_kid(known)
@@ -188,7 +194,7 @@ class TestUnknownKids:  # A32
         tasks.refresh_daily()
         assert len(provider.asked("certs")) == 5
 
-    def test_a_failure_counts_as_asked(self, provider: HostileProvider, known: OidcSetting):
+    def test_a_failed_request_counts(self, provider: HostileProvider, known: OidcSetting):
         provider.serve("certs", fails(500))
         assert not any(certificate_updates.refresh_for_unknown_kid(known) for _ in range(3))
         assert len(provider.asked("certs")) == 1
@@ -198,16 +204,14 @@ class TestUnknownKids:  # A32
         for setting in (known, other):
             assert certificate_updates.refresh_for_unknown_kid(setting)
 
-    def test_whoever_answers_no_attempt_of_ours_has_the_provider_asked_once(
-        self, provider: HostileProvider, setting: OidcSetting
-    ):
+    def test_a_token_from_a_stranger_causes_one_request_at_most(self, provider: HostileProvider, setting: OidcSetting):
         """Also where no key is stored; such a caller never waits for another's answer."""
         provider.serve("certs", fails(500))
         for _ in range(5):
             certificate_updates.refresh_for_unknown_kid(setting, is_from_stranger=True)
         assert len(provider.asked("certs")) == 1
 
-    def test_without_endpoints_nobody_is_asked(self, provider: HostileProvider):
+    def test_without_endpoints_no_request_is_made(self, provider: HostileProvider):
         assert not certificate_updates.refresh_for_unknown_kid(OidcSetting.objects.create(**{
             "name": "x", "url_idp": provider.url_idp, "realm": "main", "client_id": "x", "redirect_uri": "http://testserver/",
         }))  # fmt: skip
@@ -215,17 +219,17 @@ class TestUnknownKids:  # A32
 
 
 class TestTheDailyTask:
-    def test_it_looks_for_the_provider_and_fetches_its_keys(self, provider: HostileProvider, setting: OidcSetting):
+    def test_it_updates_endpoints_and_keys(self, provider: HostileProvider, setting: OidcSetting):
         provider.algorithms = ["ES256"]
         tasks.refresh_daily()
         assert kids(setting) == ["rsa-1"] and setting.refreshed().algorithms == ["ES256"]
 
-    def test_inactive_connections_are_left_alone(self, provider: HostileProvider):
+    def test_inactive_connections_are_not_refreshed(self, provider: HostileProvider):
         make_at(provider)
         tasks.refresh_daily()
         assert provider.requests == []
 
-    def test_a_provider_that_is_away_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
+    def test_an_unavailable_provider_changes_nothing(self, provider: HostileProvider, setting: OidcSetting):
         tasks.refresh_daily()
         for endpoint in ("certs", "discovery"):
             provider.serve(endpoint, fails(503))
@@ -234,12 +238,12 @@ class TestTheDailyTask:
         assert (stored.issuer, kids(setting)) == (provider.issuer, ["rsa-1"])
         assert stored.resolve_error and pair_of(setting).failure
 
-    def test_an_unfound_provider_is_found_by_it(self, provider: HostileProvider):
+    def test_it_finds_a_provider_that_was_not_found_before(self, provider: HostileProvider):
         setting = make_at(provider, active=True, issuer="", authorization_endpoint="", jwks_uri="", token_endpoint="")
         tasks.refresh_daily()
         assert setting.refreshed().issuer == provider.issuer and kids(setting) == ["rsa-1"]
 
-    def test_it_stands_in_the_schedule(self):
+    def test_it_is_scheduled_daily(self):
         from django_celery_beat.models import PeriodicTask
 
         from config.scheduling import schedules

@@ -38,7 +38,7 @@ def willing(provider: HostileProvider) -> HostileProvider:
     return provider
 
 
-def test_a_client_that_is_taken(willing: HostileProvider, as_sonja: Client):
+def test_an_accepted_client_is_reported(willing: HostileProvider, as_sonja: Client):
     report = says(willing, as_sonja, authorization_type="code", client_secret="s3cret")
 
     assert report.is_good and report.notes == ()
@@ -48,7 +48,7 @@ def test_a_client_that_is_taken(willing: HostileProvider, as_sonja: Client):
     assert tried.headers["authorization"].startswith("Basic ") and tried.form["grant_type"] == "authorization_code"
 
 
-def test_a_redirect_uri_where_no_sign_in_arrives(willing: HostileProvider, as_sonja: Client):
+def test_a_redirect_uri_with_a_wrong_path_is_reported(willing: HostileProvider, as_sonja: Client):
     elsewhere = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
     willing.serve("auth", fails(400))
     report = says(willing, as_sonja, redirect_uri=elsewhere)
@@ -56,7 +56,7 @@ def test_a_redirect_uri_where_no_sign_in_arrives(willing: HostileProvider, as_so
     assert not report.is_good and "must be /sso/callback/" in report.notes[0], "before what the provider says"
 
 
-def test_a_redirect_uri_under_another_name_of_the_service(willing: HostileProvider, as_sonja: Client):
+def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(willing: HostileProvider, as_sonja: Client):
     other = CALLBACK.replace("http://testserver", "http://testserver:8001")
     sent_back(willing, to=other, error="login_required")
     report = says(willing, as_sonja, redirect_uri=other)
@@ -66,7 +66,7 @@ def test_a_redirect_uri_under_another_name_of_the_service(willing: HostileProvid
 
 @pytest.mark.parametrize("kind", ["code", "pkce"])
 @pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
-def test_a_client_that_is_not_taken(willing: HostileProvider, as_sonja: Client, kind: str, word: str):
+def test_a_rejected_client_is_reported(willing: HostileProvider, as_sonja: Client, kind: str, word: str):
     willing.serve("token", answers({"error": word}, 401))
     report = says(willing, as_sonja, authorization_type=kind)
 
@@ -75,7 +75,7 @@ def test_a_client_that_is_not_taken(willing: HostileProvider, as_sonja: Client, 
 
 
 @pytest.mark.parametrize("behaviour", [html(400), answers({"error": "invalid_redirect_uri"}, 400)])
-def test_a_redirect_uri_that_is_not_registered(willing: HostileProvider, as_sonja: Client, behaviour: Any):
+def test_an_unregistered_redirect_uri_is_reported(willing: HostileProvider, as_sonja: Client, behaviour: Any):
     willing.serve("auth", behaviour)
     report = says(willing, as_sonja)
 
@@ -83,7 +83,7 @@ def test_a_redirect_uri_that_is_not_registered(willing: HostileProvider, as_sonj
 
 
 @pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
-def test_what_the_client_may_not_have(willing: HostileProvider, as_sonja: Client, word: str):
+def test_a_rejected_request_is_reported(willing: HostileProvider, as_sonja: Client, word: str):
     sent_back(willing, error=word)
     report = says(willing, as_sonja)
 
@@ -91,14 +91,14 @@ def test_what_the_client_may_not_have(willing: HostileProvider, as_sonja: Client
     assert "Redirect URI" not in report.notes[0], "only to a registered one does a provider send somebody back"
 
 
-def test_a_token_endpoint_that_cannot_be_asked(willing: HostileProvider, as_sonja: Client):
+def test_an_unusable_token_endpoint_is_reported(willing: HostileProvider, as_sonja: Client):
     for endpoint, sentence in ((None, "has no token endpoint"), ("http://127.0.0.1:9/token", "No connection")):
         willing.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
         report = says(willing, as_sonja)
         assert not report.is_good and sentence in report.notes[0], report
 
 
-def test_a_secret_whose_key_is_gone(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
+def test_a_secret_that_cannot_be_decrypted_is_not_sent(willing: HostileProvider, as_sonja: Client, monkeypatch: Any):
     setting = make_at(willing, authorization_type="code")
     setting.set_secret("stored")
     setting.save()
@@ -112,7 +112,7 @@ def undecipherable(stored: str) -> str:
     raise encryption.Undecipherable
 
 
-def test_a_connection_that_lets_nobody_in_does_not_work(willing: HostileProvider, as_sonja: Client):
+def test_a_connection_that_admits_nobody_fails_the_test(willing: HostileProvider, as_sonja: Client):
     report = says(willing, as_sonja, ignore_case=True)
     assert not report.is_good and "nobody could sign in" in report.title and connection_warnings.NOBODY in report.notes
     willing.algorithms = ["HS256"]
@@ -139,7 +139,7 @@ UNCLEAR = [
 
 
 @pytest.mark.parametrize(("endpoint", "behaviour"), UNCLEAR)
-def test_what_a_provider_does_not_say_is_said(
+def test_an_inconclusive_answer_is_reported_as_unchecked(
     willing: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
     willing.serve(endpoint, behaviour)
@@ -149,7 +149,7 @@ def test_what_a_provider_does_not_say_is_said(
     assert report.is_good and report.notes == (client_check.NOT_CHECKED.format(what=what),)
 
 
-def test_in_the_fragment_flow_no_client_proves_itself(willing: HostileProvider, as_sonja: Client):
+def test_in_the_fragment_flow_the_client_is_not_checked(willing: HostileProvider, as_sonja: Client):
     willing.serve("auth", redirects(f"{CALLBACK}#error=login_required"))
     report = says(willing, as_sonja, response_type="id_token")
 
@@ -166,12 +166,14 @@ class TestTheStoredSecret:  # A56
         setting.save()
         return setting
 
-    def test_it_is_tried_where_it_belongs(self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting):
+    def test_the_stored_secret_is_sent_to_its_provider(
+        self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting
+    ):
         assert press(as_sonja, "_test", setting).context["report"].is_good
         assert len(willing.asked("token")) == 1
 
     @pytest.mark.parametrize("moved", [True, False], ids=["another provider", "its endpoint moved"])
-    def test_it_goes_nowhere_else(
+    def test_the_stored_secret_is_sent_to_no_other_server(
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None, moved: bool
     ):
         with HostileProvider() as other:
@@ -187,7 +189,7 @@ class TestTheStoredSecret:  # A56
             assert seen == [] and other.asked("token") == [] and willing.asked("token") == []
             assert client_check.SECRET_NOT_SENT in report.notes
 
-    def test_where_none_is_sent_the_client_is_tried(
+    def test_without_a_secret_the_client_is_checked_anywhere(
         self, willing: HostileProvider, as_sonja: Client, http_allowed: None
     ):
         setting = make_at(willing)
@@ -198,7 +200,7 @@ class TestTheStoredSecret:  # A56
             (asked,) = other.asked("token")
             assert "authorization" not in asked.headers and "client_secret" not in asked.form
 
-    def test_a_typed_one_goes_where_it_was_typed_for(
+    def test_an_entered_secret_is_sent_to_the_entered_provider(
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None
     ):
         with HostileProvider() as other:

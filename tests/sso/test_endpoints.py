@@ -27,7 +27,7 @@ def refused(provider: HostileProvider, url_idp: str = "", realm: str = "") -> En
 
 
 class TestCandidates:
-    def test_the_order_is_the_specified_one(self):
+    def test_candidates_are_in_the_specified_order(self):
         paths = ("realms/r", "auth/realms/r", "realm/r", "r/v2.0", "application/o/r/", "oauth2/r", "r", "")
         assert candidates(U, "r") == [f"{U}/{path}" if path else U for path in paths]
 
@@ -40,7 +40,7 @@ class TestCandidates:
     def test_a_well_known_url_is_the_only_one(self):
         assert candidates(f"{U}/deep/er{WELL_KNOWN}", "r") == [f"{U}/deep/er"]
 
-    def test_none_comes_twice(self):
+    def test_candidates_are_unique(self):
         assert len(candidates(f"{U}/r", "r")) == len(set(candidates(f"{U}/r", "r")))
 
 
@@ -56,7 +56,7 @@ class TestDiscovery:
             provider.discovery = {"issuer": issuer}
             assert found(provider).issuer == issuer
 
-    def test_everything_a_sign_in_needs_is_taken_over(self, provider: HostileProvider):
+    def test_all_needed_endpoints_are_read(self, provider: HostileProvider):
         provider.algorithms = ["RS256", "ES256", 7]
         provider.discovery = {
             "authorization_response_iss_parameter_supported": True,
@@ -74,19 +74,19 @@ class TestDiscovery:
             iss_in_response=True,
         )
 
-    def test_what_a_provider_does_not_have_is_empty(self, provider: HostileProvider):
+    def test_missing_endpoints_are_empty(self, provider: HostileProvider):
         missing = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
         provider.discovery = dict.fromkeys(missing, ABSENT)
         assert (found(provider).userinfo, found(provider).end_session, found(provider).algorithms) == ("", "", ())
 
-    def test_one_slash_at_the_end_may_differ(self, provider: HostileProvider):
+    def test_one_trailing_slash_may_differ(self, provider: HostileProvider):
         provider.discovery = {"issuer": provider.issuer + "/"}
         assert found(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
         assert "issuer is" in refused(provider).sentence
 
     @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
-    def test_a_document_of_another_issuer_is_shown_and_not_adopted(self, provider: HostileProvider, issuer: Any):
+    def test_a_document_of_another_issuer_is_reported_and_not_adopted(self, provider: HostileProvider, issuer: Any):
         provider.discovery = {"issuer": issuer}
         sentence = refused(provider).sentence
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
@@ -115,7 +115,7 @@ class TestDiscovery:
         provider.discovery = {name: value}
         assert name in refused(provider).sentence
 
-    def test_needed_endpoints_must_be_named(self, provider: HostileProvider):
+    def test_required_endpoints_must_be_present(self, provider: HostileProvider):
         for name in ("authorization_endpoint", "jwks_uri"):
             provider.discovery = {name: ABSENT}
             assert name in refused(provider).sentence
@@ -125,21 +125,21 @@ class TestDiscovery:
         [fails(500), html(200), redirects("http://169.254.169.254/"), huge(), hangs_up(), answers([1]), answers({})],
         ids=["500", "html", "redirect", "huge", "hangs up", "a list", "an empty object"],
     )
-    def test_a_document_that_is_none_is_passed_over(self, provider: HostileProvider, behaviour: Any):  # A26 A28
+    def test_an_invalid_document_is_skipped(self, provider: HostileProvider, behaviour: Any):  # A26 A28
         provider.serve(f"/realms/{provider.realm}{WELL_KNOWN}", behaviour)
         provider.serve(
             f"/{provider.realm}{WELL_KNOWN}", answers({**provider.document(), "issuer": f"{provider.url_idp}/main"})
         )
         assert found(provider).issuer == f"{provider.url_idp}/main"
 
-    def test_a_redirect_is_named_when_nothing_else_is_found(self, provider: HostileProvider):
+    def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
         provider.serve("discovery", redirects("https://elsewhere.example.com/"))
         assert "Redirects are never followed" in refused(provider).sentence
         assert len([visit for visit in provider.requests if visit.endpoint == "discovery"]) == 1
 
 
 class TestThePathPattern:
-    def test_a_provider_that_redirects_what_it_does_not_know_hides_it_not(self, http_allowed: None):
+    def test_redirects_of_unknown_paths_do_not_hide_the_pattern(self, http_allowed: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             for issuer in candidates(provider.url_idp, provider.realm):
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN).path
@@ -147,7 +147,7 @@ class TestThePathPattern:
             provider.serve("discovery", redirects("/login"))
             assert found(provider).jwks == provider.url("certs")
 
-    def test_without_any_document_it_is_used_if_a_key_set_is_there(self, http_allowed: None):
+    def test_the_pattern_is_used_if_it_has_a_key_set(self, http_allowed: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             provider.serve("discovery", fails(404))
             base = f"{provider.url_idp}/realm/main"
@@ -183,7 +183,7 @@ class TestPatience:
             resolve("https://169.254.169.254", "r", policy(), Deadline.after(8))
         assert len(caught.value.tried) == 1 and "metadata" in caught.value.sentence
 
-    def test_a_silent_provider_costs_no_more_than_the_time_allowed(self, provider: HostileProvider):  # A61
+    def test_a_silent_provider_takes_no_longer_than_the_deadline(self, provider: HostileProvider):  # A61
         provider.serve("discovery", silent())
         began = time.monotonic()
         with pytest.raises(EndpointsNotFound) as caught:
@@ -201,7 +201,7 @@ class TestMoving:
          {"algorithms": ("ES256",)}, {"iss_in_response": True}],
         ids=str,
     )  # fmt: skip
-    def test_another_path_or_an_endpoint_more_is_harmless(self, change: Any):
+    def test_another_path_or_a_new_endpoint_is_harmless(self, change: Any):
         assert replace(self.BEFORE, **change).moved_from(self.BEFORE) == ""
 
     @pytest.mark.parametrize(
@@ -215,5 +215,5 @@ class TestMoving:
         ],
         ids=str,
     )
-    def test_another_issuer_or_host_is_told(self, change: Any, said: str):
+    def test_another_issuer_or_host_is_reported(self, change: Any, said: str):
         assert said in replace(self.BEFORE, **change).moved_from(self.BEFORE)

@@ -83,7 +83,7 @@ def test_the_fragment_flow_runs_the_same_steps(provider: HostileProvider):
     assert {f"{BACKEND}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= names
 
 
-def test_signing_out_is_the_librarys(provider: HostileProvider):
+def test_signing_out_runs_the_view_of_the_library(provider: HostileProvider):
     active(provider)
     ann()
     browser = Browser(provider)
@@ -115,7 +115,7 @@ def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_as
         OidcBackend()
 
 
-def test_a_password_sign_in_passes_it_by(alice: User, monkeypatch: Any):
+def test_a_password_sign_in_does_not_use_the_backend(alice: User, monkeypatch: Any):
     monkeypatch.setattr(OidcBackend, "use", lambda *_: 1 / 0)
     assert Client().login(username="alice", password="wrong") is False
     assert OidcBackend().authenticate(None) is None

@@ -63,7 +63,7 @@ def test_a_session_is_signed_out_alone(ours: HostileProvider):
     assert not is_in(second)
 
 
-def test_a_session_that_the_provider_gave_no_name_may_be_the_one(ours: HostileProvider):
+def test_a_session_without_sid_may_be_the_one_that_ended(ours: HostileProvider):
     unnamed, named = browser_of(ours), browser_of(ours, "sid-2")
     assert tell(ours.logout_token(sid="sid-1")).status_code == 200
 
@@ -93,11 +93,11 @@ def test_a_session_by_password_of_the_same_user_stays(ours: HostileProvider):
     assert is_in(local) and not is_in(theirs)
 
 
-def test_nobody_there_is_no_fault(ours: HostileProvider):
+def test_a_token_without_matching_session_is_accepted(ours: HostileProvider):
     assert tell(ours.logout_token()).status_code == 200
 
 
-def test_the_connection_need_not_be_active_any_more(ours: HostileProvider):
+def test_an_inactive_connection_accepts_logout_tokens(ours: HostileProvider):
     client = browser_of(ours)
     setting = OidcSetting.objects.get()
     setting.active = False
@@ -150,7 +150,7 @@ def test_only_post_is_taken(ours: HostileProvider, method: str):
     assert getattr(Client(), method)(ADDRESS).status_code == 405
 
 
-def test_json_is_no_form(ours: HostileProvider):
+def test_json_is_not_accepted(ours: HostileProvider):
     answer = Client().post(ADDRESS, {"logout_token": ours.logout_token()}, content_type="application/json")
 
     assert answer.status_code == 400
@@ -164,7 +164,7 @@ def test_the_providers_new_key_is_fetched(ours: HostileProvider):
     assert not is_in(client)
 
 
-def test_with_no_place_it_is_told_to_come_again(ours: HostileProvider):
+def test_without_a_free_slot_the_provider_must_retry(ours: HostileProvider):
     client = browser_of(ours)
     ours.jwks = {"keys": [jwk("rsa-2")]}
     with request_slots.request_slot(), request_slots.request_slot():
@@ -181,7 +181,7 @@ def test_two_connections_to_one_provider(ours: HostileProvider):
     assert not is_in(client)
 
 
-def test_what_is_kept_of_ended_sessions_goes(ours: HostileProvider):
+def test_records_of_ended_sessions_are_deleted(ours: HostileProvider):
     browser_of(ours)
     live = browser_of(ours)
     ProviderSession.objects.update(started_at=timezone.now() - timedelta(hours=2))
@@ -192,7 +192,7 @@ def test_what_is_kept_of_ended_sessions_goes(ours: HostileProvider):
     assert [each.pk for each in ProviderSession.objects.all()] == [kept]
 
 
-def test_one_that_is_just_beginning_stays(ours: HostileProvider):
+def test_the_record_of_a_starting_session_is_kept(ours: HostileProvider):
     browser_of(ours)
     Session.objects.all().delete()
     tasks.forget_ended_sessions()

@@ -57,7 +57,9 @@ CASES: list[tuple[str, list[Account], str | None, str | None]] = [
 
 
 @pytest.mark.parametrize(("value", "accounts", "exact", "folded"), CASES, ids=[str(case[:2]) for case in CASES])
-def test_who_it_is(value: str, accounts: list[Account], exact: str | None, folded: str | None):  # A47, A48
+def test_the_matching_account_is_found(
+    value: str, accounts: list[Account], exact: str | None, folded: str | None
+):  # A47, A48
     for how, who in ((Comparison.EXACT, exact), (Comparison.FOLDED, folded)):
         for order in itertools.permutations(accounts):
             if who == "!":
@@ -68,7 +70,7 @@ def test_who_it_is(value: str, accounts: list[Account], exact: str | None, folde
                 assert find(value, order, how) == who
 
 
-def test_nobody_is_authorized_while_the_switches_contradict_each_other():  # A48
+def test_nobody_is_authorized_under_rule_2():  # A48
     for accounts in ([], [BOB], [BOB, Bob]):
         with pytest.raises(SignInRefused) as found:
             find("bob", accounts, Comparison.NOBODY)
@@ -76,7 +78,7 @@ def test_nobody_is_authorized_while_the_switches_contradict_each_other():  # A48
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
-def test_folding_never_merges_plain_characters_with_others(one: str, other: str):  # A47
+def test_folding_never_merges_ascii_with_other_characters(one: str, other: str):  # A47
     if is_same(one, other, Comparison.FOLDED) and one.isascii():
         assert one.lower() == other.lower()
 
@@ -89,7 +91,7 @@ def test_every_spelling_is_the_same_as_itself(value: str):
 
 
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
-def test_being_the_same_is_passed_on(one: str, two: str, three: str):
+def test_sameness_is_transitive(one: str, two: str, three: str):
     how = Comparison.FOLDED
     assert is_same(one, two, how) == is_same(two, one, how)
     if is_same(one, two, how) and is_same(two, three, how):
@@ -132,9 +134,9 @@ def test_what_counts_as_a_login(value: str, is_one: bool):
     [(None, True), (True, True), ("true", True), ("True", True), (False, False), ("false", False), ("", False),
      (0, False), (1, False), ([], False), ("yes", False)],
 )  # fmt: skip
-def test_only_yes_or_silence_vouches_for_an_email_address(said: object, is_verified: bool):  # A44
+def test_only_true_or_a_missing_claim_counts_as_verified(said: object, is_verified: bool):  # A44
     assert user_matching.has_verified_email({"email_verified": said}) is is_verified
 
 
-def test_silence_about_the_email_address_vouches_for_it():
+def test_a_missing_claim_counts_as_verified():
     assert user_matching.has_verified_email({})

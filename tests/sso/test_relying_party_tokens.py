@@ -72,7 +72,7 @@ def test_a_published_key_that_is_not_stored_verifies_nothing(browser: Browser, k
         ("id_token", 17_000, "response_malformed"),
     ],
 )
-def test_a_token_of_a_megabyte_is_never_read(browser: Browser, response_type: str, size: int, code: str):  # A13
+def test_a_huge_token_is_refused_unread(browser: Browser, response_type: str, size: int, code: str):  # A13
     active(browser.provider, response_type=response_type)
     serve(browser.provider, lambda provider, right: "x" * size)
     answer = browser.sign_in()
@@ -80,7 +80,7 @@ def test_a_token_of_a_megabyte_is_never_read(browser: Browser, response_type: st
     assert (answer.status_code, code_of(answer)) == (Refusal[code.upper()].status, code) and browser.login is None
 
 
-def test_an_empty_token_is_no_answer(browser: Browser):
+def test_an_empty_token_is_refused(browser: Browser):
     active(browser.provider)
     serve(browser.provider, lambda provider, right: "")
 

@@ -26,7 +26,7 @@ def failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
     return failed.value
 
 
-def test_the_default_maps_email_and_login():
+def test_the_default_script_maps_email_and_login():
     check(DEFAULT)
 
     assert run(DEFAULT, CLAIMS) == {"email": "ann@example.com", "login": "ann"}
@@ -48,7 +48,7 @@ def test_a_script_sets_the_columns_of_a_profile():
 @pytest.mark.parametrize(
     "name", ["is_superuser", "is_staff", "password", "roles", "sys_id", "active", "last_login", "company", "__proto__x"]
 )
-def test_what_no_script_may_set_is_refused_when_it_is_saved_and_left_out_when_it_runs(name: str):  # A40
+def test_forbidden_columns_are_refused_at_save_and_ignored_at_run(name: str):  # A40
     source = returning(f"{{login: 'ann', {name}: true}}")
     with pytest.raises(ScriptRefused, match=name):
         check(source)
@@ -56,7 +56,7 @@ def test_what_no_script_may_set_is_refused_when_it_is_saved_and_left_out_when_it
     assert run(source, CLAIMS) == {"login": "ann"}
 
 
-def test_what_it_sets_only_for_some_claims_is_left_out_too():  # A40
+def test_forbidden_columns_for_some_claims_are_ignored():  # A40
     source = returning("claims.age ? {login: 'ann', active: true, password: 'x'} : {login: 'ann'}")
     check(source)
 
@@ -72,7 +72,7 @@ def test_what_it_sets_only_for_some_claims_is_left_out_too():  # A40
         "function helper(c) { return c.email }\nfunction map(c) { return {login: helper(c)} }",
     ],
 )
-def test_it_may_be_written_in_any_way_that_makes_a_map(source: str):
+def test_any_syntax_that_defines_map_is_accepted(source: str):
     check(source)
 
     assert run(source, CLAIMS) == {"login": "ann@example.com"}
@@ -106,12 +106,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("source", REFUSED, ids=[ascii(source)[:40] for source in REFUSED])
-def test_what_cannot_be_a_script_is_refused_when_it_is_saved(source: str):  # A41
+def test_an_invalid_script_is_refused_at_save(source: str):  # A41
     with pytest.raises(ScriptRefused, match=REFUSED[source]):
         check(source)
 
 
-def test_one_that_throws_on_our_sample_may_be_right_for_this_provider():
+def test_a_script_that_throws_on_the_sample_may_be_saved():
     check(returning("{login: claims.employee.number}"))
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
 
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
-def test_there_is_nothing_to_reach_for(name: str):  # A41
+def test_a_script_can_reach_nothing(name: str):  # A41
     assert run(returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {"login": "undefined" * 2}
 
 
@@ -155,7 +155,7 @@ def test_no_module_can_be_loaded():  # A41
     assert run(source, CLAIMS) == {"login": "nothing"}
 
 
-def test_an_error_is_told_in_one_line():
+def test_an_error_is_reported_in_one_line():
     error = failure("function map(claims) { throw new Error('no number\\nsecond line') }")
 
     assert (str(error), error.at) == ("Error: no number", "map")
@@ -175,7 +175,7 @@ def test_a_script_that_replaces_json_is_believed_no_more_than_any_other():
     assert failure(broken).at == "answer"
 
 
-def test_claims_that_are_too_large_are_not_handed_over():  # A42
+def test_claims_that_are_too_large_are_not_passed_on():  # A42
     assert failure(DEFAULT, {"email": "x" * 300_000}).at == "limit"
 
 
@@ -247,5 +247,5 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any
     assert "login" not in seen["command"], "who lists the processes of the machine sees no claims"
 
 
-def test_the_sample_is_one_that_the_default_can_read():
+def test_the_default_script_can_read_the_sample():
     assert run(DEFAULT, SAMPLE) == {"email": "jane.doe@example.com", "login": "jane.doe"}

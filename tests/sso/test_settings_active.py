@@ -58,7 +58,7 @@ class TestTheActiveOne:
             make(name="second", active=True, realm="no realm")
         assert active() == ["first"]
 
-    def test_whoever_acts_stands_in_the_history_of_both(self, as_sonja: Client, sonja: Any):
+    def test_the_acting_user_is_in_the_history_of_both(self, as_sonja: Client, sonja: Any):
         from tests.sso.connections import press
 
         first = make(name="first", active=True)
@@ -84,7 +84,7 @@ class TestTheWelcomePage:
         setting.save()
         assert welcome_page() == CALLBACK
 
-    def test_a_save_that_finds_it_right_leaves_no_history(self):
+    def test_a_save_that_does_not_change_it_leaves_no_history(self):
         from system.models import Property
 
         setting = make(active=True)
@@ -139,7 +139,7 @@ class TestTheWelcomePage:
 
 
 class TestCertificatesOfAPair:  # A36
-    def test_deleting_the_last_one_removes_them_each_logged(self):
+    def test_deleting_the_last_connection_removes_and_logs_its_certificates(self):
         setting = make()
         keys(setting, "one", "two")
         setting.delete()
@@ -148,7 +148,7 @@ class TestCertificatesOfAPair:  # A36
         assert sorted(logged) == ["one", "two"]
         assert DeletionLogEntry.objects.filter(table="oidc_setting").count() == 1
 
-    def test_deleting_one_of_two_keeps_them(self):
+    def test_deleting_one_of_two_keeps_certificates(self):
         first, second = make(name="first"), make(name="second")
         keys(first, "one")
         first.delete()
@@ -163,7 +163,7 @@ class TestCertificatesOfAPair:  # A36
         assert not IdpCertificate.objects.exists()
 
     @pytest.mark.parametrize("change", [{"url_idp": "https://other.example.com"}, {"realm": "other"}])
-    def test_another_pair_lets_go_of_them(self, change: dict[str, str]):
+    def test_changing_the_pair_removes_certificates(self, change: dict[str, str]):
         setting = make()
         other = make(name="other", realm="third")
         keys(setting, "one")
@@ -174,7 +174,7 @@ class TestCertificatesOfAPair:  # A36
         assert [row.kid for row in IdpCertificate.objects.all()] == ["two"]
         assert CertificatePair.objects.get(realm="acme").fetched_at is None
 
-    def test_another_pair_keeps_them_while_another_record_has_the_old_one(self):
+    def test_changing_the_pair_keeps_certificates_of_another_connection(self):
         setting = make()
         make(name="second")
         keys(setting, "one")
@@ -182,7 +182,7 @@ class TestCertificatesOfAPair:  # A36
         setting.save()
         assert IdpCertificate.objects.count() == 1
 
-    def test_another_spelling_is_no_other_pair(self):
+    def test_another_spelling_is_the_same_pair(self):
         setting = make()
         keys(setting, "one")
         setting.url_idp = "https://IDP.example.com/"

@@ -41,22 +41,22 @@ def change(setting: OidcSetting, by: User | None, **columns: Any) -> OidcSetting
 
 
 @pytest.mark.parametrize("column", DECISIVE)
-def test_what_decides_who_may_come_in_marks_it(sonja: User, column: str):
+def test_decisive_columns_require_approval(sonja: User, column: str):
     assert change(make(), sonja, **{column: DECISIVE[column]}).needs_approval
 
 
 @pytest.mark.parametrize(
     ("column", "value"), [("name", "Renamed"), ("scope", "openid email"), ("redirect_uri", "http://testserver/x")]
 )
-def test_the_rest_does_not(sonja: User, column: str, value: str):
+def test_other_columns_require_no_approval(sonja: User, column: str, value: str):
     assert not change(make(), sonja, **{column: value}).needs_approval
 
 
-def test_switching_it_off_does_not(sonja: User):
+def test_deactivating_requires_no_approval(sonja: User):
     assert not change(make(active=True), sonja, active=False).needs_approval
 
 
-def test_a_new_one_is_marked_and_one_of_an_administrator_or_a_script_is_not(sonja: User, alice: User):
+def test_a_new_connection_requires_approval_unless_trusted(sonja: User, alice: User):
     for by, is_marked in ((sonja, True), (alice, False), (None, False)):
         with acting_user.acting_as(by.pk if by else None):
             assert make().needs_approval is is_marked
@@ -68,7 +68,7 @@ def approve(setting: OidcSetting, by: User) -> OidcSetting:
     return setting.refreshed()
 
 
-def test_the_mark_stays_until_a_holder_of_admin_approves(sonja: User, alice: User):
+def test_the_mark_remains_until_an_administrator_approves(sonja: User, alice: User):
     setting = change(make(), sonja, client_id="mine")
     setting = change(setting, sonja, name="Harmless", client_id="servicebase")
     assert setting.needs_approval, "changed back is changed"
@@ -78,7 +78,7 @@ def test_the_mark_stays_until_a_holder_of_admin_approves(sonja: User, alice: Use
     assert not change(setting, alice, client_id="theirs").needs_approval
 
 
-def test_a_role_that_contains_admin_counts(sonja: User, alice: User):
+def test_a_role_that_contains_admin_is_trusted(sonja: User, alice: User):
     from accounts.models import Role
 
     Role.objects.create(name="chief", contains=[Role.objects.get(name="admin").pk])
@@ -88,7 +88,7 @@ def test_a_role_that_contains_admin_counts(sonja: User, alice: User):
     assert not change(setting, chief, client_id="theirs").needs_approval
 
 
-def test_only_a_holder_of_admin_approves(sonja: User, alice: User):
+def test_only_an_administrator_approves(sonja: User, alice: User):
     setting = change(make(), sonja, client_id="mine")
     with pytest.raises(AccessDenied):
         approve(setting, sonja)
@@ -98,18 +98,18 @@ def test_only_a_holder_of_admin_approves(sonja: User, alice: User):
     assert (entry.needs_approval, entry.history_user_id) == (False, alice.pk)
 
 
-def test_nobody_takes_the_mark_off_by_the_way(sonja: User):
+def test_no_other_save_clears_the_mark(sonja: User):
     setting = change(make(), sonja, client_id="mine")
     assert change(setting, sonja, needs_approval=False).needs_approval
     assert change(setting, None, needs_approval=False).needs_approval
 
 
-def test_an_account_that_lost_the_role_is_trusted_no_more(sonja: User, alice: User):
+def test_an_account_without_the_role_is_no_longer_trusted(sonja: User, alice: User):
     alice.grants.all().delete()
     assert change(make(), alice, client_id="mine").needs_approval
 
 
-def test_endpoints_that_moved_are_marked_when_sonja_adopts_them(sonja: User, alice: User):
+def test_adopting_moved_endpoints_requires_approval(sonja: User, alice: User):
     from dataclasses import replace
 
     for by, is_marked in ((sonja, True), (alice, False), (None, False)):

@@ -40,7 +40,7 @@ def test_the_columns_are_those_of_the_contract():
     }  # fmt: skip
 
 
-def test_the_etag_of_a_new_one_is_good_although_its_provider_is_found_after_it(
+def test_the_etag_of_a_new_record_survives_discovery(
     provider: HostileProvider, as_alice: Client, alice: User, django_capture_on_commit_callbacks: Any
 ):
     with django_capture_on_commit_callbacks(execute=True):
@@ -52,7 +52,7 @@ def test_the_etag_of_a_new_one_is_good_although_its_provider_is_found_after_it(
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])
-def test_admin_and_sso_admin_make_change_read_and_delete(request: Any, login: str):
+def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, login: str):
     by = api(request.getfixturevalue(login))
     (made,) = data(by.post("oidc_setting", RIGHT))
     assert (made["scope"], made["response_type"], made["active"], made["issuer"]) == ("openid", "code", False, None)
@@ -72,7 +72,7 @@ def test_admin_and_sso_admin_make_change_read_and_delete(request: Any, login: st
     assert not OidcSetting.objects.exists() and welcome_page() == ""
 
 
-def test_for_others_the_tables_are_not_there(bob: User, carl: User):
+def test_other_users_get_404(bob: User, carl: User):
     setting = make()
     for person in (bob, carl):
         for table in ("oidc_setting", "idp_certificate"):
@@ -82,7 +82,7 @@ def test_for_others_the_tables_are_not_there(bob: User, carl: User):
         assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
 
 
-def test_a_rule_that_somebody_makes_lets_nobody_else_write(bob: User):
+def test_an_additional_rule_gives_nobody_else_write_access(bob: User):
     from tests.tableapi.world import rule
 
     setting = make()
@@ -123,14 +123,14 @@ def test_the_secret_is_neither_read_nor_searched_nor_sorted(sonja: User):  # A56
     ],
     ids=str,
 )
-def test_what_the_model_refuses_is_a_422(sonja: User, body: dict[str, Any], field: str):  # A21 A23 A24 A31
+def test_validation_errors_are_422(sonja: User, body: dict[str, Any], field: str):  # A21 A23 A24 A31
     assert failed(api(sonja).post("oidc_setting", {**RIGHT, **body})) == (422, "invalid_value", field)
     setting = make()
     assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", body)) == (422, "invalid_value", field)
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_out_is_read_only(sonja: User, name: str):
+def test_discovered_endpoints_are_read_only(sonja: User, name: str):
     setting = make()
     assert failed(api(sonja).patch(f"oidc_setting/{setting.pk}", {name: "https://x.example.com"})) == (
         400,
@@ -140,12 +140,12 @@ def test_what_was_found_out_is_read_only(sonja: User, name: str):
 
 
 @pytest.mark.parametrize("name", ["needs_approval", "algorithms", "last_claims", "resolve_error"])
-def test_the_rest_of_the_record_is_no_column(alice: User, name: str):
+def test_other_fields_are_not_columns(alice: User, name: str):
     setting = make()
     assert failed(api(alice).patch(f"oidc_setting/{setting.pk}", {name: "x"})) == (400, "unknown_field", name)
 
 
-def test_a_change_by_sonja_waits_for_an_approval(sonja: User, alice: User):  # A57
+def test_a_change_by_sso_admin_requires_approval(sonja: User, alice: User):  # A57
     setting = make()
     data(api(sonja).patch(f"oidc_setting/{setting.pk}", {"client_id": "mine"}))
     assert setting.refreshed().needs_approval
@@ -153,7 +153,7 @@ def test_a_change_by_sonja_waits_for_an_approval(sonja: User, alice: User):  # A
     assert setting.refreshed().needs_approval
 
 
-def test_a_change_by_a_key_of_an_administrator_scoped_to_sso_admin_waits_too(alice: User):  # A57
+def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  # A57
     from accounts.authentication import access_keys
     from accounts.models import Role
     from tests.accounts.callers import bearer
@@ -172,7 +172,7 @@ def test_a_change_by_a_key_of_an_administrator_scoped_to_sso_admin_waits_too(ali
         assert setting.refreshed().needs_approval is is_marked
 
 
-def test_certificates_are_read_and_deleted_and_never_written(alice: User, sonja: User, bob: User):
+def test_certificates_can_be_read_and_deleted_but_not_written(alice: User, sonja: User, bob: User):
     for person in (alice, sonja):
         certificate = IdpCertificate.objects.create(
             kid="k", url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"}

@@ -68,7 +68,7 @@ def test_matching_by_email(browser: Browser):
     assert login_of(browser) == "someone.else"
 
 
-def test_two_accounts_of_one_email_address_are_too_many(browser: Browser):  # A48
+def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
     active(browser.provider, user_field="email")
     for login in ("one", "two"):
         User.objects.create_user(login, email="ann@example.com")
@@ -78,7 +78,7 @@ def test_two_accounts_of_one_email_address_are_too_many(browser: Browser):  # A4
 
 @pytest.mark.parametrize(("stored", "returned"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
 @pytest.mark.parametrize("counts", [True, False])
-def test_one_login_in_two_spellings_is_one_account(browser: Browser, stored: str, returned: str, counts: bool):
+def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored: str, returned: str, counts: bool):
     """Accents as one character or two, which is no matter of case."""
     case_counts(counts)
     browser.provider.person["preferred_username"] = returned
@@ -92,7 +92,7 @@ def test_one_login_in_two_spellings_is_one_account(browser: Browser, stored: str
     assert login_of(browser) == "jos\xe9" and User.objects.count() == 1
 
 
-def test_a_sign_that_only_looks_like_a_letter_is_no_spelling_of_it(browser: Browser):  # A47
+def test_a_lookalike_character_is_not_the_same_login(browser: Browser):  # A47
     active(browser.provider)
     User.objects.create_user("Karl")
     browser.provider.person["preferred_username"] = "\u212aarl"
@@ -106,7 +106,7 @@ BAD: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com", "\u0131n
 
 @pytest.mark.parametrize("email", BAD, ids=[ascii(email)[:20] for email in BAD])
 @pytest.mark.parametrize("creates", [True, False])
-def test_what_is_no_email_address_matches_and_makes_nobody(browser: Browser, email: Any, creates: bool):  # A42, A47
+def test_an_invalid_email_matches_and_creates_nobody(browser: Browser, email: Any, creates: bool):  # A42, A47
     active(browser.provider, user_field="email", enable_user_creation=creates)
     User.objects.create_user("empty", email="")
     browser.provider.person["email"] = email
@@ -116,7 +116,7 @@ def test_what_is_no_email_address_matches_and_makes_nobody(browser: Browser, ema
 
 
 @pytest.mark.parametrize("login", ["", " ann", "a:b", "a\u200bnn", "x" * 151, None, 7, ["ann"], {"a": 1}])
-def test_what_is_no_login_matches_and_makes_nobody(browser: Browser, login: Any):  # A42
+def test_an_invalid_login_matches_and_creates_nobody(browser: Browser, login: Any):  # A42
     active(
         browser.provider, enable_user_creation=True, script="function map(c) { return {login: c.preferred_username} }"
     )
@@ -126,7 +126,7 @@ def test_what_is_no_login_matches_and_makes_nobody(browser: Browser, login: Any)
     assert not User.objects.exists()
 
 
-def test_a_huge_claim_is_no_fault(browser: Browser):  # A42
+def test_a_huge_claim_is_handled(browser: Browser):  # A42
     OidcSetting.objects.all().delete()
     active(browser.provider)
     ann()
@@ -138,7 +138,7 @@ def test_a_huge_claim_is_no_fault(browser: Browser):  # A42
 # The link decides from the first sign-in on.
 
 
-def test_the_link_decides_whatever_the_claims_say_later(browser: Browser):
+def test_the_link_decides_whatever_later_claims_are(browser: Browser):
     active(browser.provider)
     user = ann()
     assert browser.sign_in().status_code == 302
@@ -183,7 +183,7 @@ def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, http_
         assert links == {(browser.provider.issuer, "sub-ann"), (other.issuer, "sub-elsewhere")}
 
 
-def test_subjects_are_told_apart_by_case(browser: Browser):
+def test_subjects_are_case_sensitive(browser: Browser):
     active(browser.provider, enable_user_creation=True)
     for sub, login in (("sub", "one"), ("SUB", "two")):
         browser.provider.person |= {"sub": sub, "preferred_username": login}
@@ -194,7 +194,7 @@ def test_subjects_are_told_apart_by_case(browser: Browser):
 
 @pytest.mark.parametrize("user_field", ["email", "login"])
 @pytest.mark.parametrize("said", [False, "false", 0, "no"])
-def test_an_unverified_address_takes_no_existing_account(browser: Browser, user_field: str, said: Any):  # A44
+def test_an_unverified_email_does_not_match_an_account(browser: Browser, user_field: str, said: Any):  # A44
     active(browser.provider, user_field=user_field, enable_user_creation=True)
     ann()
     browser.provider.person["email_verified"] = said
@@ -204,7 +204,7 @@ def test_an_unverified_address_takes_no_existing_account(browser: Browser, user_
 
 
 @pytest.mark.parametrize("said", [True, "true", ABSENT, None])
-def test_a_verified_or_unmentioned_address_does(browser: Browser, said: Any):  # A44
+def test_a_verified_or_unspecified_email_matches(browser: Browser, said: Any):  # A44
     active(browser.provider, user_field="email")
     ann()
     browser.provider.person["email_verified"] = said
@@ -221,7 +221,7 @@ def test_userinfo_cannot_verify_an_address_of_the_id_token(browser: Browser):  #
     refused(browser.sign_in(), "email_unverified", 403)
 
 
-def test_userinfo_may_say_that_the_address_is_not_verified(browser: Browser):
+def test_userinfo_may_mark_the_email_as_unverified(browser: Browser):
     active(browser.provider, user_field="email")
     ann()
     browser.provider.userinfo = {"email_verified": False}
@@ -231,7 +231,7 @@ def test_userinfo_may_say_that_the_address_is_not_verified(browser: Browser):
     assert browser.sign_in().status_code == 302, "it speaks of another address"
 
 
-def test_what_no_form_would_take_is_not_taken_over(browser: Browser):
+def test_invalid_profile_values_are_not_stored(browser: Browser):
     script = "function map(c) { return {login: 'ann', email: c.email, last_name: c.family_name} }"
     active(browser.provider, update_data_when_login=True, script=script)
     user = ann()

@@ -49,7 +49,7 @@ def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A1
     assert came(browser, right).status_code == 302, "the attempt is still good"
 
 
-def test_a_state_counts_only_in_the_browser_that_left(browser: Browser):  # A16
+def test_a_state_counts_only_in_its_browser(browser: Browser):  # A16
     victim, attacker = Browser(browser.provider), browser
     back = attacker.back(attacker.start())
     victim.start()
@@ -67,7 +67,7 @@ def test_a_state_counts_once(browser: Browser):  # A16, A18
     assert len(browser.provider.asked("token")) == 1
 
 
-def test_a_state_whose_answer_was_refused_is_used_up_too(browser: Browser):  # A16
+def test_a_refused_response_uses_up_its_state(browser: Browser):  # A16
     right = query_of(browser.back(browser.start()))
     assert came(browser, {**right, "code": "wrong"}).status_code == 401
 
@@ -90,7 +90,7 @@ def test_a_session_that_expired_has_no_attempt(browser: Browser):
     assert browser.sign_in().status_code == 302, "and starts anew"
 
 
-def test_an_attempt_is_good_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
+def test_an_attempt_is_valid_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
     back = browser.back(browser.start())
     monkeypatch.setattr(sign_in_attempts, "time", later(601))
 
@@ -106,7 +106,7 @@ def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: 
     assert (answer.status_code == 302) is is_good
 
 
-def test_of_two_returns_with_one_state_at_once_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
+def test_of_two_concurrent_responses_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
     active(provider)
     ann()
     for _ in range(3):
@@ -132,7 +132,7 @@ TOKENS = [{"id_token": "x"}, {"access_token": "x"}, {"id_token": ""}, {"code": "
 
 
 @pytest.mark.parametrize("given", TOKENS)
-def test_a_token_in_the_address_is_refused(browser: Browser, given: dict[str, str]):
+def test_a_token_in_the_query_is_refused(browser: Browser, given: dict[str, str]):
     right = query_of(browser.back(browser.start()))
     answer = came(browser, {**right, **given})
 
@@ -150,13 +150,13 @@ MALFORMED: list[list[tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize("more", MALFORMED, ids=str)
-def test_what_came_twice_or_too_long_or_says_two_things_is_refused(browser: Browser, more: list[tuple[str, str]]):
+def test_repeated_long_or_contradictory_parameters_are_refused(browser: Browser, more: list[tuple[str, str]]):
     right = query_of(browser.back(browser.start()))
 
     refused(came(browser, [*right.items(), *more]), "response_malformed", 400)
 
 
-def test_an_empty_code_is_no_answer(browser: Browser):
+def test_an_empty_code_is_refused(browser: Browser):
     right = query_of(browser.back(browser.start()))
     browser.provider.client_secret = ""
 
@@ -175,7 +175,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("error", "code", "status"), ERRORS, ids=[error[:20] for error, _, _ in ERRORS])
-def test_the_provider_may_refuse(browser: Browser, error: str, code: str, status: int):
+def test_an_error_of_the_provider_is_shown(browser: Browser, error: str, code: str, status: int):
     state = query_of(browser.back(browser.start()))["state"]
     answer = came(browser, {"error": error, "error_description": "<b>canary</b>", "state": state})
 
@@ -185,18 +185,18 @@ def test_the_provider_may_refuse(browser: Browser, error: str, code: str, status
     refused(came(browser, {"error": error, "state": state}), "state_unknown", 400)
 
 
-def test_an_error_without_our_state_is_told_without_harm(browser: Browser):
+def test_an_error_with_an_unknown_state_is_refused(browser: Browser):
     refused(came(browser, {"error": "access_denied"}), "state_unknown", 400)
 
 
-def test_the_answer_may_say_from_which_provider_it_comes(browser: Browser):  # A19
+def test_the_response_may_name_its_issuer(browser: Browser):  # A19
     right = query_of(browser.back(browser.start()))
 
     assert came(browser, {**right, "iss": browser.provider.issuer}).status_code == 302
 
 
 @pytest.mark.parametrize("iss", ["https://other.example", "", "ISSUER/", "issuer"])
-def test_an_answer_of_another_provider_is_refused(browser: Browser, iss: str):  # A19
+def test_a_response_of_another_issuer_is_refused(browser: Browser, iss: str):  # A19
     right = query_of(browser.back(browser.start()))
     answer = came(browser, {**right, "iss": iss.replace("ISSUER", browser.provider.issuer)})
 
@@ -204,7 +204,7 @@ def test_an_answer_of_another_provider_is_refused(browser: Browser, iss: str):  
     assert not browser.provider.asked("token"), "the code was not shown to anybody"
 
 
-def test_a_provider_that_says_it_always_names_itself_must(browser: Browser):  # A19
+def test_a_provider_that_advertises_iss_must_send_it(browser: Browser):  # A19
     OidcSetting.objects.update(iss_in_response=True)
     right = query_of(browser.back(browser.start()))
     refused(came(browser, right), "response_issuer", 401)
@@ -222,7 +222,7 @@ def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, 
         assert not other.requests and not browser.provider.asked("token")
 
 
-def test_a_look_with_head_uses_nothing_up(browser: Browser):
+def test_a_head_request_uses_nothing_up(browser: Browser):
     back = browser.back(browser.start())
     parts = urlsplit(back)
     assert browser.client.head(f"{parts.path}?{parts.query}").status_code == 405
@@ -230,7 +230,7 @@ def test_a_look_with_head_uses_nothing_up(browser: Browser):
     assert browser.come(back).status_code == 302
 
 
-def test_a_return_with_nothing_starts_a_sign_in_three_times_in_a_minute(browser: Browser, monkeypatch: Any):
+def test_an_empty_response_starts_a_sign_in_three_times_a_minute(browser: Browser, monkeypatch: Any):
     def goes_to() -> str:
         return str(browser.client.get(CALLBACK)["Location"])
 
@@ -239,7 +239,7 @@ def test_a_return_with_nothing_starts_a_sign_in_three_times_in_a_minute(browser:
     assert goes_to() == "/sso/start/"
 
 
-def test_ten_attempts_of_a_browser_are_kept(browser: Browser):
+def test_a_browser_has_ten_attempts_at_most(browser: Browser):
     backs = [browser.back(browser.start()) for _ in range(12)]
 
     assert len(browser.client.session["sso_attempts"]) == 10
@@ -249,7 +249,7 @@ def test_ten_attempts_of_a_browser_are_kept(browser: Browser):
     assert browser.come(backs[11]).status_code == 302, "two windows of one browser"
 
 
-def test_what_is_over_is_cleared_away(browser: Browser, monkeypatch: Any):
+def test_expired_attempts_are_removed(browser: Browser, monkeypatch: Any):
     for _ in range(5):
         browser.start()
     monkeypatch.setattr(sign_in_attempts, "time", later(700))
@@ -259,7 +259,7 @@ def test_what_is_over_is_cleared_away(browser: Browser, monkeypatch: Any):
 
 
 @pytest.mark.parametrize("left", ["text", ["list"], {"s": 5}, {"s": {"nonce": "of another version"}}, None])
-def test_what_another_version_left_in_a_session_is_no_attempt(browser: Browser, left: Any):
+def test_attempts_in_another_format_are_ignored(browser: Browser, left: Any):
     browser.start()
     session = browser.client.session
     session["sso_attempts"] = left
@@ -269,7 +269,7 @@ def test_what_another_version_left_in_a_session_is_no_attempt(browser: Browser, 
     assert browser.sign_in().status_code == 302
 
 
-def test_two_windows_that_start_at_once_keep_both_attempts(transactional_db: None, provider: HostileProvider):
+def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: HostileProvider):
     active(provider)
     browser = Browser(provider)
     browser.start()
@@ -289,7 +289,7 @@ def test_two_windows_that_start_at_once_keep_both_attempts(transactional_db: Non
     assert states < set(browser.client.session["sso_attempts"]) and len(states) == 6
 
 
-def test_stray_returns_do_not_fill_the_log(browser: Browser):
+def test_stray_responses_do_not_fill_the_log(browser: Browser):
     sign_in_events.STRAY_ENTRIES.times.clear()
     for number in range(35):
         answer = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK, {"code": "c", "state": "s"})

@@ -37,7 +37,7 @@ def denied(provider: HostileProvider, address: str = "192.0.2.1", error: str = "
 
 
 class TestTheSignInLog:
-    def test_equal_refusals_from_one_address_are_one_entry(self, ours: HostileProvider):
+    def test_equal_refusals_from_one_address_share_an_entry(self, ours: HostileProvider):
         for _ in range(3):
             denied(ours)
         entry = SignIn.objects.get()
@@ -45,7 +45,7 @@ class TestTheSignInLog:
         assert (entry.times, entry.detail) == (3, "The provider returned access_denied.")
         assert entry.sys_updated_at > entry.sys_created_at
 
-    def test_each_cause_is_one_as_long_as_they_are_few(self, ours: HostileProvider):
+    def test_each_detail_has_an_entry_up_to_the_limit(self, ours: HostileProvider):
         for error in ("access_denied", "login_required", "access_denied", *(f"made_up_{name}" for name in "abcde")):
             denied(ours, error=error)
 
@@ -63,13 +63,13 @@ class TestTheSignInLog:
             (("2001:db8::1", "2001:db8:0:1::1"), 2),
         ],
     )
-    def test_each_address_has_its_own(self, ours: HostileProvider, addresses: tuple[str, ...], entries: int):
+    def test_each_address_has_its_own_entry(self, ours: HostileProvider, addresses: tuple[str, ...], entries: int):
         for address in addresses:
             denied(ours, address)
 
         assert SignIn.objects.count() == entries
 
-    def test_other_refusals_and_sign_ins_have_their_own(self, ours: HostileProvider):
+    def test_other_outcomes_have_their_own_entries(self, ours: HostileProvider):
         denied(ours)
         browser = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
         for _ in range(2):
@@ -82,7 +82,7 @@ class TestTheSignInLog:
             ("ok", 1), ("ok", 1), ("provider_denied", 2), ("token_audience", 1),
         ]  # fmt: skip
 
-    def test_another_person_has_another(self, ours: HostileProvider):
+    def test_another_user_has_another_entry(self, ours: HostileProvider):
         User.objects.update(active=False)
         for name in ("ann", "ann", "bob"):
             ours.person = {**ours.person, "preferred_username": name}
@@ -90,14 +90,14 @@ class TestTheSignInLog:
 
         assert sorted(SignIn.objects.values_list("login", "times")) == [("ann", 2), ("bob", 1)]
 
-    def test_after_a_quarter_of_an_hour_there_is_a_new_one(self, ours: HostileProvider):
+    def test_after_15_minutes_there_is_a_new_entry(self, ours: HostileProvider):
         for minutes, entries in ((14, 1), (2, 2)):
             denied(ours)
             SignIn.objects.update(sys_created_at=F("sys_created_at") - timedelta(minutes=minutes))
             denied(ours)
             assert SignIn.objects.count() == entries
 
-    def test_the_dashboard_counts_each(self, ours: HostileProvider, as_sonja: Client):
+    def test_the_dashboard_counts_every_refusal(self, ours: HostileProvider, as_sonja: Client):
         for _ in range(3):
             denied(ours)
 
@@ -110,12 +110,12 @@ class TestSessionsOfNobody:
     def left(self) -> timedelta:
         return Session.objects.get().expire_date - timezone.now()
 
-    def test_are_kept_as_long_as_an_attempt_and_a_little_more(self, ours: HostileProvider):
+    def test_anonymous_sessions_last_little_longer_than_an_attempt(self, ours: HostileProvider):
         browser = Browser(ours)
         browser.start()
         assert timedelta(seconds=sign_in_attempts.ATTEMPT_FOR_S) < self.left() <= timedelta(minutes=15)
 
-    def test_another_attempt_renews_them(self, ours: HostileProvider):
+    def test_another_attempt_extends_the_session(self, ours: HostileProvider):
         browser = Browser(ours)
         browser.start()
         Session.objects.update(expire_date=F("expire_date") - timedelta(minutes=12))
@@ -124,28 +124,28 @@ class TestSessionsOfNobody:
         assert Session.objects.count() == 1 and self.left() > timedelta(minutes=14)
         assert browser.come(back).status_code == 302
 
-    def test_somebody_who_comes_in_has_the_whole_time(self, ours: HostileProvider):
+    def test_a_signed_in_session_has_the_full_lifetime(self, ours: HostileProvider):
         browser = Browser(ours)
         assert browser.sign_in().status_code == 302
         assert self.left() > timedelta(hours=11)
         browser.start()
         assert self.left() > timedelta(hours=11), "an attempt beside it takes nothing away"
 
-    def test_so_has_who_comes_in_by_password(self, ours: HostileProvider, bob: User):
+    def test_a_password_session_has_the_full_lifetime(self, ours: HostileProvider, bob: User):
         browser = Browser(ours)
         browser.start()
         assert browser.client.post("/login/", {"login": "bob", "password": PASSWORD}).status_code == 302
 
         assert self.left() > timedelta(hours=11)
 
-    def test_the_cookie_outlasts_them_and_does_no_harm(self, ours: HostileProvider):
+    def test_an_outdated_cookie_does_no_harm(self, ours: HostileProvider):
         browser = Browser(ours)
         browser.start()
         Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
 
         assert browser.sign_in().status_code == 302
 
-    def test_one_address_does_not_begin_any_number(self, ours: HostileProvider, monkeypatch: Any):
+    def test_one_address_cannot_create_unlimited_sessions(self, ours: HostileProvider, monkeypatch: Any):
         monkeypatch.setattr(sign_in_attempts, "MOST_NEW_BROWSERS", 3)
         known = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
         known.start()
@@ -171,7 +171,7 @@ class TestInventedCodes:
             answer = browser.client.get(CALLBACK, {"state": state, "code": "invented"}, headers=PAGE)
         return answer
 
-    def test_leave_a_place_to_the_others(self, ours: HostileProvider):
+    def test_invented_codes_leave_a_slot_for_others(self, ours: HostileProvider):
         with request_slots.request_slot():
             refused(self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED), "code_rejected", 401)
         for address in ("192.0.2.1", "192.0.2.2"):
@@ -181,7 +181,7 @@ class TestInventedCodes:
             assert Browser(ours, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
         refused(self.invent(ours, "192.0.2.1"), "code_rejected", 401)
 
-    def test_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
+    def test_suspects_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
         self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED)
         assert "192.0.2.1" in request_slots.SUSPECTS
         now = time.monotonic()
@@ -190,7 +190,7 @@ class TestInventedCodes:
         )
         assert "192.0.2.1" not in request_slots.SUSPECTS
 
-    def test_of_many_addresses_the_last_are_remembered(self):
+    def test_only_the_latest_suspects_are_remembered(self):
         for number in range(request_slots.MOST_REMEMBERED + 1):
             for _ in range(request_slots.MOST_REJECTED):
                 request_slots.SUSPECTS.note(f"10.0.{number // 256}.{number % 256}")

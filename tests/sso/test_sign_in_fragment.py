@@ -32,7 +32,7 @@ def fields(address: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(address).fragment))
 
 
-def test_somebody_signs_in_by_the_fragment(browser: Browser):
+def test_a_user_signs_in_by_the_fragment(browser: Browser):
     answer = browser.sign_in(next="/account/")
 
     assert (answer.status_code, answer["Location"]) == (302, "/account/"), answer.content
@@ -47,7 +47,7 @@ def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
     assert set(asked) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
 
 
-def test_the_bridge_page_is_shown_while_an_answer_is_awaited(browser: Browser):  # A60
+def test_the_bridge_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
     assert browser.client.get(CALLBACK).status_code == 302, "none is awaited yet"
     browser.start()
     page = browser.client.get(CALLBACK, headers=PAGE)
@@ -76,7 +76,7 @@ def test_the_headers_of_the_bridge_page(browser: Browser):  # A60
     assert nonce not in browser.client.get(CALLBACK).content.decode(), "each page has its own"
 
 
-def test_what_stands_in_the_address_is_not_on_the_page(browser: Browser):  # A60
+def test_query_parameters_are_not_on_the_page(browser: Browser):  # A60
     browser.start()
     page = browser.client.get(CALLBACK + "?state=%22%3E%3Cscript%3Ealert(1)&x=canary", headers=PAGE)
 
@@ -84,14 +84,14 @@ def test_what_stands_in_the_address_is_not_on_the_page(browser: Browser):  # A60
     assert b"canary" not in page.content and b"alert" not in page.content
 
 
-def test_an_empty_fragment_starts_anew_but_not_in_circles(browser: Browser):
+def test_an_empty_fragment_starts_again_without_a_loop(browser: Browser):
     places = [urlsplit(browser.client.get("/sso/start/?again")["Location"]).path for _ in range(5)]
 
     assert places[:3] == [urlsplit(browser.provider.url("auth")).path] * 3
     assert places[3:] == ["/login/"] * 2
 
 
-def test_another_sites_form_is_refused(browser: Browser):
+def test_a_form_of_another_site_is_refused(browser: Browser):
     back = browser.back(browser.start())
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = browser.client.cookies
@@ -104,7 +104,7 @@ def test_another_sites_form_is_refused(browser: Browser):
     assert browser.come(back).status_code == 302, "the attempt is still good"
 
 
-def test_the_form_of_the_bridge_page_is_taken(browser: Browser):
+def test_the_form_of_the_bridge_page_is_accepted(browser: Browser):
     strict = Client(enforce_csrf_checks=True)
     theirs = Browser(browser.provider, strict)
     back = theirs.back(theirs.start())
@@ -115,14 +115,14 @@ def test_the_form_of_the_bridge_page_is_taken(browser: Browser):
     assert answer.status_code == 302 and theirs.login == "ann"
 
 
-def test_a_state_counts_once_here_too(browser: Browser):  # A16
+def test_a_state_of_a_fragment_counts_once(browser: Browser):  # A16
     back = browser.back(browser.start())
     assert browser.come(back).status_code == 302
 
     refused(browser.come(back), "state_unknown", 400)
 
 
-def test_another_browsers_answer_is_refused(browser: Browser):  # A16
+def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
     back = browser.back(browser.start())
     victim = Browser(browser.provider)
     victim.start()
@@ -139,7 +139,7 @@ def test_a_token_of_another_attempt_is_refused(browser: Browser):  # A15
     refused(answer, "token_nonce", 401)
 
 
-def test_a_code_is_no_answer_to_an_attempt_that_awaits_a_fragment(browser: Browser):
+def test_a_code_does_not_answer_a_fragment_attempt(browser: Browser):
     state = fields(browser.back(browser.start()))["state"]
     answer = browser.client.get(CALLBACK, {"code": "c", "state": state}, headers=PAGE)
 
@@ -147,7 +147,7 @@ def test_a_code_is_no_answer_to_an_attempt_that_awaits_a_fragment(browser: Brows
     assert not browser.provider.asked("token")
 
 
-def test_a_fragment_is_no_answer_to_an_attempt_that_awaits_a_code(provider: HostileProvider):
+def test_a_fragment_does_not_answer_a_code_attempt(provider: HostileProvider):
     active(provider)
     ann()
     browser = Browser(provider)
@@ -157,7 +157,7 @@ def test_a_fragment_is_no_answer_to_an_attempt_that_awaits_a_code(provider: Host
     refused(browser.client.post(CALLBACK, {"state": state, "id_token": token}, headers=PAGE), "response_malformed", 400)
 
 
-def test_the_provider_may_refuse_in_the_fragment(browser: Browser):
+def test_an_error_in_the_fragment_is_shown(browser: Browser):
     state = fields(browser.back(browser.start()))["state"]
     answer = browser.client.post(CALLBACK, {"state": state, "error": "access_denied"}, headers=PAGE)
 
@@ -169,7 +169,7 @@ def test_the_provider_may_refuse_in_the_fragment(browser: Browser):
     [{"id_token": "x" * 20_000}, {"id_token": ""}, {"id_token": ["a", "b"]}, {"state": ["a", "b"]},
      {"error": "access_denied"}],
 )  # fmt: skip
-def test_a_malformed_answer_is_refused(browser: Browser, changed: dict[str, Any]):  # A13
+def test_a_malformed_response_is_refused(browser: Browser, changed: dict[str, Any]):  # A13
     right = fields(browser.back(browser.start()))
     answer = browser.client.post(CALLBACK, {**right, **changed}, headers=PAGE)
 
@@ -178,14 +178,14 @@ def test_a_malformed_answer_is_refused(browser: Browser, changed: dict[str, Any]
 
 
 @pytest.mark.parametrize("at_hash", [ABSENT, half_hash("another"), None, 7])
-def test_the_access_token_must_be_the_one_that_is_meant(with_access_token: Browser, at_hash: Any):
+def test_the_access_token_must_match_at_hash(with_access_token: Browser, at_hash: Any):
     browser = with_access_token
     browser.provider.claims = {"at_hash": at_hash}
 
     refused(browser.sign_in(), "token_access_hash", 401)
 
 
-def test_an_access_token_that_is_missing_or_another_is_refused(with_access_token: Browser):
+def test_a_missing_or_other_access_token_is_refused(with_access_token: Browser):
     browser = with_access_token
     for changed in ({"access_token": "another"}, {"access_token": ""}):
         right = fields(browser.back(browser.start()))

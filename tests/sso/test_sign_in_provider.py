@@ -50,7 +50,7 @@ def impatient(monkeypatch: Any) -> None:
 # How the client proves itself.
 
 
-def test_the_secret_goes_by_basic(browser: Browser):
+def test_the_secret_is_sent_by_http_basic(browser: Browser):
     browser.sign_in()
     (asked,) = browser.provider.asked("token")
 
@@ -69,7 +69,7 @@ def test_the_secret_goes_by_basic(browser: Browser):
         ([], False),
     ],
 )
-def test_it_goes_by_post_only_where_nothing_else_is_taken(browser: Browser, methods: list[str], by_post: bool):
+def test_the_secret_is_posted_only_if_the_provider_requires_it(browser: Browser, methods: list[str], by_post: bool):
     OidcSetting.objects.update(token_auth_methods=methods)
     assert browser.sign_in().status_code == 302
     (asked,) = browser.provider.asked("token")
@@ -77,7 +77,7 @@ def test_it_goes_by_post_only_where_nothing_else_is_taken(browser: Browser, meth
     assert ("client_secret" in asked.form, "authorization" in asked.headers) == (by_post, not by_post)
 
 
-def test_odd_characters_are_encoded_first(provider: HostileProvider):
+def test_special_characters_are_encoded_first(provider: HostileProvider):
     provider.client_id, provider.client_secret = "a client:1", "pä ss:wörd%+&="
     active(provider, client_id=provider.client_id)
     ann()
@@ -99,7 +99,7 @@ def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dic
     assert asked.form["client_id"] == "servicebase" and asked.form["code_verifier"]
 
 
-def test_a_secret_whose_key_is_gone_is_no_fault(browser: Browser):
+def test_an_undecipherable_secret_is_refused(browser: Browser):
     OidcSetting.objects.update(client_secret="gAAAAA")
 
     refused(browser.sign_in(), "not_available", 503)
@@ -138,7 +138,7 @@ REJECTIONS: list[tuple[Behaviour, str, int]] = [
 @pytest.mark.parametrize(
     ("behaviour", "code", "status"), REJECTIONS, ids=[f"{n}-{r[1]}" for n, r in enumerate(REJECTIONS)]
 )
-def test_an_answer_without_good_tokens_signs_nobody_in(browser: Browser, behaviour: Behaviour, code: str, status: int):
+def test_an_answer_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("token", behaviour)
     answer = browser.sign_in()
 
@@ -149,7 +149,7 @@ def test_an_answer_without_good_tokens_signs_nobody_in(browser: Browser, behavio
 
 @pytest.mark.parametrize("behaviour", [silent(), byte_by_byte(0.05)], ids=["silent", "drip"])
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
-def test_a_slow_provider_is_given_up(browser: Browser, behaviour: Behaviour, endpoint: str, impatient: None):  # A61
+def test_a_slow_provider_is_abandoned(browser: Browser, behaviour: Behaviour, endpoint: str, impatient: None):  # A61
     browser.provider.serve(endpoint, behaviour)
     began = time.monotonic()
 
@@ -158,12 +158,12 @@ def test_a_slow_provider_is_given_up(browser: Browser, behaviour: Behaviour, end
 
 
 @pytest.mark.parametrize("endpoint", ["token", "userinfo"])
-def test_an_endless_answer_is_an_answer_that_is_too_large(browser: Browser, endpoint: str):  # A61
+def test_an_endless_answer_is_too_large(browser: Browser, endpoint: str):  # A61
     browser.provider.serve(endpoint, endless_chunks())
     refused(browser.sign_in(), f"{endpoint}_answer", 401)
 
 
-def test_a_provider_that_is_gone(http_allowed: None):  # A61
+def test_an_unreachable_provider_is_reported(http_allowed: None):  # A61
     with HostileProvider() as provider:
         active(provider)
         browser = Browser(provider)
@@ -175,7 +175,7 @@ def test_a_provider_that_is_gone(http_allowed: None):  # A61
 # The user's data.
 
 
-def test_what_userinfo_says_is_added_and_the_id_token_wins(browser: Browser):  # A46
+def test_userinfo_is_added_and_the_id_token_takes_precedence(browser: Browser):  # A46
     OidcSetting.objects.update(
         script="function map(c) { return {login: c.preferred_username, email: c.email, phone: c.phone_number} }",
         update_data_when_login=True,
@@ -191,14 +191,14 @@ def test_what_userinfo_says_is_added_and_the_id_token_wins(browser: Browser):  #
     assert asked.headers["authorization"].startswith("Bearer access-") and not asked.query
 
 
-def test_claims_that_only_userinfo_has(browser: Browser):
+def test_claims_only_in_userinfo_are_used(browser: Browser):
     browser.provider.claims = {"preferred_username": ABSENT, "email": ABSENT}
 
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
 
 @pytest.mark.parametrize("sub", ["sub-bob", ABSENT, None, "", ["sub-ann"], "SUB-ANN"])
-def test_userinfo_of_somebody_else_refuses_the_sign_in(browser: Browser, sub: Any):  # A46
+def test_userinfo_of_another_subject_is_refused(browser: Browser, sub: Any):  # A46
     browser.provider.userinfo = {"sub": sub}
 
     refused(browser.sign_in(), "userinfo_subject", 401)
@@ -218,13 +218,13 @@ def test_userinfo_of_somebody_else_refuses_the_sign_in(browser: Browser, sub: An
         (redirects("http://127.0.0.1/"), "provider_unavailable", 503),
     ],
 )
-def test_userinfo_that_is_no_answer_refuses_the_sign_in(browser: Browser, behaviour: Behaviour, code: str, status: int):
+def test_invalid_userinfo_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("userinfo", behaviour)
 
     refused(browser.sign_in(), code, status)
 
 
-def test_a_provider_without_userinfo_is_not_asked(browser: Browser):
+def test_without_a_userinfo_endpoint_no_request_is_made(browser: Browser):
     OidcSetting.objects.update(userinfo_endpoint="")
 
     assert browser.sign_in().status_code == 302
@@ -274,7 +274,7 @@ def test_a_failing_key_set_leaves_the_stored_keys_in_use(browser: Browser):
 # An unresolved provider.
 
 
-def test_an_unresolved_provider_is_looked_for_when_somebody_wants_in(provider: HostileProvider):
+def test_an_unresolved_provider_is_looked_up_at_a_sign_in(provider: HostileProvider):
     setting = active(provider)
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
     ann()
@@ -283,7 +283,7 @@ def test_an_unresolved_provider_is_looked_for_when_somebody_wants_in(provider: H
     assert len(provider.asked("discovery")) == 1
 
 
-def test_it_is_looked_for_once_in_half_a_minute(provider: HostileProvider):
+def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvider):
     setting = active(provider)
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="", resolve_tried_at=None)
     for endpoint in ("discovery", "certs"):
@@ -298,7 +298,7 @@ def test_it_is_looked_for_once_in_half_a_minute(provider: HostileProvider):
 # Places: two sign-ins at once ask the provider.
 
 
-def test_the_third_waits_without_using_its_attempt_up(browser: Browser):  # A61
+def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A61
     back = browser.back(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(3):
@@ -326,7 +326,7 @@ def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
     assert browser.come(back).status_code == 302
 
 
-def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
+def test_looking_up_a_provider_takes_a_slot(browser: Browser):
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
     with request_slots.request_slot(), request_slots.request_slot():
         page = browser.client.get("/sso/start/")
@@ -335,12 +335,12 @@ def test_an_unresolved_provider_takes_a_place_too(browser: Browser):
     assert not browser.provider.requests
 
 
-def test_a_bogus_return_takes_no_place(browser: Browser):
+def test_an_unknown_state_takes_no_slot(browser: Browser):
     with request_slots.request_slot(), request_slots.request_slot():
         refused(browser.client.get(CALLBACK, {"code": "c", "state": "s"}, headers=PAGE), "state_unknown", 400)
 
 
-def test_a_refusal_gives_its_place_back(browser: Browser):
+def test_a_refusal_releases_its_slot(browser: Browser):
     browser.provider.serve("token", fails(500))
     for _ in range(5):
         refused(browser.sign_in(), "provider_unavailable", 503)

@@ -52,7 +52,7 @@ PLACES: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("claims", "names"), PLACES, ids=[str(claims)[:60] for claims, _ in PLACES])
-def test_where_roles_are_found(browser: Browser, claims: dict[str, Any], names: set[str]):  # A42
+def test_roles_are_read_from_the_usual_claims(browser: Browser, claims: dict[str, Any], names: set[str]):  # A42
     browser.provider.claims = claims
     assert browser.sign_in().status_code == 302
 
@@ -75,7 +75,7 @@ def test_the_connection_may_name_the_claim(browser: Browser, path: str, claims: 
     assert granted() == {"a"}
 
 
-def test_a_role_with_no_record_is_made_and_assigned(browser: Browser):
+def test_a_missing_role_is_created_and_assigned(browser: Browser):
     """ "A provider role with no matching Role record causes a new Role record to be created and assigned." """
     assert sign_in(browser, ["night shift", "itil"]) == {"night shift", "itil"}
 
@@ -88,7 +88,7 @@ GUARDED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_adm
 
 
 @pytest.mark.parametrize("name", GUARDED)
-def test_guarded_roles_are_not_granted_from_outside_and_the_sign_in_goes_on(browser: Browser, name: str):  # A51
+def test_protected_roles_are_not_granted_and_the_sign_in_succeeds(browser: Browser, name: str):  # A51
     assert sign_in(browser, [name, "itil"]) == {"itil"}
 
     assert f"Roles that a provider cannot grant: {name}" in last_detail()
@@ -97,7 +97,7 @@ def test_guarded_roles_are_not_granted_from_outside_and_the_sign_in_goes_on(brow
 
 
 @pytest.mark.parametrize("name", ["admin ", " admin", "admin\n", "admin\u200b", "a\x00b", "", "x" * 101])
-def test_what_can_be_no_role_is_left_out(browser: Browser, name: str):  # A51, A52
+def test_invalid_role_names_are_ignored(browser: Browser, name: str):  # A51, A52
     browser.provider.userinfo = {}
     assert sign_in(browser, [name.replace("\x00", "\x01"), "itil"]) == {"itil"}
 
@@ -113,7 +113,7 @@ def test_a_role_that_contains_a_guarded_one_is_not_granted_either(browser: Brows
     assert not User.objects.get(login="ann").is_superuser
 
 
-def test_an_administrator_may_untick_the_mark(browser: Browser):
+def test_an_administrator_may_make_a_role_grantable(browser: Browser):
     Role.objects.filter(name="collection_admin").update(grantable_by_sign_in=True)
 
     assert sign_in(browser, ["collection_admin", "COLLECTION_ADMIN", "admin"]) >= {"collection_admin"}
@@ -127,7 +127,7 @@ def test_a_role_may_be_marked_later(browser: Browser):
     assert sign_in(browser, ["itil"]) == set()
 
 
-def test_an_administrator_let_in_by_an_unticked_mark_waits_for_approval_too(browser: Browser):  # A57
+def test_a_grantable_admin_role_still_requires_approval(browser: Browser):  # A57
     Role.objects.filter(name="admin").update(grantable_by_sign_in=True)
     OidcSetting.objects.update(needs_approval=True)
     browser.provider.claims = {"roles": ["admin"]}
@@ -147,7 +147,7 @@ TEN_THOUSAND = [f"role {number}" for number in range(10_000)]
 MEGABYTE = "x" * 1024 * 1024
 
 
-def test_of_ten_thousand_two_hundred_count(browser: Browser):  # A52
+def test_two_hundred_of_ten_thousand_roles_count(browser: Browser):  # A52
     browser.provider.userinfo = {"roles": TEN_THOUSAND}  # as many as this do not fit into a token
     assert browser.sign_in().status_code == 302
 
@@ -156,7 +156,7 @@ def test_of_ten_thousand_two_hundred_count(browser: Browser):  # A52
     assert "9800 roles have no valid name" in last_detail()
 
 
-def test_a_name_as_long_as_an_answer_can_bring_is_left_out(browser: Browser):  # A52
+def test_a_very_long_role_name_is_ignored(browser: Browser):  # A52
     browser.provider.userinfo = {"roles": [MEGABYTE[:200_000], "itil"]}
     assert browser.sign_in().status_code == 302
 
@@ -173,7 +173,7 @@ def test_a_name_as_long_as_an_answer_can_bring_is_left_out(browser: Browser):  #
     ],
     ids=["10,000 in the token", "1 MB in the token", "1 MB in the user's data"],
 )
-def test_what_is_larger_is_refused_whole(browser: Browser, place: str, roles: list[str], code: str):  # A52
+def test_a_larger_answer_is_refused(browser: Browser, place: str, roles: list[str], code: str):  # A52
     before = Role.objects.count()
     setattr(browser.provider, place, {"roles": roles})
     entry = refused(browser.sign_in(), code, 401)
@@ -189,7 +189,7 @@ def test_a_name_with_markup_is_a_name(browser: Browser, as_alice: Any):  # A52
     assert b"<script>alert" not in page and b"&lt;script&gt;alert" in page
 
 
-def test_a_role_that_the_provider_drops_goes_and_what_was_given_here_stays(browser: Browser):  # A53
+def test_a_dropped_provider_role_is_removed_and_local_grants_are_kept(browser: Browser):  # A53
     sign_in(browser, ["itil", "night shift"])
     user = User.objects.get(login="ann")
     for name in ("itil", "monitoring"):
@@ -203,7 +203,7 @@ def test_a_role_that_the_provider_drops_goes_and_what_was_given_here_stays(brows
     assert granted(UserRole.MANUAL) == {"itil", "monitoring"}
 
 
-def test_the_last_administrator_is_not_taken_away(browser: Browser):
+def test_the_last_administrator_keeps_the_role(browser: Browser):
     Role.objects.filter(name="admin").update(grantable_by_sign_in=True)
     assert sign_in(browser, ["admin"]) == {"admin"}
 
@@ -216,7 +216,7 @@ def test_without_update_roles_are_mapped_only_when_the_account_is_made(browser: 
     assert sign_in(browser, ["night shift"]) == {"itil"}
 
 
-def test_an_account_that_was_there_before_gets_none_without_update(browser: Browser):
+def test_an_existing_account_gets_no_roles_without_update(browser: Browser):
     OidcSetting.objects.update(update_data_when_login=False)
     ann()
 
@@ -230,7 +230,7 @@ def test_without_mapping_nothing_is_granted(browser: Browser):
     assert not Role.objects.filter(name="night shift").exists()
 
 
-def test_the_rights_are_there_at_once(browser: Browser):
+def test_granted_roles_take_effect_at_once(browser: Browser):
     Role.objects.filter(name="sso_admin").update(grantable_by_sign_in=True)
     browser.provider.claims = {"roles": ["sso_admin"]}
     browser.sign_in()
@@ -239,7 +239,7 @@ def test_the_rights_are_there_at_once(browser: Browser):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_sign_ins_at_once_one_takes_a_role_away():
+def test_concurrent_sign_ins_remove_a_role_once():
     """The second waits for the first and finds nothing left: one grant leaves one entry."""
     user, night = make_user("ann"), Role.objects.create(name="night shift")
     UserRole.objects.create(user=user, role=night, source=UserRole.PROVIDER)

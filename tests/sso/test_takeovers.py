@@ -40,7 +40,7 @@ def approve(who: User, version: int | None = None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sign_in_under_way_does_not_outlive_the_connection_it_began_with(http_allowed: None):  # A57
+def test_a_sign_in_in_progress_ends_with_its_connection(http_allowed: None):  # A57
     """The record names the evil provider only while the callback loads it, and is approved before it goes on."""
     alice, sonja = make_user("alice", "admin", email="alice@example.com"), make_user("sonja", "sso_admin")
     with HostileProvider() as good, HostileProvider(realm="evil") as evil:
@@ -78,13 +78,13 @@ class TestWithoutApproval:
         self.alice, self.sonja, self.browser = alice, sonja, Browser(provider)
 
     @pytest.mark.parametrize("role", ["admin", "sso_admin", "collection_admin"])
-    def test_nobody_comes_into_an_account_with_a_guarded_role(self, role: str):  # A57
+    def test_nobody_gets_into_an_account_with_a_protected_role(self, role: str):  # A57
         make_user("carl", role)
         change(self.sonja, script=SCRIPT.format(login="carl"))
         assert (answer := self.browser.sign_in()).status_code == 403 and code_of(answer) == "not_approved"
         assert IdentityLink.objects.count() == 0
 
-    def test_a_link_made_meanwhile_opens_nothing_more_later(self, bob: User):
+    def test_a_link_created_before_approval_stays_restricted(self, bob: User):
         right = OidcSetting.objects.get().script
         change(self.sonja, script=SCRIPT.format(login="bob"))
         assert self.browser.sign_in().status_code == 302
@@ -110,7 +110,7 @@ class TestWithoutApproval:
 
 
 @pytest.mark.django_db
-def test_nobody_claims_an_address_for_the_first_sign_in_of_another(provider: HostileProvider):
+def test_nobody_can_claim_the_address_of_another_user(provider: HostileProvider):
     active(provider, user_field="email", enable_user_creation=True)
     mallory = make_user("mallory", email="mallory@example.com")
     browser = Client()
@@ -123,7 +123,7 @@ def test_nobody_claims_an_address_for_the_first_sign_in_of_another(provider: Hos
 
 
 @pytest.mark.django_db
-def test_an_email_that_the_provider_does_not_vouch_for_is_not_taken_over(provider: HostileProvider):
+def test_an_unverified_email_is_not_stored(provider: HostileProvider):
     active(provider, update_data_when_login=True)
     user = ann()
     assert Browser(provider).sign_in().status_code == 302
@@ -136,9 +136,7 @@ def test_an_email_that_the_provider_does_not_vouch_for_is_not_taken_over(provide
 @pytest.mark.parametrize(
     ("model", "is_before"), [(OidcSetting, True), (OidcSetting, False), (User, False)], ids=["early", "late", "user"]
 )
-def test_what_is_deleted_during_a_sign_in_ends_it_without_a_fault(
-    http_allowed: None, monkeypatch: Any, model: Any, is_before: bool
-):
+def test_deletions_during_a_sign_in_end_it_cleanly(http_allowed: None, monkeypatch: Any, model: Any, is_before: bool):
     with HostileProvider() as idp:
         active(idp)
         ann()
@@ -170,7 +168,7 @@ def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: Hosti
 
 
 @pytest.mark.django_db
-def test_signing_out_from_there_needs_no_place_while_the_keys_are_known(provider: HostileProvider):
+def test_back_channel_logout_with_known_keys_needs_no_slot(provider: HostileProvider):
     active(provider)
     ann()
     browser = Browser(provider)
@@ -196,7 +194,7 @@ class TestAnAddressThatNobodyVouchesFor:  # A44
         return provider
 
     @pytest.mark.django_db
-    def test_leads_its_owner_into_no_account_that_somebody_else_made_with_it(self, ours: HostileProvider):
+    def test_its_owner_does_not_get_into_an_account_that_another_user_created(self, ours: HostileProvider):
         ours.person["email_verified"] = False
         mallory = Browser(ours)
         assert mallory.sign_in().status_code == 302 and mallory.login == "mallory"
@@ -206,7 +204,7 @@ class TestAnAddressThatNobodyVouchesFor:  # A44
         assert boss.sign_in().status_code == 302 and boss.login == "boss"
 
     @pytest.mark.django_db
-    def test_makes_no_second_account_of_that_address(self, ours: HostileProvider):
+    def test_it_creates_no_second_account(self, ours: HostileProvider):
         OidcSetting.objects.update(user_field="login")
         make_user("boss", "admin", email="Boss@example.com")
         ours.person["email_verified"] = False
@@ -215,7 +213,7 @@ class TestAnAddressThatNobodyVouchesFor:  # A44
         assert Browser(ours).sign_in().status_code == 302
 
     @pytest.mark.django_db
-    def test_counts_from_when_the_provider_vouches_for_it(self, ours: HostileProvider):
+    def test_it_counts_once_the_provider_verifies_it(self, ours: HostileProvider):
         ours.person["email_verified"] = False
         Browser(ours).sign_in()
         link = IdentityLink.objects.get()
@@ -229,7 +227,7 @@ class TestAnAddressThatNobodyVouchesFor:  # A44
 
 
 @pytest.mark.django_db
-def test_who_runs_sign_on_opens_no_account_with_a_guarded_role_by_resetting_its_link(provider: HostileProvider):  # A57
+def test_sso_admin_cannot_open_a_protected_account_by_resetting_its_link(provider: HostileProvider):  # A57
     active(provider)
     carl = make_user("ann", "collection_admin")
     Browser(provider).sign_in()

@@ -27,7 +27,7 @@ def only_entry() -> SignIn:
 
 @pytest.mark.parametrize("realm", LAYOUTS)
 @pytest.mark.parametrize("columns", [{}, PUBLIC], ids=["secret", "PKCE"])
-def test_somebody_new_signs_in(connect: Any, journey: Journey, realm: str, columns: dict[str, str]):
+def test_a_new_user_signs_in(connect: Any, journey: Journey, realm: str, columns: dict[str, str]):
     if realm == "plain" and not columns:
         columns = {"client_id": "servicebase-post"}  # it takes the secret in the form only
     setting = connect(realm, scope="openid email profile", **columns)
@@ -45,16 +45,16 @@ def test_somebody_new_signs_in(connect: Any, journey: Journey, realm: str, colum
 WRONG = [
     ({}, ""),
     (PUBLIC, ""),
-    ({"client_secret": "wrong"}, "with this Client secret (invalid_client)"),
-    ({"client_id": "nobody"}, "with this Client secret (invalid_client)"),
-    ({**PUBLIC, "client_id": "nobody"}, "It does not take this Client ID (invalid_client)"),
-    ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register the Redirect URI there"),
+    ({"client_secret": "wrong"}, "client ID or client secret (invalid_client)"),
+    ({"client_id": "nobody"}, "client ID or client secret (invalid_client)"),
+    ({**PUBLIC, "client_id": "nobody"}, "rejected the client ID (invalid_client)"),
+    ({"redirect_uri": "http://testserver/sso/callback/?x=1"}, "Register exactly this Redirect URI there"),
     ({"authorization_type": "pkce", "client_id": "servicebase-fragment", "response_type": "id_token"}, ""),
 ]
 
 
 @pytest.mark.parametrize(("columns", "sentence"), WRONG)
-def test_the_provider_says_beforehand_what_it_would_not_take(
+def test_test_connection_reports_what_the_provider_rejects(
     real: RealProvider, as_sonja: Client, columns: dict[str, str], sentence: str
 ):
     right = {"authorization_type": "code", "client_id": "servicebase", "client_secret": CLIENT_SECRET}
@@ -66,7 +66,7 @@ def test_the_provider_says_beforehand_what_it_would_not_take(
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
-def test_somebody_signs_in_by_the_fragment(connect: Any, journey: Journey, response_type: str):
+def test_a_user_signs_in_by_the_fragment(connect: Any, journey: Journey, response_type: str):
     connect(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)
     location = journey.leave()
     address = journey.visitor.sign_in(location, "anna")
@@ -77,13 +77,13 @@ def test_somebody_signs_in_by_the_fragment(connect: Any, journey: Journey, respo
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_somebody_signs_in_by_each_kind_of_signature(connect: Any, journey: Journey, algorithm: str):
+def test_a_user_signs_in_with_each_algorithm(connect: Any, journey: Journey, algorithm: str):
     connect(client_id=f"servicebase-{algorithm.lower()}")
 
     assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
 
 
-def test_a_known_person_is_not_asked_again_and_keeps_the_account(connect: Any, journey: Journey):
+def test_a_known_user_is_not_asked_again_and_keeps_the_account(connect: Any, journey: Journey):
     connect()
     journey.sign_in("anna")
     journey.client = Client()
@@ -93,9 +93,7 @@ def test_a_known_person_is_not_asked_again_and_keeps_the_account(connect: Any, j
     assert User.objects.filter(email="anna@example.com").count() == 1
 
 
-def test_roles_of_the_provider_are_granted_but_not_those_that_are_kept(
-    connect: Any, journey: Journey, real: RealProvider
-):
+def test_roles_of_the_provider_are_granted_except_protected_ones(connect: Any, journey: Journey, real: RealProvider):
     connect(enable_role_mapping=True)
     journey.sign_in("anna")
     assert {"itil", "surveyor"} <= set(User.objects.get(login="anna").role_names)
@@ -107,7 +105,7 @@ def test_roles_of_the_provider_are_granted_but_not_those_that_are_kept(
     assert "admin" in SignIn.objects.get(user=ben).detail and other.login == "ben"
 
 
-def test_an_unverified_address_finds_no_account(connect: Any, journey: Journey):  # A44
+def test_an_unverified_email_matches_no_account(connect: Any, journey: Journey):  # A44
     User.objects.create_user("christine", email="chris@example.com")
     connect(enable_user_creation=False)
     answer = journey.sign_in("chris")
@@ -131,7 +129,7 @@ def test_keys_rotate(connect: Any, journey: Journey, real: RealProvider, overlap
     assert removed == (0 if overlap else len(before))
 
 
-def test_keys_rotate_between_leaving_and_coming_back(connect: Any, journey: Journey, real: RealProvider):
+def test_keys_rotate_during_a_sign_in(connect: Any, journey: Journey, real: RealProvider):
     connect()
     journey.sign_in("anna")
     other = Journey(real)
@@ -191,7 +189,7 @@ def test_a_code_works_once(connect: Any, journey: Journey):  # A18
     assert (answer.status_code, code_of(answer)) == (400, "state_unknown") and journey.login == "anna"
 
 
-def test_a_provider_that_went_away_is_said_and_passwords_still_work(connect: Any, http_allowed: None, alice: User):
+def test_an_unavailable_provider_is_reported_and_passwords_still_work(connect: Any, http_allowed: None, alice: User):
     with RealProvider() as brief:
         brief.register(client(CALLBACK))
         setting = connect(url_idp=brief.url)
@@ -204,7 +202,7 @@ def test_a_provider_that_went_away_is_said_and_passwords_still_work(connect: Any
     assert b'type="password"' in journey.client.get("/login/?local=1").content
 
 
-def test_an_administrator_fills_the_form_with_what_the_provider_told(
+def test_an_administrator_fills_the_form_with_the_providers_values(
     real: RealProvider, journey: Journey, as_alice: Client, django_capture_on_commit_callbacks: Any
 ):
     four = {"name": "Ours", "url_idp": real.url, "realm": "main", "client_id": "servicebase"}

@@ -29,17 +29,15 @@ def errors(page: Any) -> dict[str, list[str]]:
 
 
 class TestErrors:
-    def test_all_wrong_fields_are_told_at_once(self, as_sonja: Client):
+    def test_all_invalid_fields_are_reported_together(self, as_sonja: Client):
         for setting in (None, make()):
             assert set(errors(press(as_sonja, "_save", setting, **WRONG))) == set(WRONG)
 
-    def test_each_is_told_once(self, as_sonja: Client):
+    def test_each_invalid_field_has_one_error(self, as_sonja: Client):
         told = errors(press(as_sonja, "_save", make(), **{**WRONG, "url_idp": "x" * 600}))
         assert {name: len(each) for name, each in told.items()} == dict.fromkeys(WRONG, 1)
 
-    def test_without_a_provider_it_is_told_what_else_keeps_people_out(
-        self, as_sonja: Client, provider: HostileProvider
-    ):
+    def test_without_a_provider_a_test_still_reports_other_problems(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", fails(404))
         where = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
         report = press(as_sonja, "_test", None, ignore_case=True, **where).context["report"]
@@ -47,9 +45,7 @@ class TestErrors:
         redirect_uri, case = report.notes
         assert "must be /sso/callback/" in redirect_uri and case.startswith("Nobody can sign in")
 
-    def test_with_keys_that_cannot_be_used_it_is_told_whether_the_client_is_taken(
-        self, as_sonja: Client, provider: HostileProvider
-    ):
+    def test_with_unusable_keys_a_test_still_checks_the_client(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("certs", fails(500))
         provider.serve("token", answers({"error": "invalid_client"}, 401))
         report = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]
@@ -58,21 +54,21 @@ class TestErrors:
 
 
 class TestTheSecretAfterARefusal:
-    def test_a_typed_one_is_asked_for_beside_its_field(self, as_sonja: Client):
+    def test_an_entered_secret_is_requested_again_at_its_field(self, as_sonja: Client):
         for button in ("_save", "_test"):
             page = press(as_sonja, button, None, realm="no realm", client_secret="typed")
             assert errors(page)["client_secret"] == [ENTER_AGAIN]
             assert 'id="secret-is-gone"' not in page.content.decode(), "said once"
 
-    def test_one_that_is_wrong_itself_says_only_that(self, as_sonja: Client):
+    def test_an_invalid_secret_has_only_its_own_error(self, as_sonja: Client):
         page = press(as_sonja, "_save", None, realm="no realm", client_secret="x" * 1001)
         (told,) = errors(page)["client_secret"]
         assert "1000" in told
 
-    def test_where_none_was_typed_none_is_asked_for(self, as_sonja: Client):
+    def test_without_an_entered_secret_none_is_requested(self, as_sonja: Client):
         assert "client_secret" not in errors(press(as_sonja, "_save", None, realm="no realm"))
 
-    def test_with_all_fields_right_it_is_saved(self, as_sonja: Client):
+    def test_a_valid_form_saves_the_secret(self, as_sonja: Client):
         press(as_sonja, "_save", client_secret="typed")
         assert OidcSetting.objects.get().secret == "typed"
 
@@ -80,13 +76,13 @@ class TestTheSecretAfterARefusal:
 class TestConnectionsThatAreAlike:
     NAME, CLIENT = "is also called “eXample”", "the same provider and client ID: Example."
 
-    def test_the_name_is_told_after_the_save(self, as_sonja: Client):
+    def test_a_duplicate_name_causes_a_warning(self, as_sonja: Client):
         make()
         page = press(as_sonja, "_save", None, name="eXample", client_id="another")
         assert self.NAME in said(page) and "client ID: Example" not in said(page)
         assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, no refusal"
 
-    def test_so_is_the_client_at_one_provider_wherever_it_was_found(self, as_sonja: Client):
+    def test_a_duplicate_client_causes_a_warning(self, as_sonja: Client):
         make()
         for columns in (
             {"name": "Same pair", "issuer": ""},
@@ -98,14 +94,14 @@ class TestConnectionsThatAreAlike:
         OidcSetting.objects.exclude(name="Same pair").delete()
         assert "same provider and client ID: " not in as_sonja.get(address(OidcSetting.objects.get())).content.decode()
 
-    def test_the_same_client_id_elsewhere_is_another_client(self, as_sonja: Client):
+    def test_the_same_client_id_at_another_provider_causes_none(self, as_sonja: Client):
         make()
         other = make(name="Other", realm="other", issuer="https://idp.example.com/realms/other")
         assert "same provider and client ID: " not in as_sonja.get(address(other)).content.decode()
 
 
 class TestWhatIsStored:
-    def test_no_certificate_is_said_to_be_kept_where_none_is(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_form_tells_that_no_certificates_are_stored(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider)
         page = press(as_sonja, "_test", setting).content.decode()
         assert (
@@ -114,14 +110,14 @@ class TestWhatIsStored:
         OidcSetting.objects.update(active=True)
         assert "and by <em>Update certificates" in as_sonja.get(address(setting)).content.decode()
 
-    def test_kept_ones_are_said_to_be_fetched(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_form_tells_when_certificates_were_fetched(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, active=True)
         page = press(as_sonja, "_update_certificates", setting).content.decode()
         assert "Last fetched" in page and "No certificates are stored." not in page
         CertificatePair.objects.update(fetched_at=None)
         assert "No certificates are stored." not in as_sonja.get(address(setting)).content.decode()
 
-    def test_what_a_test_brought_up_to_date_stands_on_its_page(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_page_after_a_test_shows_updated_endpoints(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, token_endpoint=f"{provider.url_idp}/old")
         page = press(as_sonja, "_test", setting, name="Typed")
         shown = page.context["adminform"].form.instance

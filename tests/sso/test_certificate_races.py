@@ -48,7 +48,7 @@ def kids() -> list[str]:
     return sorted(IdpCertificate.objects.values_list("kid", flat=True))
 
 
-def test_many_updates_at_once_come_to_the_same_as_one(provider: HostileProvider, setting: OidcSetting):  # A33
+def test_concurrent_updates_have_the_effect_of_one(provider: HostileProvider, setting: OidcSetting):  # A33
     provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     update(provider, setting)
     provider.jwks = {"keys": [jwk("rsa-2"), jwk("p256-1")]}
@@ -59,7 +59,9 @@ def test_many_updates_at_once_come_to_the_same_as_one(provider: HostileProvider,
     assert DeletionLogEntry.objects.filter(table="idp_certificate").count() == 1
 
 
-def test_of_twenty_unknown_kids_at_once_one_asks_and_all_learn(provider: HostileProvider, setting: OidcSetting):  # A32
+def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
+    provider: HostileProvider, setting: OidcSetting
+):  # A32
     update(provider, setting)
     provider.requests.clear()
     provider.jwks = {"keys": [jwk("rsa-2")]}
@@ -81,7 +83,7 @@ def learn(setting: OidcSetting) -> bool:
     return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
 
 
-def test_a_connection_deleted_while_its_keys_are_fetched_leaves_none(provider: HostileProvider, setting: OidcSetting):
+def test_no_keys_remain_of_a_connection_deleted_during_the_request(provider: HostileProvider, setting: OidcSetting):
     go = provider.hold("certs")
     fetching = threading.Thread(target=lambda: together(lambda: update(provider, setting), 1))
     fetching.start()
@@ -95,7 +97,7 @@ def test_a_connection_deleted_while_its_keys_are_fetched_leaves_none(provider: H
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_deleting_and_updating_at_the_same_moment_leaves_no_key(
+def test_no_keys_remain_after_deleting_and_updating_concurrently(
     provider: HostileProvider, setting: OidcSetting, turn: int
 ):  # A36
     jobs: list[Any] = [setting.delete, *[lambda: update(provider, setting)] * 3]

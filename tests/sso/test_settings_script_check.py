@@ -12,7 +12,7 @@ from sso.models import OidcSetting, activation, advisory_locks
 from sso.scripts import mapping_script
 from tests.collections_app.ingest.processes import another_connection
 from tests.sso.connections import RIGHT, make
-from tests.sso.test_settings_at_once import by_api, by_form, by_script
+from tests.sso.test_settings_races import by_api, by_form, by_script
 from tests.tableapi.world import api, failed, rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,7 +58,7 @@ WAYS: dict[str, Way] = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_nobody_waits_for_the_check_of_a_script(runs: list[Any], sonja: User, way: Way):
+def test_a_script_runs_before_the_lock_is_taken(runs: list[Any], sonja: User, way: Way):
     setting = make()
     assert way(sonja, setting, script=GOOD.replace("\n", "\r\n")) in (0, 200, 302)
 
@@ -67,7 +67,7 @@ def test_nobody_waits_for_the_check_of_a_script(runs: list[Any], sonja: User, wa
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_nor_when_a_connection_is_switched_on(runs: list[Any], sonja: User, way: Way):
+def test_activating_checks_the_script_before_the_lock_is_taken(runs: list[Any], sonja: User, way: Way):
     setting = make(script=GOOD)
     runs.clear()
     assert way(sonja, setting, script=GOOD, active=True) in (0, 200, 302)
@@ -76,7 +76,7 @@ def test_nor_when_a_connection_is_switched_on(runs: list[Any], sonja: User, way:
     assert runs == [(GOOD, True)]
 
 
-def test_nor_when_only_that_is_sent(runs: list[Any], sonja: User):
+def test_activating_by_itself_checks_the_stored_script(runs: list[Any], sonja: User):
     setting = make(script=GOOD)
     runs.clear()
     assert by_api(sonja, setting, active=True) == 200
@@ -85,7 +85,7 @@ def test_nor_when_only_that_is_sent(runs: list[Any], sonja: User):
     assert runs == [(GOOD, True)]
 
 
-def test_nor_for_a_new_one(runs: list[Any], sonja: User, http_allowed: None):
+def test_a_new_connection_checks_its_script_once(runs: list[Any], sonja: User, http_allowed: None):
     new = {**RIGHT, "url_idp": "http://127.0.0.1:9", "script": GOOD}  # where nobody answers the look after the save
     assert api(sonja).post("oidc_setting", new).status_code == 201
     make(script=OTHER)
@@ -94,7 +94,7 @@ def test_nor_for_a_new_one(runs: list[Any], sonja: User, http_allowed: None):
 
 
 @pytest.mark.parametrize("script", [BROKEN, "function map() { for (;;) {} }", 7])
-def test_one_that_is_refused_is_run_once_and_nobody_waits_for_it(runs: list[Any], sonja: User, script: Any):
+def test_a_refused_script_runs_once_before_the_lock(runs: list[Any], sonja: User, script: Any):
     setting = make()
     before = OidcSetting.objects.values().get()
     answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"script": script})
@@ -104,7 +104,7 @@ def test_one_that_is_refused_is_run_once_and_nobody_waits_for_it(runs: list[Any]
     assert runs == [(str(script), True)]
 
 
-def test_what_changes_nothing_or_may_not_be_is_not_run(runs: list[Any], sonja: User, bob: User):
+def test_unchanged_or_forbidden_scripts_do_not_run(runs: list[Any], sonja: User, bob: User):
     setting = make(script=GOOD)
     for operation in ("read", "write"):
         rule(operation, "oidc_setting")
@@ -132,7 +132,7 @@ def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> No
     monkeypatch.setattr(activation, "take_turn", late)
 
 
-def test_a_script_that_was_stored_meanwhile_is_looked_at_in_its_turn(runs: list[Any], sonja: User, monkeypatch: Any):
+def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any], sonja: User, monkeypatch: Any):
     setting = make(script=GOOD)
     changed_meanwhile(monkeypatch, setting, BROKEN)
     answer = api(sonja).patch(f"oidc_setting/{setting.pk}", {"active": True})
@@ -145,7 +145,7 @@ def test_a_script_that_was_stored_meanwhile_is_looked_at_in_its_turn(runs: list[
         save_connection(mine, update_fields=["active"])
 
 
-def test_a_good_one_that_was_stored_meanwhile_stays(sonja: User, monkeypatch: Any):
+def test_a_concurrently_stored_valid_script_is_kept(sonja: User, monkeypatch: Any):
     setting = make(script=GOOD)
     changed_meanwhile(monkeypatch, setting, OTHER)
     assert by_api(sonja, setting, active=True) == 200
@@ -154,7 +154,7 @@ def test_a_good_one_that_was_stored_meanwhile_stays(sonja: User, monkeypatch: An
     assert (stored.active, stored.script) == (True, OTHER)
 
 
-def test_the_script_that_is_sent_takes_the_place_of_one_stored_meanwhile(sonja: User, monkeypatch: Any):
+def test_the_sent_script_replaces_a_concurrently_stored_one(sonja: User, monkeypatch: Any):
     setting = make()
     changed_meanwhile(monkeypatch, setting, OTHER)
     assert by_api(sonja, setting, script=GOOD) == 200

@@ -11,7 +11,7 @@ from accounts.models import User
 from sso.connections.saving import save_connection
 from sso.models import IdpCertificate, OidcSetting, activation
 from tests.sso.connections import CALLBACK, address, make, typed, welcome_page
-from tests.sso.test_certificates_at_once import together
+from tests.sso.test_certificate_races import together
 from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping
 from tests.tableapi.world import api
 
@@ -50,7 +50,7 @@ def settings_made(transactional_db: Any) -> list[OidcSetting]:
 
 
 @pytest.mark.parametrize("turn", ROUNDS)
-def test_many_activate_at_once_and_all_get_a_clean_answer(  # A37
+def test_concurrent_activations_all_succeed(  # A37
     settings_made: list[OidcSetting], alice: User, sonja: User, turn: int
 ):
     ways = (partial(by_form, alice), partial(by_form, sonja), partial(by_api, alice), partial(by_api, sonja), by_script)
@@ -64,7 +64,7 @@ def test_many_activate_at_once_and_all_get_a_clean_answer(  # A37
 
 
 @pytest.mark.parametrize("turn", ROUNDS)
-def test_activating_deactivating_and_deleting_at_once(settings_made: list[OidcSetting], alice: User, turn: int):
+def test_concurrent_activation_deactivation_and_deletion(settings_made: list[OidcSetting], alice: User, turn: int):
     first, second, third, *_ = settings_made
     by_script(first, active=True)
     jobs: list[Callable[[], Any]] = [
@@ -80,9 +80,7 @@ def test_activating_deactivating_and_deleting_at_once(settings_made: list[OidcSe
     assert OidcSetting.objects.filter(active=True).count() == 1 and welcome_page() == CALLBACK
 
 
-def test_a_change_by_the_table_api_waits_before_it_locks_its_record(
-    settings_made: list[OidcSetting], alice: User, monkeypatch: Any
-):
+def test_the_table_api_waits_before_locking_a_record(settings_made: list[OidcSetting], alice: User, monkeypatch: Any):
     """Otherwise it would hold the record that the one before it is about to deactivate, and both would wait."""
     first, second, *_ = settings_made
     by_script(first, active=True)
@@ -111,7 +109,7 @@ def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
 
 
 @pytest.mark.parametrize("turn", ROUNDS)
-def test_one_leaves_a_pair_while_another_comes_to_it(transactional_db: Any, turn: int):
+def test_one_connection_leaves_a_pair_while_another_joins_it(transactional_db: Any, turn: int):
     """Either the keys stay for the one that came, or they went before: never a leftover of a pair nobody has."""
     leaving, coming = make(name="leaving"), make(name="coming", realm="other")
     IdpCertificate.objects.create(kid="k", url_idp=leaving.url_idp, realm=leaving.realm, json={"kty": "RSA"})

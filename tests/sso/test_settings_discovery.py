@@ -18,7 +18,7 @@ from system.records import acting_user
 from tests.providers.behaviours import fails
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import RIGHT, address, make, make_at, press
-from tests.sso.test_certificates_at_once import together
+from tests.sso.test_certificate_races import together
 from tests.tableapi.world import api, data
 
 
@@ -31,7 +31,7 @@ def unfound(provider: HostileProvider, **columns: Any) -> OidcSetting:
 
 @pytest.mark.django_db(transaction=True)
 class TestAtTheSave:
-    def test_the_provider_is_found_when_the_transaction_is_over(self, provider: HostileProvider, monkeypatch: Any):
+    def test_the_provider_is_looked_up_after_the_commit(self, provider: HostileProvider, monkeypatch: Any):
         is_inside: list[bool] = []
         resolve = discovery.resolve
 
@@ -46,18 +46,18 @@ class TestAtTheSave:
         assert (stored.issuer, stored.token_endpoint) == (provider.issuer, provider.url("token"))
         assert stored.resolved_at and not stored.resolve_error
 
-    def test_by_the_table_api_too(self, provider: HostileProvider, sonja: User):
+    def test_the_table_api_looks_it_up_too(self, provider: HostileProvider, sonja: User):
         (made,) = data(api(sonja).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"}))
         (read,) = data(api(sonja).get(f"oidc_setting/{made['sys_id']}"))
         assert read["issuer"] == provider.issuer
 
-    def test_an_unfound_one_is_saved_with_its_reason(self, provider: HostileProvider):
+    def test_an_unresolved_connection_is_saved_with_the_reason(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
         stored = unfound(provider, active=True).refreshed()
         assert stored.active and stored.endpoints is None
         assert stored.resolve_error.startswith("The provider's issuer is https://other.example.com. If this is")
 
-    def test_a_save_that_does_not_touch_the_pair_asks_nobody(self, provider: HostileProvider):
+    def test_a_save_that_keeps_the_pair_makes_no_request(self, provider: HostileProvider):
         setting = unfound(provider)
         provider.requests.clear()
         setting = setting.refreshed()
@@ -65,25 +65,25 @@ class TestAtTheSave:
         save_connection(setting)
         assert provider.requests == []
 
-    def test_another_pair_is_looked_for(self, provider: HostileProvider):
+    def test_a_new_pair_is_looked_up(self, provider: HostileProvider):
         setting = make()
         setting.url_idp, setting.realm = provider.url_idp, provider.realm
         save_connection(setting)
         assert setting.refreshed().issuer == provider.issuer
 
-    def test_an_unfound_one_is_looked_for_at_each_save(self, provider: HostileProvider):
+    def test_an_unresolved_connection_is_looked_up_at_each_save(self, provider: HostileProvider):
         provider.serve("discovery", fails(404))
         setting = unfound(provider)
         provider.behave("discovery")
         save_connection(setting.refreshed())
         assert setting.refreshed().issuer == provider.issuer
 
-    def test_a_save_that_fails_asks_nobody(self, provider: HostileProvider):
+    def test_a_failed_save_makes_no_request(self, provider: HostileProvider):
         with pytest.raises(Exception, match="realm"):
             unfound(provider, realm="no realm")
         assert provider.requests == []
 
-    def test_the_model_by_itself_runs_no_script_calls_nobody_and_marks_nothing(
+    def test_the_model_runs_no_script_makes_no_request_and_marks_nothing(
         self, provider: HostileProvider, sonja: User, monkeypatch: Any
     ):
         monkeypatch.setattr(mapping_script, "check", lambda source: 1 / 0)
@@ -92,7 +92,7 @@ class TestAtTheSave:
             setting.save()
         assert provider.requests == [] and not setting.refreshed().needs_approval
 
-    def test_many_sign_ins_at_once_ask_once(self, provider: HostileProvider):
+    def test_concurrent_sign_ins_make_one_request(self, provider: HostileProvider):
         provider.serve("discovery", fails(404), times=1)
         setting = unfound(provider)
         OidcSetting.objects.update(resolve_tried_at=None)
@@ -111,11 +111,11 @@ def known(setting: OidcSetting) -> Any:
 
 @pytest.mark.django_db
 class TestAtASignIn:
-    def test_what_is_known_is_taken(self, provider: HostileProvider):
+    def test_known_endpoints_are_used(self, provider: HostileProvider):
         assert known(make_at(provider)) is True
         assert provider.requests == []
 
-    def test_an_unfound_provider_is_looked_for_once_in_30_s(self, provider: HostileProvider):
+    def test_an_unresolved_provider_is_looked_up_once_in_30_s(self, provider: HostileProvider):
         provider.serve("discovery", fails(404))
         setting = unfound(provider)
         assert [known(setting.refreshed()) for _ in range(3)] == ["provider_unresolved"] * 3
@@ -160,7 +160,7 @@ class TestLookingAgain:
         assert "issuer is" in discovery.rediscover(setting)
         assert setting.refreshed().issuer == "http://127.0.0.1/before"
 
-    def test_a_provider_that_is_away_keeps_what_is_known(self, provider: HostileProvider):
+    def test_an_unavailable_provider_keeps_the_known_endpoints(self, provider: HostileProvider):
         setting = make_at(provider)
         known = setting.endpoints
         provider.serve("discovery", fails(500))
@@ -173,7 +173,7 @@ class TestLookingAgain:
 
 @pytest.mark.django_db
 class TestByTestConnection:
-    def test_a_harmless_change_is_kept_and_no_setting_is(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_stores_harmless_changes_but_no_settings(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, resolve_error="was away")
         before = setting.sys_version
         provider.algorithms = ["ES256"]
@@ -186,7 +186,7 @@ class TestByTestConnection:
         assert "endpoints were updated" not in " ".join(again.notes)
         assert setting.refreshed().sys_version == before + 1
 
-    def test_a_provider_that_was_not_found_before_is_known_now(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_stores_the_endpoints_of_an_unresolved_provider(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", fails(404))
         setting = unfound(provider)
         provider.behave("discovery")
@@ -195,19 +195,19 @@ class TestByTestConnection:
         assert setting.refreshed().issuer == provider.issuer
 
     @pytest.mark.parametrize("name", ["issuer", "token_endpoint"])
-    def test_what_has_moved_is_not(self, as_sonja: Client, provider: HostileProvider, name: str):
+    def test_a_test_does_not_store_moved_endpoints(self, as_sonja: Client, provider: HostileProvider, name: str):
         setting = make_at(provider, **{name: "https://old.example.com/x"})
         report = press(as_sonja, "_test", setting).context["report"]
         assert report.may_adopt and getattr(setting.refreshed(), name) == "https://old.example.com/x"
 
-    def test_nothing_of_a_provider_that_was_only_typed(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_stores_nothing_of_an_unsaved_provider(self, as_sonja: Client, provider: HostileProvider):
         setting = make()
         known = setting.endpoints
         press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
         assert setting.refreshed().endpoints == known
 
     @pytest.mark.parametrize("is_changed_before", [False, True])
-    def test_the_page_after_it_approves_what_it_shows(  # A57
+    def test_the_page_after_a_test_approves_what_it_shows(  # A57
         self, as_alice: Client, provider: HostileProvider, is_changed_before: bool
     ):
         setting = make_at(provider)

@@ -57,7 +57,7 @@ class TestTheDeadline:  # A61
         monkeypatch.setattr(request_slots, "ALTOGETHER_S", 1.5)
 
     @pytest.mark.parametrize("slow", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
-    def test_waits_at_several_endpoints_do_not_add_up(self, browser: Browser, slow: tuple[str, str]):
+    def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow: tuple[str, str]):
         """Each alone would be in time."""
         back = browser.back(browser.start())
         for endpoint in slow:
@@ -73,7 +73,7 @@ class TestTheDeadline:  # A61
             browser.provider.behave(endpoint)
         assert browser.sign_in().status_code == 302
 
-    def test_the_script_gets_what_is_left_and_is_not_blamed(self, browser: Browser):
+    def test_the_script_gets_the_remaining_time_and_is_not_blamed(self, browser: Browser):
         OidcSetting.objects.update(script=ENDLESS)
         browser.provider.serve("token", slowly(browser.provider, 0.8))
         began = time.monotonic()
@@ -81,13 +81,13 @@ class TestTheDeadline:  # A61
         assert "on a processor" in refused(browser.sign_in(), "too_busy", 503).detail
         assert time.monotonic() - began < 2.5
 
-    def test_with_its_own_second_it_is(self, browser: Browser, monkeypatch: Any):
+    def test_a_script_that_uses_its_full_second_is_blamed(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr(request_slots, "ALTOGETHER_S", 6.0)
         OidcSetting.objects.update(script=ENDLESS)
 
         refused(browser.sign_in(), "script_error", 401)
 
-    def test_to_the_provider_it_holds_too(self, browser: Browser):
+    def test_the_deadline_applies_to_discovery_too(self, browser: Browser):
         unfound()
         browser.provider.serve("discovery", silent())
         began = time.monotonic()
@@ -95,7 +95,7 @@ class TestTheDeadline:  # A61
         refused(browser.client.get(START), "provider_unresolved", 503)
         assert time.monotonic() - began < 2.5
 
-    def test_who_waits_for_the_answer_to_another_waits_no_longer(self, browser: Browser):
+    def test_waiting_for_another_request_ends_at_the_deadline(self, browser: Browser):
         browser.sign_in()
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
@@ -114,21 +114,21 @@ class TestAKeyThatCannotBeFetched:
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
         return browser
 
-    def test_is_no_proof_of_a_wrong_token(self, unknown: Browser):
+    def test_unavailable_keys_do_not_prove_a_wrong_token(self, unknown: Browser):
         unknown.provider.serve("certs", fails(503))
 
         for _ in range(2):  # the second comes within the 30 s and asks nobody
             assert "503" in refused(unknown.sign_in(), "certificates_unavailable", 503).detail
         assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
 
-    def test_signs_in_when_the_keys_are_there_again(self, unknown: Browser):
+    def test_the_sign_in_succeeds_when_the_keys_are_available_again(self, unknown: Browser):
         unknown.provider.serve("certs", fails(503), times=1)
         refused(unknown.sign_in(), "certificates_unavailable", 503)
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
 
         assert unknown.sign_in().status_code == 302
 
-    def test_that_no_provider_publishes_is_wrong(self, unknown: Browser):
+    def test_a_key_that_the_provider_does_not_publish_is_refused(self, unknown: Browser):
         unknown.provider.jwks = {"keys": [jwk("rsa-1")]}
 
         for _ in range(2):
@@ -161,7 +161,7 @@ class TestButtons:  # A61
     """What an administrator presses takes one of the two places too, and is over in time."""
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
-    def test_without_a_place_nobody_is_asked(self, as_sonja: Client, provider: HostileProvider, button: str):
+    def test_without_a_slot_no_request_is_made(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_at(provider, active=True)
         with taken():
             page = press(as_sonja, button, setting)
@@ -171,7 +171,7 @@ class TestButtons:  # A61
         assert press(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
-    def test_while_they_ask_they_hold_one(self, as_sonja: Client, provider: HostileProvider, button: str):
+    def test_buttons_hold_a_slot_during_their_requests(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_at(provider, active=True)
         free: list[bool] = []
 
@@ -186,7 +186,7 @@ class TestButtons:  # A61
 
         assert free and not any(free)
 
-    def test_the_look_after_a_save_leaves_it_to_the_first_sign_in(
+    def test_without_a_slot_the_first_sign_in_looks_up_the_provider(
         self, as_sonja: Client, provider: HostileProvider, django_capture_on_commit_callbacks: Any
     ):
         ann()
@@ -211,7 +211,7 @@ class TestButtons:  # A61
         assert time.monotonic() - began < 4
         assert "its keys cannot be used" in page.context["report"].title
 
-    def test_updating_certificates_of_an_unfound_provider_too(
+    def test_updating_certificates_of_an_unresolved_provider_has_one_deadline(
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
         setting = make_at(provider, active=True)
@@ -226,7 +226,7 @@ class TestButtons:  # A61
         assert said(page).startswith("The certificate update failed.")
 
 
-def test_the_page_that_waits_starts_nothing_by_itself(browser: Browser):
+def test_the_waiting_page_starts_nothing(browser: Browser):
     unfound()
     with taken():
         for _ in range(5):

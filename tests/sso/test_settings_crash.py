@@ -9,7 +9,7 @@ from sso.models import OidcSetting
 from tests.collections_app.ingest.processes import nobody_writes, wait_for_one_that_waits, wait_until_gone, worker
 from tests.sso.connections import CALLBACK, make, welcome_page
 from tests.sso.test_settings_active import OTHER, active
-from tests.sso.test_settings_at_once import by_script
+from tests.sso.test_settings_races import by_script
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -19,7 +19,7 @@ import os; os.environ["SVC_PROCESS"] = "web"
 import django; django.setup()
 from accounts.models import User
 from sso.models import OidcSetting
-from tests.sso.test_settings_at_once import by_form, by_script
+from tests.sso.test_settings_races import by_form, by_script
 from tests.tableapi.world import api
 sonja, second = User.objects.get(login="sonja"), OidcSetting.objects.get(name="second")
 """

@@ -49,7 +49,7 @@ def test_an_account_needs_login_and_email(browser: Browser, name: str):
     assert not User.objects.exists()
 
 
-def test_a_made_account_cannot_sign_in_by_password(browser: Browser):
+def test_a_created_account_cannot_sign_in_by_password(browser: Browser):
     active(browser.provider, enable_user_creation=True)
     browser.sign_in()
     for password in ("", "!", "ann"):
@@ -71,7 +71,7 @@ def test_a_reserved_login_gets_no_account(browser: Browser, login: str):  # A49
     assert not User.objects.exists()
 
 
-def test_a_login_of_somebody_else_gets_no_account(browser: Browser):
+def test_a_login_of_another_account_gets_no_account(browser: Browser):
     active(browser.provider, user_field="email", enable_user_creation=True)
     User.objects.create_user("ann", email="another@example.com")
 
@@ -79,7 +79,7 @@ def test_a_login_of_somebody_else_gets_no_account(browser: Browser):
     assert User.objects.count() == 1 and not IdentityLink.objects.exists()
 
 
-def test_nor_one_that_counts_as_the_same(browser: Browser):
+def test_an_equivalent_login_gets_no_account(browser: Browser):
     properties.put(properties.CASE_SENSITIVE, "false")
     active(browser.provider, user_field="email", enable_user_creation=True)
     User.objects.create_user("ANN", email="another@example.com")
@@ -87,7 +87,7 @@ def test_nor_one_that_counts_as_the_same(browser: Browser):
     refused(browser.sign_in(), "login_taken", 403)
 
 
-def test_the_profile_is_what_the_script_makes_of_it(browser: Browser):  # A42
+def test_the_script_determines_the_profile(browser: Browser):  # A42
     script = """function map(c) { return {login: c.preferred_username, email: c.email, first_name: c.given_name,
       last_name: c.family_name, phone: c.phone_number, password: 'x', active: false, sys_id: '1'} }"""
     setting = active(browser.provider, enable_user_creation=True)
@@ -114,9 +114,7 @@ def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser,
     assert entry.detail.encode() not in answer.content, "the reason is for the administrator"
 
 
-def test_first_sign_ins_of_one_person_at_once_make_one_account(
-    transactional_db: None, provider: HostileProvider
-):  # A50
+def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, provider: HostileProvider):  # A50
     active(provider, enable_user_creation=True, enable_role_mapping=True)
     provider.claims = {"roles": ["itil", "new one", "new two"]}
     backs = [(browser := Browser(provider), browser.back(browser.start())) for _ in range(6)]
@@ -138,7 +136,7 @@ def test_first_sign_ins_of_one_person_at_once_make_one_account(
 # Keeping up to date.
 
 
-def test_data_is_taken_over_at_each_sign_in_when_wanted(browser: Browser):
+def test_with_update_data_the_profile_is_refreshed(browser: Browser):
     active(browser.provider, update_data_when_login=True)
     user = ann(email="old@example.com", phone="1")
     browser.sign_in()
@@ -151,7 +149,7 @@ def test_data_is_taken_over_at_each_sign_in_when_wanted(browser: Browser):
     assert user.sys_updated_by is None
 
 
-def test_data_stays_when_not_wanted(browser: Browser):
+def test_without_update_data_the_profile_is_kept(browser: Browser):
     active(browser.provider)
     user = ann(email="old@example.com")
     browser.sign_in()
@@ -159,7 +157,7 @@ def test_data_stays_when_not_wanted(browser: Browser):
     assert user.refreshed().email == "old@example.com"
 
 
-def test_an_update_without_difference_is_no_change(browser: Browser):
+def test_an_update_without_differences_changes_nothing(browser: Browser):
     active(browser.provider, update_data_when_login=True)
     user = ann()
     before = user.refreshed().sys_version
@@ -169,7 +167,7 @@ def test_an_update_without_difference_is_no_change(browser: Browser):
 
 
 @pytest.mark.parametrize("login", ["bob", "admin", "a:b"])
-def test_a_login_that_cannot_be_taken_over_stays(browser: Browser, login: str, bob: User):
+def test_a_login_that_cannot_be_used_is_kept(browser: Browser, login: str, bob: User):
     active(browser.provider, update_data_when_login=True)
     user = ann()
     browser.sign_in()
@@ -183,7 +181,7 @@ def test_a_login_that_cannot_be_taken_over_stays(browser: Browser, login: str, b
 # Approval of a changed connection.
 
 
-def test_administrators_wait_for_the_approval_of_a_changed_connection(browser: Browser):  # A57
+def test_protected_accounts_require_an_approved_connection(browser: Browser):  # A57
     setting = active(browser.provider, update_data_when_login=True)
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
     admin = make_user("ann", "admin", email="old@example.com")
@@ -196,7 +194,7 @@ def test_administrators_wait_for_the_approval_of_a_changed_connection(browser: B
     assert browser.sign_in().status_code == 302
 
 
-def test_others_do_not(browser: Browser):  # A57
+def test_other_accounts_require_no_approval(browser: Browser):  # A57
     setting = active(browser.provider)
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
     make_user("ann", "itil")
@@ -208,7 +206,7 @@ def test_the_default_script_is_the_one_of_a_new_connection(browser: Browser):
     assert active(browser.provider).script == DEFAULT
 
 
-def test_an_account_deleted_by_the_table_api_takes_its_identity_along(browser: Browser, alice: User):
+def test_deleting_an_account_by_the_table_api_deletes_its_link(browser: Browser, alice: User):
     active(browser.provider, enable_user_creation=True)
     browser.sign_in()
     first = User.objects.get(login="ann")

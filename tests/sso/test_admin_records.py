@@ -29,7 +29,7 @@ def link(user: User, sub: str = "sub-1") -> IdentityLink:
 
 
 class TestCertificates:
-    def test_they_are_listed_and_shown_and_never_changed(self, as_sonja: Client):
+    def test_certificates_are_read_only(self, as_sonja: Client):
         made = certificate("<b>kid</b>")
         assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
         content = as_sonja.get(page_of(made)).content.decode()
@@ -38,7 +38,7 @@ class TestCertificates:
         assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
         assert made.refreshed().kid == "<b>kid</b>"
 
-    def test_a_deleted_one_is_logged(self, as_sonja: Client, sonja: User):
+    def test_a_deleted_certificate_is_logged(self, as_sonja: Client, sonja: User):
         made = certificate()
         assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 302
         entry = DeletionLogEntry.objects.get(table="idp_certificate")
@@ -46,7 +46,7 @@ class TestCertificates:
 
 
 class TestTheSignInLog:
-    def test_an_entry_says_what_to_do_and_when_it_was_last(self, as_sonja: Client):
+    def test_an_entry_shows_the_advice_and_the_last_time(self, as_sonja: Client):
         entry = SignIn(outcome="user_unknown", login="nina")
         entry.save()
         assert "Create the account, or select Enable user creation." in as_sonja.get(page_of(entry)).content.decode()
@@ -61,7 +61,7 @@ class TestLinks:  # A45
         assert not IdentityLink.objects.exists()
         assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
 
-    def test_the_link_of_an_administrator_is_reset_by_administrators_only(  # A57
+    def test_only_administrators_can_reset_the_link_of_an_administrator(  # A57
         self, as_sonja: Client, as_alice: Client, alice: User, bob: User
     ):
         made, other = link(alice), link(bob, "sub-2")
@@ -73,20 +73,20 @@ class TestLinks:  # A45
         assert as_alice.post("/admin/sso/identitylink/", sent).status_code == 302
         assert not IdentityLink.objects.exists()
 
-    def test_it_goes_with_its_user(self, as_alice: Client, alice: User, bob: User):
+    def test_a_link_is_deleted_with_its_user(self, as_alice: Client, alice: User, bob: User):
         link(bob)
         link(alice, "sub-2")
         bob.delete()
         assert IdentityLink.objects.count() == 1
 
-    def test_nobody_adds_or_changes_one(self, as_alice: Client, bob: User):
+    def test_links_cannot_be_added_or_changed(self, as_alice: Client, bob: User):
         made = link(bob)
         assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
         assert as_alice.post(page_of(made), {"sub": "mine"}).status_code == 403
 
 
 class TestTheLog:
-    def test_it_is_shown_and_never_changed(self, as_sonja: Client, bob: User):
+    def test_the_log_is_read_only(self, as_sonja: Client, bob: User):
         made = SignIn.objects.create(
             user=bob, setting=make(), setting_name="Example", login="<b>bob</b>", outcome="token_alg", detail="none",
             address="192.0.2.7", duration_ms=42,
@@ -111,7 +111,7 @@ class TestTheLog:
         made = made.refreshed()
         assert (made.user, made.setting, made.setting_name, made.login) == (None, None, "Example", "bob")
 
-    def test_entries_go_after_90_days_without_a_trace(self, monkeypatch: Any):
+    def test_entries_are_deleted_after_90_days_without_log_entries(self, monkeypatch: Any):
         monkeypatch.setattr(tasks, "BATCH", 2)
         for days in (89, 91, 92, 93):
             made = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
@@ -121,7 +121,7 @@ class TestTheLog:
         assert not DeletionLogEntry.objects.exists()
 
 
-def test_the_log_says_that_it_is_of_providers_only(as_sonja: Client):
+def test_the_list_explains_that_password_sign_ins_are_not_listed(as_sonja: Client):
     page = as_sonja.get("/admin/sso/signin/").content.decode()
     assert "Provider sign-ins" in page and "Password sign-ins are not listed here" in page
 
@@ -131,12 +131,12 @@ class TestTheTile:
         (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
         return found
 
-    def test_it_says_that_nothing_is_active(self, as_sonja: Client):
+    def test_the_tile_is_off_without_an_active_connection(self, as_sonja: Client):
         make()
         found = self.tile(as_sonja)
         assert (found.figure, found.is_worrying) == ("Off", False)
 
-    def test_it_names_the_active_one_the_age_of_its_keys_and_failures(self, as_sonja: Client):
+    def test_the_tile_shows_connection_certificate_age_and_failures(self, as_sonja: Client):
         setting = make(active=True)
         for outcome in (SignIn.OK, "token_alg", "user_unknown"):
             SignIn.objects.create(outcome=outcome)
@@ -159,7 +159,7 @@ class TestTheTile:
             ({}, {"fetched_at": timezone.now() - timedelta(days=3)}),
         ],
     )
-    def test_it_worries(self, as_sonja: Client, of_setting: Any, of_pair: Any):
+    def test_the_tile_shows_warnings(self, as_sonja: Client, of_setting: Any, of_pair: Any):
         setting = make(active=True)
         OidcSetting.objects.filter(pk=setting.pk).update(**of_setting)
         CertificatePair.objects.create(
@@ -167,7 +167,7 @@ class TestTheTile:
         )
         assert self.tile(as_sonja).is_worrying
 
-    def test_others_do_not_see_it(self, carl: User):
+    def test_users_without_the_role_do_not_see_the_tile(self, carl: User):
         browser = Client()
         browser.force_login(carl)
         assert "Single sign-on" not in browser.get("/admin/").content.decode()

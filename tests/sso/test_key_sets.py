@@ -19,14 +19,14 @@ def refused(document: Any) -> str:
 
 
 @pytest.mark.parametrize("name", ["rsa-1", "p256-1", "ed-1"])
-def test_keys_of_our_algorithms_are_used_as_they_stand(name: str):
+def test_keys_of_supported_algorithms_are_used_unchanged(name: str):
     key = jwk(name, x5c=["MII"], alg=ABSENT)
 
     assert read(key).keys == {name: key}
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256"])
-def test_an_rsa_key_may_say_its_algorithm(algorithm: str):
+def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
     assert list(read(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
 
 
@@ -69,7 +69,7 @@ def test_an_rsa_key_may_say_its_algorithm(algorithm: str):
         (None, "an entry that is not a key"),
     ],
 )  # fmt: skip
-def test_others_are_left_out_and_counted(key: Any, why: str):
+def test_other_keys_are_ignored_and_counted(key: Any, why: str):
     found = read(key, jwk("rsa-1"))
 
     assert (list(found.keys), found.skipped) == (["rsa-1"], (why,))
@@ -80,7 +80,7 @@ def test_others_are_left_out_and_counted(key: Any, why: str):
     "document",
     [None, [], "keys", 7, {}, {"keys": None}, {"keys": {}}, {"keys": "x"}, {"keys": []}, {"keys": [{}]}],
 )
-def test_what_is_no_key_set_is_refused(document: Any):  # A29 A30
+def test_an_invalid_key_set_is_refused(document: Any):  # A29 A30
     assert refused(document)
 
 

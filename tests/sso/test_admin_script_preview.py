@@ -47,7 +47,7 @@ def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client,
     assert (counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)) == before
 
 
-def test_an_account_that_would_be_made_is_new(as_sonja: Client):
+def test_an_account_that_would_be_created_is_marked_as_new(as_sonja: Client):
     before = counts()
     report = tried(as_sonja, make(), {**ANN, "email": "ann@example.com"}, enable_user_creation=True)
 
@@ -55,20 +55,20 @@ def test_an_account_that_would_be_made_is_new(as_sonja: Client):
     assert counts() == before
 
 
-def test_a_refusal_is_named_with_its_code(as_sonja: Client):
+def test_a_refusal_is_shown_with_its_code(as_sonja: Client):
     report = tried(as_sonja, make(), {**ANN, "email": "nobody@example.com"})
 
     assert not report.is_good and report.title.startswith("This sign-in would be refused: user_unknown.")
 
 
-def test_what_the_script_says_is_escaped(as_sonja: Client):
+def test_output_of_the_script_is_escaped(as_sonja: Client):
     script = "function map(claims) { return {login: '<script>alert(1)</script>', email: claims.email} }"
     page = press(as_sonja, "_try", make(), try_claims=json.dumps(ANN), script=script)
 
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert(1)" in page.content
 
 
-def test_of_ten_thousand_roles_a_few_are_shown_and_none_is_markup(as_sonja: Client, bob: User):  # A52
+def test_long_lists_of_roles_are_cut_and_escaped(as_sonja: Client, bob: User):  # A52
     roles = ["<script>alert(1)</script>", *(f"role {number}" for number in range(10_000))]
     setting = make(enable_role_mapping=True, update_data_when_login=True)
     page = press(as_sonja, "_try", setting, try_claims=json.dumps({**ANN, "realm_access": {"roles": roles}}))
@@ -79,7 +79,7 @@ def test_of_ten_thousand_roles_a_few_are_shown_and_none_is_markup(as_sonja: Clie
     assert not Role.objects.filter(name__startswith="role ").exists()
 
 
-def test_a_script_that_fails_is_a_sentence(as_sonja: Client):
+def test_a_failing_script_is_reported_in_a_sentence(as_sonja: Client):
     report = tried(as_sonja, make(), {"sub": "1"}, script="function map(claims) { return {login: claims.a.b.c} }")
 
     assert not report.is_good and "script_error" in report.title
@@ -88,13 +88,13 @@ def test_a_script_that_fails_is_a_sentence(as_sonja: Client):
 @pytest.mark.parametrize(
     "claims", ["[]", "7", "{", '{"a": 1, "a": 2}', "null", "[" * 5000, '{"a": "\\u0000"}', "{" + " " * 300_000]
 )
-def test_claims_that_are_none_are_told(as_sonja: Client, claims: str):
+def test_invalid_claims_are_reported(as_sonja: Client, claims: str):
     report = tried(as_sonja, make(), claims)
 
     assert (report.title, report.is_good) == ("The claims must be a JSON object.", False)
 
 
-def test_without_claims_those_of_the_last_sign_in_are_taken(as_sonja: Client, bob: User):
+def test_without_claims_those_of_the_last_sign_in_are_used(as_sonja: Client, bob: User):
     setting = make()
     assert "There are no claims of an earlier sign-in" in tried(as_sonja, setting, "").title
     setting.remember_claims(ANN)
@@ -103,7 +103,7 @@ def test_without_claims_those_of_the_last_sign_in_are_taken(as_sonja: Client, bo
 
 
 @pytest.mark.parametrize("made", ["throw new Error('x')", "return {login: 'ann', email: 'no address'}"])
-def test_claims_that_a_script_failed_with_are_kept_too(as_sonja: Client, provider: HostileProvider, made: str):
+def test_claims_are_kept_when_the_script_fails(as_sonja: Client, provider: HostileProvider, made: str):
     setting = active(provider, user_field="email", script=f"function map(claims) {{ {made} }}")
     assert Browser(provider).sign_in().status_code == 401
     assert (OidcSetting.objects.get(pk=setting.pk).known_claims or {})["preferred_username"] == "ann"
@@ -114,7 +114,7 @@ def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
     assert not OidcSetting.objects.exists()
 
 
-def test_a_typed_secret_must_be_entered_again(as_sonja: Client):
+def test_the_page_asks_for_an_entered_secret_again(as_sonja: Client):
     page = press(as_sonja, "_try", make(), try_claims="{}", client_secret="canary").content.decode()
 
     assert "Enter the client secret again" in page and "canary" not in page
@@ -122,7 +122,7 @@ def test_a_typed_secret_must_be_entered_again(as_sonja: Client):
 
 @pytest.mark.parametrize("claims", [ANN, " "], ids=["pasted", "of the last sign-in"])
 @pytest.mark.parametrize("is_known", [True, False])
-def test_the_provider_is_asked_nothing(  # A43
+def test_no_request_is_sent_to_the_provider(  # A43
     as_sonja: Client, provider: HostileProvider, bob: User, claims: Any, is_known: bool
 ):
     where = {"url_idp": provider.url_idp, "realm": provider.realm}
@@ -152,7 +152,7 @@ class TestWhatWouldBeInForce:  # A57
         ],
         ids=str,
     )
-    def test_it_is_that_of_the_version_that_is_tried(
+    def test_the_preview_applies_the_approval_rules_of_the_form(
         self, as_sonja: Client, alice: User, columns: dict[str, Any], is_let_in: bool
     ):
         setting = make()
@@ -167,12 +167,14 @@ class TestWhatWouldBeInForce:  # A57
         assert (stored.needs_approval, again.title) == (not is_let_in, report.title), "as it was foretold"
         assert ONCE_SAVED not in again.notes
 
-    def test_a_new_one_by_sonja_would_wait_and_others_come_in_meanwhile(self, as_sonja: Client, alice: User, bob: User):
+    def test_a_new_connection_of_sso_admin_needs_approval_for_protected_roles_only(
+        self, as_sonja: Client, alice: User, bob: User
+    ):
         assert "refused: not_approved." in tried(as_sonja, None, self.ALICE).title
         report = tried(as_sonja, None, ANN)
         assert report.is_good and report.notes == (ONCE_SAVED,)
 
-    def test_a_holder_of_admin_changes_it_without_waiting_but_approves_nothing(self, as_alice: Client):
+    def test_an_administrator_needs_no_approval_but_approves_nothing(self, as_alice: Client):
         setting = make()
         report = tried(as_alice, setting, self.ALICE, script=self.OTHER)
         assert report.is_good and report.notes == ()

@@ -20,7 +20,7 @@ def deletion_of(browser: Client, *users: User) -> Any:
     return browser.post(LIST, {"action": "delete_selected", "_selected_action": [user.pk for user in users]})
 
 
-def test_it_is_said_for_one_and_for_several(as_alice: Client, bob: User):
+def test_the_warning_is_shown_for_one_and_for_several_users(as_alice: Client, bob: User):
     setting = make(active=True, enable_user_creation=True)
     others = [make_user(login) for login in ("anna", "berta", "carla", "dora")]
     for user in (bob, *others):
@@ -33,7 +33,7 @@ def test_it_is_said_for_one_and_for_several(as_alice: Client, bob: User):
     assert "anna, berta, bob" in said(page) and "next sign-in of" in page.content.decode()
 
 
-def test_it_is_not_said_where_nobody_would_come_back(as_alice: Client, bob: User):
+def test_no_warning_if_no_account_would_be_created_again(as_alice: Client, bob: User):
     setting = make(active=True, enable_user_creation=False)
     link = IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     page = f"{LIST}{bob.pk}/delete/"
@@ -52,7 +52,7 @@ def test_it_is_not_said_where_nobody_would_come_back(as_alice: Client, bob: User
     assert "next sign-in" not in said(as_alice.get(page))
 
 
-def test_once_it_is_done_it_is_not_said_again(as_alice: Client, bob: User):
+def test_no_warning_after_the_deletion(as_alice: Client, bob: User):
     setting = make(active=True, enable_user_creation=True)
     IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     page = as_alice.post(f"{LIST}{bob.pk}/delete/", {"post": "yes"}, follow=True)

@@ -52,7 +52,7 @@ def told(token: str) -> Callable[[], None]:
 @pytest.mark.parametrize(
     "named", [{}, {"sid": "sid-1"}, {"sub": ABSENT, "sid": "sid-1"}], ids=["subject", "both", "session"]
 )
-def test_a_sign_in_that_is_under_way_is_refused(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
+def test_a_sign_in_in_progress_is_refused(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
     ours.claims = {"sid": "sid-1"}
     meanwhile(monkeypatch, OidcBackend, "get_or_create_user", told(ours.logout_token(**named)))
     browser = Browser(ours)
@@ -63,14 +63,14 @@ def test_a_sign_in_that_is_under_way_is_refused(ours: HostileProvider, monkeypat
 
 
 @pytest.mark.parametrize("named", [{"sub": "sub-other"}, {"sid": "sid-2"}, {"sub": ABSENT, "sid": "sid-2"}], ids=str)
-def test_somebody_elses_goes_on(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
+def test_the_sign_in_of_another_subject_succeeds(ours: HostileProvider, monkeypatch: Any, named: dict[str, Any]):
     ours.claims = {"sid": "sid-1"}
     meanwhile(monkeypatch, OidcBackend, "get_or_create_user", told(ours.logout_token(**named)))
 
     assert Browser(ours).sign_in().status_code == 302
 
 
-def test_one_that_is_through_but_not_answered_yet_is_ended(ours: HostileProvider, monkeypatch: Any):
+def test_a_session_that_was_just_created_is_ended(ours: HostileProvider, monkeypatch: Any):
     meanwhile(monkeypatch, sign_in_events.SignInEvent, "record", told(ours.logout_token()))
     browser = Browser(ours)
     browser.sign_in()
@@ -78,7 +78,7 @@ def test_one_that_is_through_but_not_answered_yet_is_ended(ours: HostileProvider
     assert not is_in(browser.client) and not Session.objects.exclude(user=None)
 
 
-def test_a_token_from_before_the_sign_out_is_worth_nothing_after_it(ours: HostileProvider):
+def test_a_token_issued_before_the_sign_out_is_refused(ours: HostileProvider):
     """It lay in the browser meanwhile, behind the page that waits."""
     active(ours, name="Fragment", response_type="id_token")
     browser = Browser(ours)
@@ -89,7 +89,7 @@ def test_a_token_from_before_the_sign_out_is_worth_nothing_after_it(ours: Hostil
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sign_out_waits_for_the_session_that_is_just_being_made(http_allowed: None, monkeypatch: Any):
+def test_a_sign_out_waits_for_a_session_being_created(http_allowed: None, monkeypatch: Any):
     with HostileProvider() as ours:
         active(ours)
         ann()
@@ -117,10 +117,10 @@ class TestOneTokenCountsOnce:
         assert is_in(later)
         assert tell(ours.logout_token()).status_code == 200 and not is_in(later)
 
-    def test_its_id_decides_and_not_its_text(self, ours: HostileProvider):
+    def test_a_token_is_identified_by_its_jti(self, ours: HostileProvider):
         assert [tell(ours.logout_token(jti="one")).status_code for _ in range(2)] == [200, 400]
 
-    def test_one_that_could_not_be_checked_may_come_again(self, ours: HostileProvider):
+    def test_a_token_that_could_not_be_checked_may_be_sent_again(self, ours: HostileProvider):
         client = browser_of(ours)
         ours.jwks = {"keys": [jwk("rsa-2")]}
         ours.serve("certs", fails(500), times=1)
@@ -130,7 +130,7 @@ class TestOneTokenCountsOnce:
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
         assert tell(token).status_code == 200 and not is_in(client)
 
-    def test_it_is_remembered_for_longer_than_any_token_counts(self, ours: HostileProvider):
+    def test_tokens_are_remembered_longer_than_they_are_valid(self, ours: HostileProvider):
         tell(ours.logout_token(jti="old"))
         ProviderSignOut.objects.update(came_at=F("came_at") - KEPT_FOR)
         tell(ours.logout_token(jti="new"))
