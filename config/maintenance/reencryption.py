@@ -16,9 +16,12 @@ from django.db import connection, models
 from psycopg import sql
 
 from system import encryption
+from tableapi.catalogue.column_type import Storage
+from tableapi.catalogue.column_types import names_where
 from tableapi.models import Column, DeferredRecord
 
 AT_ONCE = 500
+ENCRYPTED_TYPES = names_where(lambda row: row.storage is Storage.ENCRYPTED)
 NEXT = sql.SQL(
     "SELECT sys_id, {column} FROM records.{table} WHERE {column} <> '' AND sys_id > %s ORDER BY sys_id LIMIT %s"
 )
@@ -88,7 +91,7 @@ def _of_model(model: type[models.Model], column: str) -> Place:
 
 
 def of_designed() -> Iterator[Place]:
-    secret = Column.objects.filter(type=Column.Type.SECRET, table__is_system=False)
+    secret = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
     for column in secret.select_related("table").order_by("table__name", "name"):
         yield _of_designed(column.table.name, column.name)
 
@@ -111,7 +114,7 @@ def _of_designed(table: str, column: str) -> Place:
 def of_deferred() -> Iterator[Place]:
     """Records that were accepted and are not created yet hold their values as the database will take them."""
     tables: dict[str, set[str]] = {}
-    for column in Column.objects.filter(type=Column.Type.SECRET, table__is_system=False).select_related("table"):
+    for column in Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False).select_related("table"):
         having = (column.table, *column.table.descendants)
         tables.setdefault(column.name, set()).update(table.name for table in having)
     for name, tables_with_it in sorted(tables.items()):

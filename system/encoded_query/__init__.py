@@ -11,7 +11,7 @@ from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve
 from .grammar import parse
-from .operators import ALIASES, COLUMN_TYPES, OPERATORS, REFUSED, OnEmpty, Operator, ValueKind
+from .operators import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
 from .printer import to_text
 from .time_values import Distance, Period, Relative, read_distance, read_instant, read_part, read_period, read_relative
@@ -31,13 +31,13 @@ from .values import (
 
 __all__ = [
     "ALIASES",
-    "COLUMN_TYPES",
     "FUNCTIONS",
     "METADATA",
     "NAMED_VALUES",
     "OPERATORS",
     "RECORDS",
     "REFUSED",
+    "ComparisonKind",
     "Condition",
     "Dialect",
     "Distance",

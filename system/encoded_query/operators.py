@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from types import MappingProxyType
 
 
@@ -46,20 +46,33 @@ _OPPOSITES = {
     OnEmpty.UNLESS_BOTH_EMPTY: OnEmpty.IF_BOTH_EMPTY,
 }
 
-COLUMN_TYPES = frozenset(
-    {"string", "text", "wysiwyg", "integer", "decimal", "boolean", "datetime"}
-    | {"date", "choice", "reference", "list", "json", "password", "secret"}
-)
-_TEXTS = frozenset({"string", "text", "wysiwyg"})
-_NUMBERS = frozenset({"integer", "decimal"})
-_DATES = frozenset({"date", "datetime"})
-_CHOICE = frozenset({"choice"})
-_REFERENCE = frozenset({"reference"})
-_LIST = frozenset({"list"})
-# "password, secret none": not even whether they are empty.
-_READABLE = COLUMN_TYPES - {"password", "secret"}
+
+class ComparisonKind(StrEnum):
+    """How the values of a column are compared, which decides the operators that fit it."""
+
+    TEXT = "text"  # without regard to case
+    CHOICE = "choice"  # exactly, as text
+    ID = "id"  # exactly; the text operators fit as well
+    REFERENCE = "reference"  # exactly, as an id
+    LIST = "list"  # ids in their order
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATETIME = "datetime"
+    JSON = "json"  # only whether there is a value
+    NEVER = "never"  # "password, secret none": not even whether there is a value
+
+
+_TEXTS = frozenset({ComparisonKind.TEXT, ComparisonKind.ID})
+_NUMBERS = frozenset({ComparisonKind.INTEGER, ComparisonKind.DECIMAL})
+_DATES = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
+_CHOICE = frozenset({ComparisonKind.CHOICE})
+_REFERENCE = frozenset({ComparisonKind.REFERENCE})
+_LIST = frozenset({ComparisonKind.LIST})
+_READABLE = frozenset(ComparisonKind) - {ComparisonKind.NEVER}
 # "json only the empty ones and ANYTHING/NOTHING".
-_ALL = _READABLE - {"json"}
+_ALL = _READABLE - {ComparisonKind.JSON}
 _ORDERED = _TEXTS | _NUMBERS | _DATES
 _RECORD_ID = ("sys_id",)
 
@@ -68,7 +81,7 @@ _RECORD_ID = ("sys_id",)
 class Operator:
     """One row: `complement` names the operator that matches exactly the other rows.
 
-    `only_path` is the one path it may stand on, whatever the column's type; `allowed` are the numbers of a date part.
+    `only_path` is the only path that it applies to, whatever the column; `allowed` are the numbers of a date part.
     """
 
     name: str
@@ -76,27 +89,27 @@ class Operator:
     description: str
     on_empty: OnEmpty = OnEmpty.NO
     complement: str | None = None
-    types: frozenset[str] = frozenset()
+    fits_kinds: frozenset[ComparisonKind] = frozenset()
     only_path: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
     allowed: range = range(0)
 
-    def fits(self, *, column_type: str, path: tuple[str, ...]) -> bool:
-        """Whether the operator may stand on a column of this type.
+    def fits(self, kind: ComparisonKind, path: tuple[str, ...]) -> bool:
+        """Whether the operator can be used on a column that is compared in this way.
 
-        >>> OPERATORS["LIKE"].fits(column_type="choice", path=("state",))
+        >>> OPERATORS["LIKE"].fits(ComparisonKind.CHOICE, ("state",))
         True
-        >>> OPERATORS["="].fits(column_type="secret", path=("token",))
+        >>> OPERATORS["="].fits(ComparisonKind.NEVER, ("token",))
         False
         """
-        return column_type in self.types if self.only_path is None else path == self.only_path
+        return kind in self.fits_kinds if self.only_path is None else path == self.only_path
 
 
 def _pair(
     names: tuple[str, str],
     kind: ValueKind,
     descriptions: tuple[str, str],
-    types: frozenset[str],
+    kinds: frozenset[ComparisonKind],
     on_empty: OnEmpty = OnEmpty.NO,
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
 ) -> list[Operator]:
@@ -108,26 +121,26 @@ def _pair(
             description=descriptions[side],
             on_empty=on_empty.opposite if side else on_empty,
             complement=names[1 - side],
-            types=types,
+            fits_kinds=kinds,
             aliases=aliases[side],
         )
         for side in (0, 1)
     ]
 
 
-def _single(name: str, kind: ValueKind, description: str, types: frozenset[str]) -> Operator:
-    return Operator(name=name, kind=kind, description=description, types=types)
+def _single(name: str, kind: ValueKind, description: str, kinds: frozenset[ComparisonKind]) -> Operator:
+    return Operator(name=name, kind=kind, description=description, fits_kinds=kinds)
 
 
 def _date_part(name: str, description: str, allowed: range) -> Operator:
-    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, types=_DATES, allowed=allowed)
+    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, fits_kinds=_DATES, allowed=allowed)
 
 
 def _on_record(name: str, kind: ValueKind, description: str) -> Operator:
     return Operator(name=name, kind=kind, description=description, only_path=_RECORD_ID)
 
 
-_FIELD_TYPES = _NUMBERS | _DATES
+_FIELD_KINDS = _NUMBERS | _DATES
 
 _ROWS: tuple[Operator, ...] = (
     *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _ALL),
@@ -167,10 +180,10 @@ _ROWS: tuple[Operator, ...] = (
         _ALL,
         OnEmpty.IF_BOTH_EMPTY,
     ),
-    _single("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_TYPES),
-    _single("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_TYPES),
-    _single("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than another column or equal to it", _FIELD_TYPES),
-    _single("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than another column or equal to it", _FIELD_TYPES),
+    _single("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
+    _single("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
+    _single("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than another column or equal to it", _FIELD_KINDS),
+    _single("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than another column or equal to it", _FIELD_KINDS),
     *_pair(("ON", "NOTON"), ValueKind.DAY, ("on that day or in that period", "at any other time"), _DATES),
     _date_part("YEAR_IS", "in that year", range(1, 10_000)),
     _date_part("QUARTER_IS", "in that quarter of its year", range(1, 5)),

@@ -11,22 +11,21 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from system.admin_site.history_page import RelatedRecords
 from tableapi.admin.design_base import AmongItsOwn, OfTable
+from tableapi.catalogue.column_types import names_where
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.design import column_usages
 from tableapi.models import Choice, Column, Rule, Table, validation
-from tableapi.values import defaults
 
-TYPES = frozenset(Column.Type.values)
-# What only columns of some types have; the form shows it for these.
+# The fields that only columns of some types have; the form shows them for these types.
 FITTING = {
-    "reference_table": validation.WITH_TARGET,
-    "is_unique": TYPES - validation.NOT_UNIQUE,
-    "is_indexed": TYPES - validation.NOT_INDEXED,
-    "is_display": TYPES - validation.NOT_SHOWN,
-    "default_value": TYPES - defaults.NONE,
-    "max_length": validation.WITH_LENGTH,
-    "choices": frozenset({"choice"}),
+    "reference_table": names_where(lambda row: row.has_target),
+    "is_unique": names_where(lambda row: row.can_be_unique),
+    "is_indexed": names_where(lambda row: row.can_be_indexed),
+    "is_display": names_where(lambda row: row.can_be_display),
+    "default_value": names_where(lambda row: row.has_default),
+    "max_length": names_where(lambda row: row.has_length),
+    "choices": names_where(lambda row: row.has_choices),
 }
 
 
@@ -125,9 +124,11 @@ class ColumnAdmin(AmongItsOwn, OfTable):
         super().save_related(request, form, formsets, change)
         column: Column = form.instance
         values = column.choices.values_list("value", flat=True)
-        if column.type == Column.Type.CHOICE and not values:
+        if not column.column_type.has_choices:
+            return
+        if not values:
             messages.warning(request, f"{column} has no choices: until it has some, no record can have a value there.")
-        elif column.type == Column.Type.CHOICE and column.default_value and column.default_value not in values:
+        elif column.default_value and column.default_value not in values:
             messages.warning(
                 request, f"{column.default_value} is none of the choices: new records come without a value."
             )
@@ -140,11 +141,11 @@ class ColumnAdmin(AmongItsOwn, OfTable):
         return [*deleted, *lost, *left], *rest
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        is_formatted = obj is not None and obj.type == Column.Type.WYSIWYG
+        is_formatted = obj is not None and obj.column_type.is_html
         return [name for name in self.fields if is_formatted or name != "converted_from_text"]
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
-        return self.inlines if obj is None or obj.type == Column.Type.CHOICE else ()
+        return self.inlines if obj is None or obj.column_type.has_choices else ()
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "table":
@@ -157,7 +158,7 @@ class ColumnAdmin(AmongItsOwn, OfTable):
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        fitting = json.dumps({name: sorted(types) for name, types in FITTING.items()})
+        fitting = json.dumps(FITTING)
         options["widgets"] = {
             "default_value": UnfoldAdminTextareaWidget(attrs={"rows": 2}),
             "type": UnfoldAdminSelectWidget(attrs={"data-fitting": fitting}),

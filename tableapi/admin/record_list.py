@@ -46,7 +46,7 @@ def listed(user: User, name: str, query: str, page: str) -> Listed:
     except ServiceError as error:
         return Listed(said=error.message)
     table = catalogue_loader.cached_catalogue().tables[name]
-    formatted = frozenset(each.name for each in table.columns.values() if each.type == "wysiwyg")
+    formatted = frozenset(each.name for each in table.columns.values() if each.column_type.is_html)
     records = [
         {
             name: strip_tags(told(value)) if name in formatted else told(value)

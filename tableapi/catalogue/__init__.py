@@ -1,1 +1,1 @@
-"""The frozen catalogue of tables and columns. Pure."""
+"""The frozen catalogue of tables and columns, and the column types. Pure."""

@@ -1,4 +1,4 @@
-"""The tables, columns, views and rules as one frozen value: what a request works on from its start to its end."""
+"""The tables, columns, views and rules as one frozen value, which does not change during a request. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from system.encoded_query import Query, parse
+from system.encoded_query import ComparisonKind, Query, parse
 
+from .column_type import ColumnType
+from .column_types import COLUMN_TYPES
 from .derived_items import DerivedItems
-
-TEXT_TYPES = frozenset({"string", "text", "wysiwyg"})
-# "write-only for everybody: never returned, filtered, sorted".
-WRITE_ONLY_TYPES = frozenset({"password", "secret"})
 
 USER_TABLE = "user"
 TABLE_TABLE = "sys_db_table"
@@ -29,20 +27,20 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
     "sys_updated_by": ("reference", USER_TABLE),
     "sys_version": ("integer", None),
 }
-# Designed tables have it too: the table that a record itself is of, be it a child of the one in the address.
+# Designed tables also have this one: the table of the record itself, which may extend the table in the URL.
 OWN_TABLE = "sys_db_table_id"
 NUMBER = "number"
 DISPLAY_NAME = "display_name"
 
 
 def plain_name(column_id: str) -> str:
-    """The physical column of a formatted text's plain one. Upper case: no administrator's column is called so."""
+    """The physical column of the plain text of HTML. In upper case, which names of columns never are."""
     return f"P{column_id}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One column; `owner` is the table that has it, `physical` what the database calls it there."""
+    """One column; `owner` is the table that defines it, `physical` its name in the database."""
 
     name: str
     type: str
@@ -62,13 +60,25 @@ class Column:
     choices: tuple[tuple[str, str], ...] = ()
 
     @property
+    def column_type(self) -> ColumnType:
+        return COLUMN_TYPES[self.type]
+
+    @property
+    def compare_as(self) -> ComparisonKind:
+        """
+        >>> [Column(name, "string", "task", name).compare_as.value for name in ("sys_id", "notes")]
+        ['id', 'text']
+        """
+        return ComparisonKind.ID if self.name == "sys_id" else self.column_type.compare_as
+
+    @property
     def is_sys(self) -> bool:
         """Written by the server only, in every table."""
         return self.name in SYS_COLUMNS or self.name == OWN_TABLE
 
     @property
     def is_readable(self) -> bool:
-        return self.type not in WRITE_ONLY_TYPES
+        return not self.column_type.is_write_only
 
     @property
     def plain(self) -> str:
@@ -96,7 +106,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """One table with all columns that its records have, its parents' included."""
+    """One table with all columns of its records, including those of its parents."""
 
     id: str
     name: str
@@ -105,10 +115,10 @@ class Table:
     parent: str | None = None
     is_system: bool = False
     number_prefix: str = ""
-    # The id of the table, this one or a parent, that the prefix is of: it counts.
+    # The id of the table, this one or a parent, that defines the prefix; its sequence gives the numbers.
     number_table: str = ""
     deferred_create: bool = False
-    # This table and its parents upwards; this table and all that extend it, directly or through others.
+    # This table and its parents upwards; this table and all that extend it, directly or indirectly.
     lineage: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
 
@@ -118,7 +128,7 @@ class Table:
 
     @property
     def display_column(self) -> Column | None:
-        """What people call a record of this table by."""
+        """The column whose value names a record of this table."""
         marked = next((column for column in self.columns.values() if column.is_display), None)
         return marked or self.columns.get("name") or self.columns.get(NUMBER)
 
@@ -137,11 +147,11 @@ class Catalogue:
     @cached_property
     def rules_by_level(self) -> Mapping[tuple[str, str | None, str], tuple[Rule, ...]]:
         """(operation, table or None, column) → the rules of that level."""
-        found: dict[tuple[str, str | None, str], tuple[Rule, ...]] = {}
+        levels: dict[tuple[str, str | None, str], tuple[Rule, ...]] = {}
         for rule in self.rules:
             key = (rule.operation, rule.table, rule.column)
-            found[key] = (*found.get(key, ()), rule)
-        return found
+            levels[key] = (*levels.get(key, ()), rule)
+        return levels
 
     @cached_property
     def tables_by_id(self) -> Mapping[str, Table]:
@@ -152,8 +162,9 @@ class Catalogue:
         return sum(len(table.columns) for table in self.tables.values())
 
     def view(self, table: Table, name: str) -> tuple[str, ...] | None:
-        """The paths of a form view; a table without that view has its parent's."""
-        return next((self.views[each, name] for each in table.lineage if (each, name) in self.views), None)
+        """The paths of a form view; a table without that view uses its parent's."""
+        keys = ((owner, name) for owner in table.lineage)
+        return next((self.views[key] for key in keys if key in self.views), None)
 
     def referring_to(self, table: Table) -> Iterator[Column]:
         """Every column that may hold the id of a record of this table."""

@@ -8,31 +8,13 @@ from typing import Protocol
 
 from psycopg import sql
 
-from tableapi.catalogue.definitions import TEXT_TYPES, plain_name
+from system.encoded_query import ComparisonKind
+from tableapi.catalogue.column_type import ColumnType
+from tableapi.catalogue.definitions import plain_name
 from tableapi.sql import operators
 
 SCHEMA = "records"
 ID = sql.SQL('varchar(32) COLLATE "C"')
-
-TYPES = {
-    "string": sql.SQL("text"),
-    "text": sql.SQL("text"),
-    "wysiwyg": sql.SQL("text"),
-    "password": sql.SQL("text"),
-    "secret": sql.SQL("text"),
-    "choice": sql.SQL('text COLLATE "C"'),
-    "integer": sql.SQL("bigint"),
-    "decimal": sql.SQL("numeric"),
-    "boolean": sql.SQL("boolean"),
-    "datetime": sql.SQL("timestamptz"),
-    "date": sql.SQL("date"),
-    "json": sql.SQL("jsonb"),
-    "reference": ID,
-    "list": sql.SQL('varchar(32)[] COLLATE "C"'),
-}
-
-# A B-tree refuses a value of more than 2,704 bytes, and the write that brings it: these can be longer.
-WITHOUT_MAIN_INDEX = frozenset({"text", "wysiwyg", "json", "password", "secret"})
 
 
 class IndexableColumn(Protocol):
@@ -41,7 +23,7 @@ class IndexableColumn(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def type(self) -> str: ...
+    def column_type(self) -> ColumnType: ...
     @property
     def physical(self) -> str: ...
     @property
@@ -84,7 +66,7 @@ def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Compos
 
 def searched(column: IndexableColumn) -> sql.Identifier:
     """The column that filters and sorting look at."""
-    return sql.Identifier(plain_name(column.id) if column.type == "wysiwyg" else column.physical)
+    return sql.Identifier(plain_name(column.id) if column.column_type.is_html else column.physical)
 
 
 def key(column: IndexableColumn) -> sql.Composable:
@@ -93,10 +75,10 @@ def key(column: IndexableColumn) -> sql.Composable:
     `pg_c_utf8` comes with PostgreSQL itself: every installation sorts alike, no update of an operating system
     makes an index wrong.
     """
-    if column.type not in TEXT_TYPES:
+    if not column.column_type.is_text:
         return searched(column)
     # The query's own expression: an index on any other would not be used.
-    return sql.SQL(operators.key("text", "{}")).format(searched(column))
+    return sql.SQL(operators.key(ComparisonKind.TEXT, "{}")).format(searched(column))
 
 
 def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
@@ -104,7 +86,7 @@ def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> I
 
 
 def main_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
-    shape = sql.SQL("USING gin ({})") if column.type == "list" else sql.SQL("(({}), sys_id)")
+    shape = sql.SQL("USING gin ({})") if column.column_type.is_list else sql.SQL("(({}), sys_id)")
     return Index(f"I{column.id}", schema, table, shape.format(key(column)))
 
 
@@ -125,9 +107,10 @@ def family_index(table_id: str, table: str) -> Index:
 def wanted_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
     """What the background builds for a column; the unique one is made at once, with the column or its mark."""
     is_marked = column.is_indexed or column.is_display or column.is_unique
-    if (column.type in ("reference", "list") or is_marked) and column.type not in WITHOUT_MAIN_INDEX:
+    column_type = column.column_type
+    if (column_type.has_target or is_marked) and column_type.has_main_index:
         yield main_index(column, table, schema)
-    if column.is_indexed and column.type in TEXT_TYPES:
+    if column.is_indexed and column_type.is_text:
         yield word_index(column, table, schema)
 
 

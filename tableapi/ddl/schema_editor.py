@@ -115,7 +115,7 @@ def has_longer_text(column: Column, most: int) -> bool:
     """Whether a record holds a text of more characters, of a formatted one its words. Bytes are asked first: they are
     known without unpacking. A table that is too large to be looked through in a request counts as having none."""
     words: sql.Composable = sql.Identifier(column.physical)
-    if column.type == column.Type.WYSIWYG:
+    if column.column_type.is_html:
         words = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_name(column.pk)), words)
     found = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({words}) > %s AND length({words}) > %s)")
     try:
@@ -192,14 +192,14 @@ def make_columns(table: Table, columns: Sequence[Column]) -> None:
 
 def _parts(column: Column) -> Iterator[sql.Composable]:
     add = sql.SQL("ADD COLUMN {} {}")
-    kept = add.format(sql.Identifier(column.physical), physical_names.TYPES[column.type])
-    if column.type == column.Type.REFERENCE and column.reference_table is not None:
+    kept = add.format(sql.Identifier(column.physical), sql.SQL(column.column_type.definition))
+    if column.column_type.is_reference and column.reference_table is not None:
         # Empty in every record that is there, so nothing is looked through.
         kept += sql.SQL(" CONSTRAINT {} REFERENCES {} (sys_id) ON DELETE SET NULL").format(
             sql.Identifier(f"F{column.pk}"), place(column.reference_table)
         )
     yield kept
-    if column.type == column.Type.WYSIWYG:
+    if column.column_type.is_html:
         yield add.format(sql.Identifier(plain_name(column.pk)), sql.SQL("text"))
 
 
@@ -209,7 +209,7 @@ def change_column(column: Column, before: Column) -> None:
     wanted = list(physical_names.wanted_indexes(column, table.name))
     former = [] if column.type != before.type else list(physical_names.wanted_indexes(before, table.name))
     if column.type != before.type:
-        if column.type == column.Type.WYSIWYG:
+        if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
             run(text.format(place(table), sql.Identifier(plain_name(column.pk))))
         # They hold other values now, under the same name; and the old one would refuse a long text.
@@ -223,7 +223,7 @@ def change_column(column: Column, before: Column) -> None:
 
 
 def drop_column(column: Column) -> None:
-    names = [column.physical, plain_name(column.pk)] if column.type == column.Type.WYSIWYG else [column.physical]
+    names = [column.physical, plain_name(column.pk)] if column.column_type.is_html else [column.physical]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
     run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(place(column.table), sql.SQL(", ").join(parts)))
 

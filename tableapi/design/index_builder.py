@@ -10,6 +10,7 @@ from django.db.models import Q
 from psycopg import sql
 
 from system.background import index_builds
+from tableapi.catalogue.column_types import names_where
 from tableapi.ddl import physical_names
 from tableapi.ddl.physical_names import Index
 from tableapi.models import Column, Table
@@ -63,9 +64,10 @@ def _wanted() -> Iterator[Index]:
         yield physical_names.family_index(table.pk, table.name)
     marked = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
     columns = Column.objects.select_related("table")
-    always = Q(type__in=[Column.Type.REFERENCE, Column.Type.LIST])
+    always = Q(type__in=names_where(lambda row: row.has_target))
     for column in columns.filter(marked | always, table__is_system=False):
         yield from physical_names.wanted_indexes(column, column.table.name)
     # The product's own tables have the indexes of their models; only text without regard to case is no matter of these.
-    for column in columns.filter(marked, table__is_system=True, type=Column.Type.STRING):
+    texts = names_where(lambda row: row.is_text and row.has_main_index)
+    for column in columns.filter(marked, table__is_system=True, type__in=texts):
         yield from physical_names.wanted_indexes(column, column.table.name, "public")

@@ -54,7 +54,7 @@ def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[s
 
 def _labels(column: Column, values: Iterable[str]) -> list[str]:
     """Those that are no choice of the column."""
-    if column.type != "choice" or not column.choices:
+    if not column.choices:
         return []
     known = {value for value, _ in column.choices}
     return [each for each in values if each not in known]

@@ -8,6 +8,9 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 
 from system.records.history import tracked
+from tableapi.catalogue import column_types
+from tableapi.catalogue.column_type import ColumnType
+from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import NUMBER
 from tableapi.ddl import schema_editor
 from tableapi.models import validation
@@ -100,26 +103,10 @@ class Column(CatalogueRecord):
         "converted_from_text",
     )
 
-    class Type(models.TextChoices):
-        STRING = "string", "String"
-        TEXT = "text", "Text"
-        WYSIWYG = "wysiwyg", "Formatted text"
-        INTEGER = "integer", "Integer"
-        DECIMAL = "decimal", "Decimal"
-        BOOLEAN = "boolean", "Yes or no"
-        DATETIME = "datetime", "Date and time"
-        DATE = "date", "Date"
-        CHOICE = "choice", "Choice"
-        REFERENCE = "reference", "Reference"
-        LIST = "list", "List of references"
-        JSON = "json", "JSON"
-        PASSWORD = "password", "Password (hashed)"
-        SECRET = "secret", "Secret (encrypted)"
-
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="columns")
     name = models.CharField(max_length=NAME_LENGTH, validators=[is_name])
     label = models.CharField(max_length=255)
-    type = models.CharField(max_length=20, choices=Type.choices, default=Type.STRING)
+    type = models.CharField(max_length=20, choices=column_types.choices, default="string")
     # Not PROTECT: a table that refers to itself could never be deleted.
     reference_table = models.ForeignKey(
         Table, null=True, blank=True, on_delete=models.RESTRICT, related_name="referring_columns"
@@ -162,8 +149,12 @@ class Column(CatalogueRecord):
         return self.sys_id
 
     @property
+    def column_type(self) -> ColumnType:
+        return COLUMN_TYPES[self.type]
+
+    @property
     def physical(self) -> str:
-        """What the database calls it."""
+        """Its name in the database."""
         return self.physical_name or self.name
 
     def clean(self) -> None:

@@ -11,9 +11,9 @@ from accounts.models import Role
 from system.encoded_query import QueryError
 from system.errors import BadRequest
 from tableapi.catalogue import definitions
+from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import NUMBER, OWN_TABLE, SYS_COLUMNS
 from tableapi.ddl import schema_editor
-from tableapi.ddl.physical_names import WITHOUT_MAIN_INDEX
 from tableapi.values import defaults
 
 if TYPE_CHECKING:
@@ -21,24 +21,12 @@ if TYPE_CHECKING:
     from tableapi.models.tables import Choice, Column, Table
     from tableapi.models.views import ViewColumn
 
-# An indexed text must fit into a page of the index, whatever its letters; its words into the list of them.
-LONGEST_INDEXED = 600
-LONGEST_SEARCHED = 100_000
-USUAL_LENGTH = 255
-
 OURS = ("sys_", "svc_")
 # What PostgreSQL itself calls columns of every table.
 OF_DATABASE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 SYSTEM_TABLE = "This table is the product's own; its columns cannot be changed."
 
 ONLY_TEXT_HAS_LENGTH = "Only text has one, of at least 1."
-WITH_LENGTH = frozenset({"string", "text", "wysiwyg"})
-WITH_TARGET = frozenset({"reference", "list"})
-NOT_UNIQUE = frozenset({"wysiwyg", "text", "json", "list", "boolean", "password", "secret"})
-NOT_INDEXED = frozenset({"json", "password", "secret"})
-NOT_SHOWN = WITHOUT_MAIN_INDEX | {"list"}
-# Types that the database keeps alike; a formatted text keeps its plain one beside it.
-RETYPED = {("string", "text"), ("text", "string"), ("string", "wysiwyg"), ("text", "wysiwyg")}
 
 
 def check_table(table: Table) -> None:
@@ -71,7 +59,7 @@ def check_table_can_go(table: Table) -> None:
 
 def check_column(column: Column) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=column.table_id).first()
-    if table is None or column.type not in column.Type.values:
+    if table is None or column.type not in COLUMN_TYPES:
         return  # said by the checks of the fields
     before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
     if table.is_system and not schema_editor.is_product():
@@ -110,43 +98,48 @@ def _check_name(column: Column, table: Table) -> None:
 
 
 def _check_new_type(column: Column, before: Column) -> None:
-    if (before.type, column.type) not in RETYPED:
+    if column.type not in before.column_type.changes_to:
         raise ValidationError(
             {
                 "type": f"{before.type} cannot become {column.type}: every record would be written anew. "
                 "Make a new column of that type, copy the values, then delete this one."
             }
         )
-    if column.type == column.Type.WYSIWYG:
+    if column.column_type.is_html:
         column.converted_from_text = True
 
 
 def _check_target(column: Column) -> None:
-    if column.type in WITH_TARGET and column.reference_table_id is None:
+    if column.column_type.has_target and column.reference_table_id is None:
         raise ValidationError({"reference_table": "Which table does it refer to?"})
-    if column.type not in WITH_TARGET and column.reference_table_id is not None:
+    if not column.column_type.has_target and column.reference_table_id is not None:
         raise ValidationError({"reference_table": "Only a reference or a list of references has one."})
 
 
 def _check_marks(column: Column) -> None:
     label = column.get_type_display().lower()
-    for mark, refused in (("is_unique", NOT_UNIQUE), ("is_indexed", NOT_INDEXED), ("is_display", NOT_SHOWN)):
-        if getattr(column, mark) and column.type in refused:
+    column_type = column.column_type
+    for mark, can_be in (
+        ("is_unique", column_type.can_be_unique),
+        ("is_indexed", column_type.can_be_indexed),
+        ("is_display", column_type.can_be_display),
+    ):
+        if getattr(column, mark) and not can_be:
             raise ValidationError({mark: f"A column of type {label} cannot be this."})
-    if column.converted_from_text and column.type != column.Type.WYSIWYG:
+    if column.converted_from_text and not column_type.is_html:
         raise ValidationError({"converted_from_text": "Only a formatted text can be this."})
 
 
 def _check_length(column: Column) -> None:
-    if column.max_length is not None and column.type not in WITH_LENGTH:
+    limit = column.column_type.indexed_length
+    if column.max_length is not None and limit is None:
         raise ValidationError({"max_length": ONLY_TEXT_HAS_LENGTH})
     is_marked = column.is_unique or column.is_indexed or column.is_display
-    if column.type not in WITH_LENGTH or not is_marked:
+    if limit is None or not is_marked:
         return
-    longest, usual = (LONGEST_INDEXED, USUAL_LENGTH) if column.type == "string" else (LONGEST_SEARCHED,) * 2
-    column.max_length = column.max_length or usual
-    if column.max_length > longest:
-        raise ValidationError({"max_length": f"At most {longest:,}, so that it can be indexed."})
+    column.max_length = column.max_length or limit.default
+    if column.max_length > limit.longest:
+        raise ValidationError({"max_length": f"At most {limit.longest:,}, so that it can be indexed."})
 
 
 def _check_stored_lengths(column: Column, before: Column) -> None:
@@ -163,7 +156,7 @@ def _check_default(column: Column) -> None:
     if not column.default_value:
         return
     choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
-    if column.type == column.Type.CHOICE and not choices:
+    if column.column_type.has_choices and not choices:
         return  # they come after their column
     as_read = definitions.Column(
         name=column.name,
@@ -196,7 +189,7 @@ def check_choice(choice: Choice) -> None:
         return
     if is_system:
         raise ValidationError(SYSTEM_TABLE)
-    if column.type != column.Type.CHOICE:
+    if not column.column_type.has_choices:
         raise ValidationError("Only a column of type choice has choices.")
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
     if "," in choice.value and (before is None or before.value != choice.value):

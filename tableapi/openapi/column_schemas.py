@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from system.openapi import Object, reference
+from system.openapi import Object
+from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.definitions import Column
 
 DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
@@ -38,46 +39,21 @@ TYPES: Mapping[str, Object] = {
 }
 
 
-def _or_null(schema: Object) -> Object:
-    return {"anyOf": [schema, NULL]}
-
-
-READ: Mapping[str, Object] = {
-    "string": {"type": ["string", "null"]},
-    "text": {"type": ["string", "null"]},
-    "wysiwyg": {"type": ["string", "null"]},
-    "choice": {"type": ["string", "null"]},
-    "integer": {"type": ["integer", "null"], "format": "int64"},
-    "decimal": {"type": ["number", "null"]},
-    "boolean": {"type": ["boolean", "null"]},
-    "date": {"type": ["string", "null"], "format": "date"},
-    "datetime": _or_null(reference("schemas", "Time")),
-    "reference": _or_null(reference("schemas", "Reference")),
-    "list": _or_null({"type": "array", "items": reference("schemas", "Reference")}),
-    "json": {},
-}
-WRITTEN: Mapping[str, Object] = {
-    **READ,
-    "date": _or_null(reference("schemas", "SentDate")),
-    "datetime": _or_null(reference("schemas", "SentTime")),
-    "password": {"type": ["string", "null"], "minLength": 1, "format": "password", "writeOnly": True},
-    "secret": {"type": ["string", "null"], "minLength": 1, "format": "password", "writeOnly": True},
-}
-
-
 def read_schema(column: Column, target: str) -> Object:
     """A value in a response."""
-    return _described(dict(READ[column.type]), column, target)
+    return _described(dict(column.column_type.schema), column, target)
 
 
 def written_schema(column: Column, target: str) -> Object:
     """A value in a request; a mandatory one is not null."""
-    schema = dict(WRITTEN[column.type])
+    column_type = column.column_type
+    schema = dict(column_type.sent_schema or column_type.schema)
     if column.mandatory:
         schema = _not_null(schema)
-    if column.max_length is not None and column.type in ("string", "text"):
+    # The length of HTML is that of its plain text.
+    if column.max_length is not None and column_type.has_length and not column_type.is_html:
         schema["maxLength"] = column.max_length
-    if column.mandatory and column.type in ("string", "text", "wysiwyg"):
+    if column.mandatory and column_type.is_text:
         schema["minLength"] = 1
     return _described(schema, column, target)
 
@@ -93,6 +69,7 @@ def _not_null(schema: Object) -> Object:
 
 
 def _described(schema: Object, column: Column, target: str) -> Object:
+    column_type = column.column_type
     schema["title"] = column.label or column.name
     if column.choices:
         schema["enum"] = [value for value, _ in column.choices]
@@ -100,7 +77,11 @@ def _described(schema: Object, column: Column, target: str) -> Object:
             schema["enum"].append(None)
         schema["description"] = ", ".join(f"`{value}`: {label}" for value, label in column.choices)
     elif target:
-        schema["description"] = f"{'References' if column.type == 'list' else 'Reference'} to {target}."
-    if column.default and not column.read_only and column.type in ("string", "choice"):
+        schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target}."
+    if column.default and not column.read_only and column_type.has_default and _is_plain_text(column_type):
         schema["default"] = column.default
     return schema
+
+
+def _is_plain_text(column_type: ColumnType) -> bool:
+    return "string" in (column_type.sent_schema or column_type.schema).get("type", ()) and not column_type.is_html

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from system.encoded_query import (
     OPERATORS,
     RECORDS,
+    ComparisonKind,
     Condition,
     Distance,
     Group,
@@ -20,8 +21,7 @@ from system.encoded_query import (
     read_words,
 )
 from system.errors import BadRequest
-from tableapi.catalogue.definitions import OWN_TABLE, TEXT_TYPES, Catalogue, Column, Table
-from tableapi.values import comparison
+from tableapi.catalogue.definitions import OWN_TABLE, Catalogue, Column, Table
 
 from .expressions import (
     ALWAYS,
@@ -37,7 +37,12 @@ from .expressions import (
 )
 
 MOST_HOPS = 5
-SAME_KIND = {"id": "reference", "date": "datetime", "integer": "decimal"}
+# Columns of these kinds can be compared with each other.
+SAME_KIND = {
+    ComparisonKind.ID: ComparisonKind.REFERENCE,
+    ComparisonKind.DATE: ComparisonKind.DATETIME,
+    ComparisonKind.INTEGER: ComparisonKind.DECIMAL,
+}
 
 
 class ReadScope(Protocol):
@@ -85,7 +90,7 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
     steps: list[PathStep] = []
     for name in path[:-1]:
         visible = scope.column(table, name)
-        if visible is None or visible[0].type != "reference":
+        if visible is None or not visible[0].column_type.is_reference:
             return None
         target = scope.catalogue.tables.get(visible[0].reference or "")
         if target is None or (records := scope.records(target)) == NEVER:
@@ -149,7 +154,7 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
     path = resolve_path(scope, table, condition.path)
     if path is None:
         raise unknown(condition.path, condition.position)
-    if not condition.row.fits(column_type=path.column.type, path=condition.path):
+    if not condition.row.fits(path.column.compare_as, condition.path):
         raise QueryError(f"{condition.operator} does not fit a column of type {path.column.type}", condition.position)
     kind = condition.row.kind
     if kind in (ValueKind.PATH, ValueKind.DISTANCE):
@@ -168,8 +173,8 @@ def _other(scope: ReadScope, table: Table, condition: Condition, path: ResolvedP
     other = resolve_path(scope, table, other_path)
     if other is None:
         raise unknown(other_path, condition.value_position)
-    kinds = {SAME_KIND.get(kind, kind) for kind in map(comparison.comparison_kind, (path.column, other.column))}
-    if len(kinds) > 1 or not OPERATORS[condition.operator].fits(column_type=other.column.type, path=other_path):
+    kinds = {SAME_KIND.get(column.compare_as, column.compare_as) for column in (path.column, other.column)}
+    if len(kinds) > 1 or not OPERATORS[condition.operator].fits(other.column.compare_as, other_path):
         raise QueryError(
             f"a column of type {other.column.type} cannot be compared with one of type {path.column.type}",
             condition.value_position,
@@ -194,7 +199,7 @@ def _searched(scope: ReadScope, table: Table, condition: Condition) -> tuple[Res
 
 def _searchable(scope: ReadScope, table: Table) -> Iterator[ResolvedPath]:
     for column in table.columns.values():
-        if column.type in TEXT_TYPES and column.is_indexed and (path := resolve_path(scope, table, (column.name,))):
+        if column.column_type.is_text and column.is_indexed and (path := resolve_path(scope, table, (column.name,))):
             yield path
 
 

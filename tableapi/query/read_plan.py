@@ -16,7 +16,6 @@ from .path_resolver import ReadScope, expression, resolve_path, unknown
 MOST_JOINS = 12
 DEFAULT_VIEWS = ("Default", "default")
 PER_FIELD = 500
-UNSORTABLE = frozenset({"list", "json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _order(scope: ReadScope, table: Table, query: Query) -> tuple[Sort, ...]:
         path = resolve_path(scope, table, by.path)
         if path is None:
             raise unknown(by.path, by.position)
-        if path.column.type in UNSORTABLE:
+        if not path.column.column_type.is_sortable:
             raise QueryError(f"a column of type {path.column.type} has no order", by.position, ".".join(by.path))
         sorts.append(Sort(path, by.descending))
     return tuple(sorts)

@@ -17,7 +17,7 @@ from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.catalogue.definitions import Table as CataloguedTable
 from tableapi.database import catalogue_loader
 from tableapi.models import Rule, Table, View, ViewColumn
-from tableapi.values import column_values
+from tableapi.values import column_values, defaults
 from tableapi.write import designed_records
 
 VIEW = "list"
@@ -151,7 +151,7 @@ def _given(table: CataloguedTable, told: dict[str, Any]) -> dict[Column, Any]:
     for column in table.columns.values():
         if column.is_sys:
             continue
-        value = column_values.read(column, told[column.name]) if column.name in told else column_values.default(column)
+        value = column_values.read(column, told[column.name]) if column.name in told else defaults.default(column)
         if value is not None:
             found[column] = value
     return found

@@ -6,9 +6,9 @@ from typing import Any
 
 from accounts import roles
 from accounts.models import Role
+from tableapi.catalogue.column_types import LONGEST_SEARCHED
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table
-from tableapi.models.validation import LONGEST_SEARCHED
 
 # What each level made is never made again: "what an administrator deletes stays deleted".
 LEVEL = 2

@@ -14,21 +14,12 @@ from django.db import models
 from django.utils import timezone
 
 from system.records.record import Record
+from tableapi.catalogue.column_types import COLUMN_TYPES, names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
 
-# In this order: a date with time is a date too.
-TYPES: tuple[tuple[type[models.Field[Any, Any]], str], ...] = (
-    (models.BooleanField, "boolean"),
-    (models.DateTimeField, "datetime"),
-    (models.DateField, "date"),
-    (models.IntegerField, "integer"),
-    (models.DecimalField, "decimal"),
-    (models.FloatField, "decimal"),
-    (models.JSONField, "json"),
-    (models.TextField, "text"),
-    (models.CharField, "string"),
-)
+# The class of a field, or its nearest parent, tells the column type.
+TYPES = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
 WRITE_ONLY = {"password": "password"}  # hashed; every other secret is encrypted
 
 
@@ -129,7 +120,7 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
         "is_unique": field.unique or _is_unique(model, name),
         "read_only": not field.editable,
         "default_value": "" if is_secret else _default(field),
-        "max_length": field.max_length if type_name == "string" else None,
+        "max_length": field.max_length if COLUMN_TYPES[type_name].has_length else None,
         "is_display": model.display_column == name,
         "physical_name": field.column,
     }
@@ -150,10 +141,10 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
         return "reference", field.related_model._meta.db_table
     if field.choices:
         return "choice", None
-    for kind, type_name in TYPES:
-        if isinstance(field, kind):
-            return type_name, None
-    raise TypeError(f"{model.__name__}.{field.name} is of a kind that no column type shows; leave it out.")
+    for field_class in type(field).__mro__:
+        if field_class.__name__ in TYPES:
+            return TYPES[field_class.__name__], None
+    raise TypeError(f"No column type shows the field {model.__name__}.{field.name}; leave it out.")
 
 
 def _is_unique(model: type[Record], name: str) -> bool:
@@ -169,7 +160,8 @@ def _default(field: Any) -> str:
 
 def _make_choices(shown: dict[str, type[Record]]) -> bool:
     changed = False
-    columns = Column.objects.filter(table__is_system=True, type=Column.Type.CHOICE).select_related("table")
+    with_choices = names_where(lambda row: row.has_choices)
+    columns = Column.objects.filter(table__is_system=True, type__in=with_choices).select_related("table")
     for column in columns.prefetch_related("choices"):
         field: Any = shown[column.table.name]._meta.get_field(column.name)
         wanted = [(str(value), str(label)) for value, label in field.choices]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from system.encoded_query import Condition, Distance, Moment, Period, Range, Relative, read, read_list
+from system.encoded_query import ComparisonKind, Condition, Distance, Moment, Period, Range, Relative, read, read_list
 from tableapi.catalogue.definitions import Column
-from tableapi.values.comparison import SQL_TYPES, comparable, comparison_kind
+from tableapi.values.comparison import SQL_TYPES, comparable
 
 if TYPE_CHECKING:
     from .statement_builder import ValueBinder
@@ -38,15 +38,15 @@ NAMED_IDS = {
 }
 
 
-def key(kind: str, sql: str) -> str:
+def key(kind: ComparisonKind, sql: str) -> str:
     """The SQL that a column is compared and sorted by; an empty text counts as no value.
 
-    >>> key("text", "t.subject")
+    >>> key(ComparisonKind.TEXT, "t.subject")
     'nullif(lower(t.subject COLLATE "pg_c_utf8"), \\'\\')'
     """
-    if kind == "text":
+    if kind is ComparisonKind.TEXT:
         return f"nullif({FOLD.format(sql)}, '')"
-    return f'{sql} COLLATE "C"' if kind == "choice" else sql
+    return f'{sql} COLLATE "C"' if kind is ComparisonKind.CHOICE else sql
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Operand:
     raw: str
 
     @property
-    def kind(self) -> str:
-        return comparison_kind(self.column)
+    def kind(self) -> ComparisonKind:
+        return self.column.compare_as
 
     @property
     def key(self) -> str:
@@ -71,12 +71,13 @@ class Operand:
     @property
     def instant(self) -> str:
         """As a timestamp; a date is its midnight."""
-        return f"({self.raw})::timestamp AT TIME ZONE 'UTC'" if self.kind == "date" else self.raw
+        return f"({self.raw})::timestamp AT TIME ZONE 'UTC'" if self.kind is ComparisonKind.DATE else self.raw
 
     @property
     def second(self) -> str:
         """Truncated to the second, as it is displayed."""
-        return f"date_trunc('second', {self.instant})" if self.kind in ("date", "datetime") else self.key
+        is_time = self.kind in (ComparisonKind.DATE, ComparisonKind.DATETIME)
+        return f"date_trunc('second', {self.instant})" if is_time else self.key
 
 
 # A row gets the column, the other column (if the operator has one), the condition, and what binds its values.
@@ -88,7 +89,7 @@ def _value(side: Operand, condition: Condition, bind: ValueBinder) -> str:
         return comparable(side.column, read(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
     placeholder = bind.value(of, SQL_TYPES[side.kind])
-    return FOLD.format(placeholder) if side.kind == "text" else placeholder
+    return FOLD.format(placeholder) if side.kind is ComparisonKind.TEXT else placeholder
 
 
 def _compared(operator: str) -> Row:
@@ -97,7 +98,7 @@ def _compared(operator: str) -> Row:
 
     def row(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
         value = _value(side, condition, bind)
-        if side.kind == "datetime":
+        if side.kind is ComparisonKind.DATETIME:
             return f"{side.key} {of_instants[operator].format(v=value)}"
         return f"{side.key} {operator} {value}"
 
@@ -110,10 +111,10 @@ def _ids(condition: Condition, moment: Moment) -> list[str]:
 
 
 def _equal(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
-    if side.kind == "list":
+    if side.kind is ComparisonKind.LIST:
         return f"{side.raw} = {bind.value(_ids, 'varchar[]')}"
     value = _value(side, condition, bind)
-    if side.kind == "datetime":
+    if side.kind is ComparisonKind.DATETIME:
         return f"({side.key} >= {value} AND {side.key} < {value} + {SECOND})"
     return f"{side.key} = {value}"
 
@@ -123,9 +124,9 @@ def _in(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinde
         return [comparable(side.column, operand, moment, condition) for operand in read(condition)]  # type: ignore[union-attr]
 
     values = bind.value(of, SQL_TYPES[side.kind] + "[]")
-    if side.kind == "text":
+    if side.kind is ComparisonKind.TEXT:
         return f"{side.key} = ANY (ARRAY(SELECT {FOLD.format('each')} FROM unnest({values}) each))"
-    return f"{side.second if side.kind == 'datetime' else side.key} = ANY ({values})"
+    return f"{side.second if side.kind is ComparisonKind.DATETIME else side.key} = ANY ({values})"
 
 
 def _between(side: Operand, _: Operand | None, condition: Condition, bind: ValueBinder) -> str:
@@ -136,10 +137,10 @@ def _between(side: Operand, _: Operand | None, condition: Condition, bind: Value
             return comparable(side.column, getattr(value, name), moment, condition)
 
         placeholder = bind.value(of, SQL_TYPES[side.kind])
-        return FOLD.format(placeholder) if side.kind == "text" else placeholder
+        return FOLD.format(placeholder) if side.kind is ComparisonKind.TEXT else placeholder
 
     low, high = end("low"), end("high")
-    if side.kind == "datetime":
+    if side.kind is ComparisonKind.DATETIME:
         return f"({side.key} >= {low} AND {side.key} < {high} + {SECOND})"
     return f"{side.key} BETWEEN {low} AND {high}"
 
@@ -158,12 +159,12 @@ _AS_TEXT = Column("", "string", "", "")
 
 
 def _not_empty(side: Operand, _: Operand | None, __: Condition, ___: ValueBinder) -> str:
-    return f"cardinality({side.raw}) > 0" if side.kind == "list" else f"{side.key} IS NOT NULL"
+    return f"cardinality({side.raw}) > 0" if side.kind is ComparisonKind.LIST else f"{side.key} IS NOT NULL"
 
 
 def _same_as(side: Operand, other: Operand | None, _: Condition, __: ValueBinder) -> str:
     assert other is not None
-    if side.kind == "list":
+    if side.kind is ComparisonKind.LIST:
         return f"nullif({side.raw}, '{{}}') IS NOT DISTINCT FROM nullif({other.raw}, '{{}}')"
     return f"{side.second} IS NOT DISTINCT FROM {other.second}"
 

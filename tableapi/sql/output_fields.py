@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tableapi.catalogue.definitions import TEXT_TYPES, Column
+from tableapi.catalogue.definitions import Column
 from tableapi.query.expressions import ResolvedPath
 from tableapi.query.parameters import DisplayMode
 from tableapi.query.read_plan import OutputField
-from tableapi.values.display_values import NO, YES
 
 from . import predicates
 from .statement_builder import StatementBuilder, TableAlias, literal
-
-# The text of a timestamp begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes 1.5 times as long.
-INSTANT_LENGTH = 19
-DISPLAY_INSTANT = "'FMDD Mon YYYY HH24:MI:SS'"
-DISPLAY_DATE = "'FMDD Mon YYYY'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +26,10 @@ class OutputStyle:
 def field(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
     """The JSON of one field; `alias` is the record at the end of its path."""
     column = output.path.column
-    if column.type == "reference":
+    if column.column_type.is_reference:
         stored = predicates.guarded(builder, output.path.guard, alias, alias.column(column))
         return _reference(builder, style, output, stored)
-    if column.type == "list":
+    if column.column_type.is_list:
         stored = predicates.guarded(builder, output.path.guard, alias, alias.column(column))
         return _list(builder, style, output, stored)
     value = predicates.guarded(builder, output.path.guard, alias, _stored(style, column, alias))
@@ -47,7 +41,7 @@ def field(builder: StatementBuilder, style: OutputStyle, output: OutputField, al
 
 
 def _stored(style: OutputStyle, column: Column, alias: TableAlias) -> str:
-    if column.type != "wysiwyg" or (column.converted_from_text and column.id not in style.as_html):
+    if not column.column_type.is_html or (column.converted_from_text and column.id not in style.as_html):
         return alias.column(column)
     html = alias.column(column, plain=False)
     if not column.converted_from_text:
@@ -57,25 +51,15 @@ def _stored(style: OutputStyle, column: Column, alias: TableAlias) -> str:
 
 
 def _value(column: Column, sql: str) -> str:
-    if column.type in TEXT_TYPES or column.type == "choice":
-        return f"nullif({sql}, '')"
-    if column.type == "datetime":
-        return f"left(({sql} AT TIME ZONE 'UTC')::text, {INSTANT_LENGTH})"
-    return sql
+    return column.column_type.value_sql.format(sql)
 
 
 def display_value(column: Column, sql: str) -> str:
-    match column.type:
-        case "choice" if column.choices:
-            labels = " ".join(f"WHEN {literal(value)} THEN {literal(label)}" for value, label in column.choices)
-            return f"CASE {sql} {labels} ELSE nullif({sql}, '') END"
-        case "boolean":
-            return f"CASE {sql} WHEN TRUE THEN '{YES}' WHEN FALSE THEN '{NO}' END"
-        case "date":
-            return f"to_char({sql}, {DISPLAY_DATE})"
-        case "datetime":
-            return f"to_char({sql} AT TIME ZONE 'UTC', {DISPLAY_INSTANT})"
-    return _value(column, sql)
+    if column.choices:
+        labels = " ".join(f"WHEN {literal(value)} THEN {literal(label)}" for value, label in column.choices)
+        return f"CASE {sql} {labels} ELSE {_value(column, sql)} END"
+    display = column.column_type.display
+    return display.sql.format(sql) if display else _value(column, sql)
 
 
 def _display_value_of(builder: StatementBuilder, display: ResolvedPath | None, reference: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tableapi.query.expressions import Always, Decision, Expression, PathStep, ResolvedPath
 from tableapi.query.read_plan import OutputField, ReadPlan, Sort
-from tableapi.values.comparison import SQL_TYPES, comparison_kind
+from tableapi.values.comparison import SQL_TYPES
 
 from . import output_fields, predicates
 from .operators import key
@@ -16,7 +16,6 @@ from .output_fields import OutputStyle
 from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal, quoted
 
 INDEXED_SYS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
-UNBOUNDED = frozenset({"text", "wysiwyg"})  # too long for an index that sorts
 PER_PARAMETER = 250
 LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer aliases
 
@@ -146,7 +145,7 @@ def _where(from_clause: FromClause, plan: ReadPlan) -> str:
 
 
 def _sort_key(from_clause: FromClause, sort: Sort) -> str:
-    return key(comparison_kind(sort.path.column), from_clause.value(sort.path))
+    return key(sort.path.column.compare_as, from_clause.value(sort.path))
 
 
 def is_id_descending(plan: ReadPlan) -> bool:
@@ -190,14 +189,14 @@ def _leads_an_index(plan: ReadPlan) -> bool:
     if first is None:
         return True
     column = first.column
-    is_marked = column.is_indexed or column.is_display or column.is_unique or column.type == "reference"
-    has_index = column.name in INDEXED_SYS if column.is_sys else is_marked and column.type not in UNBOUNDED
+    is_marked = column.is_indexed or column.is_display or column.is_unique or column.column_type.is_reference
+    has_index = column.name in INDEXED_SYS if column.is_sys else is_marked and column.column_type.has_main_index
     return has_index and not first.steps and isinstance(first.guard, Always)
 
 
 def _after(builder: StatementBuilder, plan: ReadPlan, keys: list[str], after: tuple[bool, ...]) -> list[str]:
     """The records after the cursor, as conditions of which a record meets at most one."""
-    types = [*(SQL_TYPES[comparison_kind(sort.path.column)] for sort in plan.order), "varchar"]
+    types = [*(SQL_TYPES[sort.path.column.compare_as] for sort in plan.order), "varchar"]
     branches: list[str] = []
     equal: list[str] = []
     for number, (sql, descending, has_value) in enumerate(zip(keys, _descending(plan), after, strict=True)):

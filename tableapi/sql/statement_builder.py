@@ -116,7 +116,7 @@ class TableAlias:
             return self.sys_id()
         alias = self._alias(column.owner)
         stored = f"{alias}.{quoted(column.physical)}"
-        if column.type != "wysiwyg" or not plain:
+        if not column.column_type.is_html or not plain:
             return stored
         plain_text = f"{alias}.{quoted(column.plain)}"
         # A column that was converted from text has its old values unchanged.

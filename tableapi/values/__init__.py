@@ -1,1 +1,1 @@
-"""Column values: read, compare, display, sanitize."""
+"""Column values: read, compare, display, default."""

@@ -1,4 +1,4 @@
-"""Turns the values of conditions into what the database compares with. Pure."""
+"""The values of conditions become the values that the database compares with. Pure."""
 
 from __future__ import annotations
 
@@ -7,50 +7,46 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from system.encoded_query import Condition, Moment, Operand, QueryError, read_boolean, read_instant, resolve
-from tableapi.catalogue.definitions import TEXT_TYPES, Column
+from system.encoded_query import (
+    ComparisonKind,
+    Condition,
+    Moment,
+    Operand,
+    QueryError,
+    read_boolean,
+    read_instant,
+    resolve,
+)
+from tableapi.catalogue.definitions import Column
 
 BIGGEST = 2**63
 LONGEST_NUMBER = 400
 
-# The database's name of what each kind of column is compared with.
-SQL_TYPES: Mapping[str, str] = {
-    "text": "text",
-    "id": "varchar",
-    "choice": "text",
-    "reference": "varchar",
-    "integer": "bigint",
-    "decimal": "numeric",
-    "boolean": "boolean",
-    "datetime": "timestamptz",
-    "date": "date",
-    "list": "varchar",
+# The SQL type of the values that a column of each kind is compared with.
+SQL_TYPES: Mapping[ComparisonKind, str] = {
+    ComparisonKind.TEXT: "text",
+    ComparisonKind.ID: "varchar",
+    ComparisonKind.CHOICE: "text",
+    ComparisonKind.REFERENCE: "varchar",
+    ComparisonKind.INTEGER: "bigint",
+    ComparisonKind.DECIMAL: "numeric",
+    ComparisonKind.BOOLEAN: "boolean",
+    ComparisonKind.DATETIME: "timestamptz",
+    ComparisonKind.DATE: "date",
+    ComparisonKind.LIST: "varchar",
 }
 
 
-def comparison_kind(column: Column) -> str:
-    """Columns that compare alike: by lower case, exactly, as numbers, as instants.
-
-    >>> comparison_kind(Column("sys_id", "string", "task", "sys_id"))
-    'id'
-    >>> comparison_kind(Column("notes", "wysiwyg", "task", "notes"))
-    'text'
-    """
-    if column.name == "sys_id":
-        return "id"
-    return "text" if column.type in TEXT_TYPES else column.type
-
-
 def comparable(column: Column, operand: Operand, moment: Moment, condition: Condition) -> Any:
-    """The value as a column of this kind is compared with it."""
+    """The value that the column is compared with, for one in a condition."""
     value = resolve(operand, moment)
     position = condition.value_position
-    if comparison_kind(column) in ("datetime", "date"):
+    if column.compare_as in (ComparisonKind.DATETIME, ComparisonKind.DATE):
         instant = read_instant(value, position).replace(microsecond=0)
-        return instant.date() if column.type == "date" else instant
+        return instant.date() if column.compare_as is ComparisonKind.DATE else instant
     if isinstance(value, datetime):
         raise QueryError("a time cannot be compared with this column", position, condition.value)
-    return _READERS.get(comparison_kind(column), _as_text)(value, position)
+    return _READERS.get(column.compare_as, _as_text)(value, position)
 
 
 def _as_text(value: str, position: int) -> str:
@@ -81,8 +77,8 @@ def _as_decimal(value: str, position: int) -> Decimal:
     return number
 
 
-_READERS: Mapping[str, Callable[[str, int], Any]] = {
-    "integer": _as_integer,
-    "decimal": _as_decimal,
-    "boolean": read_boolean,
+_READERS: Mapping[ComparisonKind, Callable[[str, int], Any]] = {
+    ComparisonKind.INTEGER: _as_integer,
+    ComparisonKind.DECIMAL: _as_decimal,
+    ComparisonKind.BOOLEAN: read_boolean,
 }

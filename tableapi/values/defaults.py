@@ -1,26 +1,48 @@
-"""In charge of whether a column's default is a value of its type: it is read as a value that a caller sends."""
+"""Defaults of columns, which are read like values that a caller sends, and the check of mandatory columns."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from system.errors import Invalid
-from system.http.request_body import InvalidJson
+from system.http.request_body import InvalidJson, parse_json
 from tableapi.catalogue.definitions import Column
 
 from . import column_values
 
-NONE = frozenset({"reference", "list", "password", "secret"})
+
+def default(column: Column) -> Any:
+    """The value of a column that a new record does not name."""
+    if not column.default or column.column_type.is_write_only:
+        return None
+    try:
+        return _read(column)
+    except (Invalid, InvalidJson):
+        # It was valid when it was saved; that a later change made it invalid is not this caller's mistake.
+        return None
 
 
 def problem(column: Column) -> str:
-    """What is wrong with a default, or nothing.
+    """What is wrong with a default, or an empty text.
 
-    >>> [problem(Column("it", "integer", "", "it", default=each)) for each in ("12", "1_000")]
+    >>> [problem(Column("it", "integer", "", "it", default=text)) for text in ("12", "1_000")]
     ['', 'A whole number is expected.']
     """
-    if column.type in NONE:
+    if not column.column_type.has_default:
         return "A column of this type has no default."
     try:
-        column_values.default_of(column)
+        _read(column)
     except (Invalid, InvalidJson) as error:
         return error.message
     return ""
+
+
+def _read(column: Column) -> Any:
+    is_json = column.column_type.is_json
+    return column_values.read(column, parse_json(column.default.encode()) if is_json else column.default)
+
+
+def check_mandatory(column: Column, value: Any) -> None:
+    """`value` is the one that will be stored."""
+    if column.mandatory and (value is None or (isinstance(value, str | list) and not value)):
+        raise Invalid("A value is needed.", code="mandatory", field=column.name)

@@ -9,7 +9,7 @@ from typing import Any
 from system import properties
 from system.errors import BadRequest, Invalid
 from tableapi.catalogue.definitions import NUMBER, Column, Table
-from tableapi.values import column_values
+from tableapi.values import column_values, defaults
 
 from . import current_record, designed_records, payload
 from .change_request import WriteRequest
@@ -25,7 +25,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
         if stored.is_seen and _is_same_shown(change, column, stored, value):
             return UNCHANGED
         raise current_record.read_only(column)
-    if column.type == "json" and not replaces and isinstance(value, dict):
+    if column.column_type.is_json and not replaces and isinstance(value, dict):
         value = column_values.merged(stored.value, value)
     if stored.is_seen and _is_as_it_reads(column, stored, value):
         return UNCHANGED
@@ -42,7 +42,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, stored: Curr
 def _is_same_shown(change: WriteRequest, column: Column, stored: CurrentValue, value: Any) -> bool:
     if _is_as_it_reads(column, stored, value):
         return True
-    if value is None and change.by_display and column.is_sys and column.type == "reference":
+    if value is None and change.by_display and column.is_sys and column.column_type.is_reference:
         return True  # how it reads where its name is not shown; nothing empties a column that the service keeps
     try:
         return column_values.is_same(column, stored.value, payload.value(change, column, value))
@@ -56,7 +56,7 @@ def _is_as_it_reads(column: Column, stored: CurrentValue, value: Any) -> bool:
     An empty text or list reads as `null`. A converted text reads as plain text or as HTML: sent back, it must not take
     the formatting away, nor what only looks like a tag in a text from before.
     """
-    if value is None and column.type != "json" and stored.value in ("", []):
+    if value is None and not column.column_type.is_json and stored.value in ("", []):
         return True
     if not column.converted_from_text:
         return False
@@ -79,7 +79,7 @@ def left_out(table: Table, named: Iterable[Column], stand: CurrentRecord) -> dic
     for column, stored in stand.columns.items():
         if column in named or not column.is_readable or not is_theirs(table, column, stored):
             continue
-        value = column_values.default(column)
+        value = defaults.default(column)
         if value is None and designed_records.is_called_by_number(table, column):
             number = stand.columns[table.columns[NUMBER]]
             # To who does not see the number it would be told so.

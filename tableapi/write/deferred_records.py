@@ -17,6 +17,7 @@ from system.records import acting_user
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.models import DeferredRecord
+from tableapi.values import column_values
 
 from . import designed_records
 
@@ -81,7 +82,7 @@ def _insert(row: DeferredRecord) -> None:
         column = table.columns.get(name)
         if column is None:
             raise ServiceError(f"There is no column {name} any more.")
-        given[column] = Jsonb(value) if column.type == "json" else value
+        given[column] = column_values.stored_json(column, value)
     with acting_user.acting_as(row.caller):
         designed_records.insert(catalogue, table, given, row.record_id)
 

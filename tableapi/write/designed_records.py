@@ -15,10 +15,8 @@ from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
 from tableapi.database.statement_runner import cursor
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quoted
-from tableapi.values import column_values, comparison
+from tableapi.values import column_values
 
-# What a value is in the database, by the column's type; all others are text.
-SQL_TYPES = {**comparison.SQL_TYPES, "list": "varchar[]", "json": "jsonb"}
 NUMBER_DIGITS = 7
 
 Values = Mapping[Column, Any]
@@ -130,7 +128,7 @@ def stored(table: Table, sys_id: str) -> dict[str, Any]:
 
 def loaded(column: Column, value: Any) -> Any:
     """A value as it was read: on Django's connections JSON comes as text."""
-    return json.loads(value) if column.type == "json" and isinstance(value, str) else value
+    return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 
 
 def _assigned(owner: str, given: Values) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -144,15 +142,15 @@ def _assigned(owner: str, given: Values) -> tuple[list[str], list[str], dict[str
         for physical, each in _physically(column, value):
             name = f"v{len(columns)}"
             columns.append(physical)
-            placeholders.append(f"%({name})s::{SQL_TYPES.get(column.type, 'text')}")
+            placeholders.append(f"%({name})s::{column.column_type.sql_type}")
             parameters[name] = each
     return columns, placeholders, parameters
 
 
 def _physically(column: Column, value: Any) -> Iterator[tuple[str, Any]]:
     yield column.physical, value
-    if column.type == "wysiwyg":
-        yield column.plain, column_values.plain_of(column, value)
+    if column.column_type.is_html:
+        yield column.plain, column_values.plain_text(value)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tableapi.query import read_plan
 from tableapi.query.expressions import NEVER
 from tableapi.read import pipeline
 from tableapi.read.pipeline import RecordResult
-from tableapi.values import column_values
+from tableapi.values import defaults
 
 from . import changes, current_record, deferred_records, designed_records, payload, references, system_records
 from .change_request import WriteRequest, WriteResult
@@ -79,7 +79,7 @@ def _complete(
     for column in concerned:
         if column in named and column not in given:
             continue  # what was sent for it is wrong, and told already
-        if column not in given and (value := column_values.default(column)) is not None:
+        if column not in given and (value := defaults.default(column)) is not None:
             given[column] = value
         if not is_made_here(table, column) and not table.is_system:
             with _noted(wrong):
@@ -89,7 +89,7 @@ def _complete(
 def _need(view: CallerView, table: Table, column: Column, value: Any) -> None:
     """That something is missing is told; which column, only to somebody for whom it is there."""
     try:
-        column_values.check_mandatory(column, value)
+        defaults.check_mandatory(column, value)
     except Invalid as error:
         if not view.permissions.is_known(table, column):
             error.field = None
@@ -170,7 +170,7 @@ def _not_yet_there(given: Mapping[Column, Any], stand: CurrentRecord) -> dict[Co
     and who adds another must not have to throw it out."""
     added = dict(given)
     for column, ids in given.items():
-        if column.type == "list" and ids and stand.columns[column].is_seen:
+        if column.column_type.is_list and ids and stand.columns[column].is_seen:
             there = set(stand.columns[column].value or ())
             added[column] = [each for each in ids if each not in there]
     return added

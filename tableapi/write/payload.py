@@ -8,7 +8,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from system.errors import BadRequest, Invalid, together
+from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, Column
+from tableapi.catalogue.value_readers import MOST_REFERENCES
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.expressions import NEVER
@@ -57,7 +59,7 @@ def shows_both(column: Column, given: Any) -> bool:
     [True, False]
     """
     # In a JSON column an object is the value itself.
-    return column.type != "json" and isinstance(given, dict) and BOTH <= given.keys() <= BOTH_LINKED
+    return not column.column_type.is_json and isinstance(given, dict) and BOTH <= given.keys() <= BOTH_LINKED
 
 
 def columns_of_new(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
@@ -96,22 +98,22 @@ def value(change: WriteRequest, column: Column, given: Any) -> Any:
     """What is to be stored for what was sent."""
     if change.by_display and not shows_both(column, change.body.get(column.name)):
         given = _from_display(change, column, given)
-    if change.table.is_system and column.type in ("password", "json"):
+    if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):
         return given  # the model has its own way with it
     return plain_nothing(change.table, column_values.read(column, given))
 
 
 def _from_display(change: WriteRequest, column: Column, given: Any) -> Any:
-    if column.type == "reference":
+    if not column.column_type.has_target:
+        return display_values.from_display(column, given)
+    if column.column_type.is_reference:
         given = _called(given)
-    if column.type == "list" and given is not None:
+    elif given is not None:
         items = [_called(item) for item in given] if isinstance(given, list) else [given]
         names = list(dict.fromkeys(item for item in items if isinstance(item, str) and item))
         ids = _ids_called(change, column, names)
         return [ids[item] if isinstance(item, str) and item else item for item in items]
-    if column.type == "reference" and isinstance(given, str) and given:
-        return _ids_called(change, column, [given])[given]
-    return given if column.type in ("reference", "list") else display_values.back(column, given)
+    return _ids_called(change, column, [given])[given] if isinstance(given, str) and given else given
 
 
 def _called(given: Any) -> Any:
@@ -130,8 +132,8 @@ def _ids_called(change: WriteRequest, column: Column, names: list[str]) -> dict[
     view = change.request.view
     target = view.catalogue.tables.get(column.reference or "")
     shown = read_plan.display_path(view, column)
-    if len(names) > column_values.MOST_REFERENCES:
-        raise Invalid(f"At most {column_values.MOST_REFERENCES} references are expected.", field=column.name)
+    if len(names) > MOST_REFERENCES:
+        raise Invalid(f"At most {MOST_REFERENCES} references are expected.", field=column.name)
     if target is None or shown is None:
         raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
     statement = view.cached(
@@ -160,7 +162,7 @@ def check_references(change: WriteRequest, given: Mapping[Column, Any]) -> bool:
     referring = {
         column: value if isinstance(value, list) else [value]
         for column, value in given.items()
-        if column.type in ("reference", "list") and value
+        if column.column_type.has_target and value
     }
     asked: dict[Place, dict[str, None]] = {}
     for column, ids in referring.items():
@@ -178,7 +180,7 @@ def check_references(change: WriteRequest, given: Mapping[Column, Any]) -> bool:
 
 
 def _place(column: Column) -> Place:
-    return column.reference, column.type == "list"
+    return column.reference, column.column_type.is_list
 
 
 def _missing(change: WriteRequest, asked: Mapping[Place, Collection[str]]) -> tuple[set[Place], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from system.encoded_query import ComparisonKind
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
@@ -11,7 +12,6 @@ from tableapi.sql import predicates
 from tableapi.sql.operators import FOLD, key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
-from tableapi.values.comparison import comparison_kind
 
 OWN_VERSION = "sys_version"
 
@@ -129,10 +129,10 @@ def called(permissions: Permissions, target: Table, shown: str, holds: Decision)
     value = predicates.guarded(text, holds, anchor, anchor.column(column))
     names = text.input("called", "text[]")
     where = [f"({value})::text = ANY ({names})"]
-    if comparison_kind(column) == "text":
+    if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
         folded = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest({names}) each)"
-        where.append(f"{key('text', value)} = ANY ({folded})")
+        where.append(f"{key(ComparisonKind.TEXT, value)} = ANY ({folded})")
     readable = predicates.decision(text, permissions.records(READ, target), anchor)
     if readable:
         where.append(readable)

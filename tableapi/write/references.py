@@ -51,7 +51,7 @@ def _is_needed(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, col
     name = quoted(column.physical)
     # A record that needs only itself can go.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
-    needed = f"{name} = ARRAY[%(id)s]::varchar[]" if column.type == "list" else f"{name} = %(id)s"
+    needed = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
     owner = physical(catalogue.tables[column.owner])
     run.execute(f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{needed})", {"id": sys_id})
     row = run.fetchone()
@@ -63,7 +63,7 @@ def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) 
 
     Plain references become NULL by their foreign keys. Chosen: a record that loses one keeps its version. To count
     would tell those who read the record, but not this column, that it referred to the one that is gone."""
-    if column.type != "list":
+    if not column.column_type.is_list:
         return False
     name = quoted(column.physical)
     run.execute(

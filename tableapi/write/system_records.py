@@ -23,6 +23,7 @@ from system.errors import AccessDenied, Conflict, Invalid, together
 from system.records import savers
 from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
+from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import Column, Table
 
 from .designed_records import Duplicate
@@ -99,7 +100,7 @@ def _save(table: Table, record: Record, given: Mapping[Column, Any], prepared: A
             if column is None:
                 continue
             value = given[column]
-            if column.type == "password":
+            if column.column_type.storage is Storage.HASHED:
                 password = value
             else:
                 setattr(record, field.attname, _empty(field) if value is None else value)

@@ -63,7 +63,6 @@ NO_LIMITS = {
     "system.sandbox.child.OUT_OF_MEMORY",
     "system.properties.PER_PROPERTY",
     "tableapi.access.caller_view.PER_COLUMN",
-    "tableapi.sql.output_fields.INSTANT_LENGTH",
     "tableapi.sql.select.PER_PARAMETER",
     "tableapi.write.designed_records.NUMBER_DIGITS",
     "tableapi.ddl.schema_editor.LOCK",
@@ -73,9 +72,9 @@ NO_LIMITS = {
     "tableapi.query.parsed_query.PER_CONDITION",
     "tableapi.query.read_plan.PER_FIELD",
     "tableapi.sql.select.LONGEST_NAME",
-    "tableapi.values.column_values.BIGGEST",
+    "tableapi.catalogue.value_readers.BIGGEST",
     "tableapi.values.comparison.BIGGEST",
-    "tableapi.values.html.MOST_COPIED",
+    "tableapi.catalogue.html.MOST_COPIED",
 }
 
 

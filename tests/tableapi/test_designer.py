@@ -17,6 +17,7 @@ from system.models import DeletionLogEntry
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn
 from tests.conftest import make_user
+from tests.tableapi.column_types import EXAMPLES
 from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table, types_of
 
 pytestmark = pytest.mark.django_db
@@ -202,35 +203,17 @@ class TestTables:
         assert types_of("device") == types_of("desk") == {}
 
 
-TYPES = {
-    "string": "text",
-    "text": "text",
-    "wysiwyg": "text",
-    "integer": "bigint",
-    "decimal": "numeric",
-    "boolean": "boolean",
-    "datetime": "timestamp with time zone",
-    "date": "date",
-    "choice": "text",
-    "reference": "character varying(32)",
-    "list": "character varying(32)[]",
-    "json": "jsonb",
-    "password": "text",
-    "secret": "text",
-}
-
-
 def target_of(type_name: str) -> dict[str, Any]:
     return {"reference_table": Table.objects.get(name="user")} if type_name in ("reference", "list") else {}
 
 
 class TestColumns:
-    @pytest.mark.parametrize("type_name", Column.Type.values)
+    @pytest.mark.parametrize("type_name", EXAMPLES)
     def test_each_type_is_a_real_one(self, device: Table, type_name: str):
         column = make_column(device, "it", type_name, **target_of(type_name))
 
         plain = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
-        assert types_of("device") == SYS | {"it": TYPES[type_name]} | plain
+        assert types_of("device") == SYS | {"it": EXAMPLES[type_name].database} | plain
         column.delete()
         assert types_of("device") == SYS
 
@@ -431,7 +414,7 @@ class TestColumns:
         column = make_column(device, "it", before)
 
         assert "new column" in refusal(lambda: change(column, type=after))
-        assert types_of("device")["it"] == TYPES[before]
+        assert types_of("device")["it"] == EXAMPLES[before].database
 
     def test_the_column_that_is_stored_goes_not_the_one_in_memory(self, device: Table):
         make_column(device, "colour")

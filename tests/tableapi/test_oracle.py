@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from system.encoded_query import OPERATORS, Group, OnEmpty, Query, Term, parse, to_text
 from tableapi.catalogue.definitions import OWN_TABLE, READ, WRITE, Rule
 from tests.tableapi.oracle import Caller, Refused, Row, World, can, field, matches, select, visible
-from tests.tableapi.oracle.alphabets import NOW, moment
+from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.examples import BESIDE, MEANING, SAME
 from tests.tableapi.oracle.operators import MEANINGS, NEGATIONS
 from tests.tableapi.oracle.queries import PAIRS, conditions_of

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from system import encryption
-from system.encoded_query import COLUMN_TYPES
 from system.errors import Invalid
-from tableapi.catalogue.definitions import WRITE_ONLY_TYPES, Column
-from tableapi.values import column_values, display_values
+from tableapi.catalogue.column_types import COLUMN_TYPES
+from tableapi.catalogue.definitions import Column
+from tableapi.values import column_values, defaults, display_values
 
 CHOICES = (("1", "New"), ("2", "In progress"), ("done", "Done"), ("same", "Twice"), ("again", "twice"))
 BIGGEST = 2**63 - 1
@@ -184,10 +184,10 @@ JSON = st.recursive(
 def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is_displayed: bool):
     it = column(type)
     try:
-        stored = column_values.read(it, display_values.back(it, given) if is_displayed else given)
+        stored = column_values.read(it, display_values.from_display(it, given) if is_displayed else given)
     except Invalid:
         return
-    assert column_values.is_same(it, stored, stored) == (it.type not in WRITE_ONLY_TYPES or stored is None)
+    assert column_values.is_same(it, stored, stored) == (it.is_readable or stored is None)
     json.dumps(column_values.for_log(it, stored))
 
 
@@ -288,13 +288,13 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
 def test_display_values_are_understood(type: str, given: Any, found: Any):
-    assert display_values.back(column(type), given) == found
+    assert display_values.from_display(column(type), given) == found
 
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
 def test_a_choice_is_named_by_one_label(given: Any):
     with pytest.raises(Invalid) as refused:
-        display_values.back(column("choice"), given)
+        display_values.from_display(column("choice"), given)
     assert refused.value.field == "it"
 
 
@@ -316,25 +316,25 @@ def test_a_choice_is_named_by_one_label(given: Any):
     ],
 )
 def test_defaults(type: str, text: str, value: Any):
-    assert column_values.default(column(type, default=text)) == value
+    assert defaults.default(column(type, default=text)) == value
 
 
 def test_the_default_of_json_is_json():
-    found = column_values.default(column("json", default='{"a": [1]}'))
+    found = defaults.default(column("json", default='{"a": [1]}'))
     assert isinstance(found, Jsonb) and found.obj == {"a": [1]}
 
 
 @pytest.mark.parametrize("empty", [None, "", []])
 def test_a_mandatory_column_wants_a_value(empty: Any):
-    column_values.check_mandatory(column("string"), empty)
+    defaults.check_mandatory(column("string"), empty)
     with pytest.raises(Invalid) as refused:
-        column_values.check_mandatory(column("string", mandatory=True), empty)
+        defaults.check_mandatory(column("string", mandatory=True), empty)
     assert (refused.value.status, refused.value.code, refused.value.field) == (422, "mandatory", "it")
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
 def test_what_is_false_is_a_value(value: Any):
-    column_values.check_mandatory(column("string", mandatory=True), value)
+    defaults.check_mandatory(column("string", mandatory=True), value)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,6 @@ def test_the_deletion_log_takes_plain_json(type: str, value: Any, logged: Any):
     json.dumps(logged)
 
 
-def test_plain_text_stands_beside_html():
-    it = column("wysiwyg")
-    assert column_values.plain_of(it, "<p>a</p><p>b</p>") == "a\nb"
-    assert column_values.plain_of(it, None) is None
+def test_html_has_a_plain_text():
+    assert column_values.plain_text("<p>a</p><p>b</p>") == "a\nb"
+    assert column_values.plain_text(None) is None

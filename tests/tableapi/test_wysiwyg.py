@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tableapi.values import html as wysiwyg
-from tableapi.values.html import SCHEMES, STYLES, TooTangled, plain_text, sanitised
+from tableapi.catalogue import html as wysiwyg
+from tableapi.catalogue.html import SCHEMES, STYLES, TooComplex, plain_text, sanitised
 
 PICTURE = '<img src="data:image/png;base64,iVBORw0KGgo=">'
 
@@ -192,7 +192,7 @@ LONG = {
 @pytest.mark.parametrize("html", TANGLED.values(), ids=TANGLED.keys())
 def test_what_would_take_minutes_is_refused_before_it_is_begun(html: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("it was begun")))
-    with pytest.raises(TooTangled):
+    with pytest.raises(TooComplex):
         sanitised(html)
 
 

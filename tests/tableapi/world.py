@@ -47,9 +47,9 @@ from psycopg.types.json import Jsonb
 
 from accounts.authentication import access_keys
 from accounts.models import Group, Role, User, UserGroup, UserRole
+from tableapi.catalogue import html
 from tableapi.database import catalogue_loader
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
-from tableapi.values import html
 from tests.conftest import PASSWORD
 from tests.tableapi import designs
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from system.encoded_query import (
-    COLUMN_TYPES,
     FUNCTIONS,
     METADATA,
     OPERATORS,
     RECORDS,
     REFUSED,
+    ComparisonKind,
     Operator,
     QueryError,
     ValueKind,
@@ -21,8 +21,16 @@ from system.encoded_query import (
 )
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/encoded-queries.md").read_text(encoding="utf-8")
-READABLE = COLUMN_TYPES - {"password", "secret"}
-IN_ORDER = ["string", "text", "wysiwyg", "choice", "integer", "decimal", "date", "datetime", "reference", "list"]
+READABLE = set(ComparisonKind) - {"never"}
+# The words of the page for the kinds of an operator. Each sys_id is compared as an id and takes what texts take.
+WORDS = {
+    "texts": {"text", "id"},
+    "choice": {"choice"},
+    "numbers": {"integer", "decimal"},
+    "dates": {"date", "datetime"},
+    "reference": {"reference"},
+    "list": {"list"},
+}
 
 
 def row_of(operator: Operator) -> str:
@@ -38,12 +46,13 @@ def row_of(operator: Operator) -> str:
 def types_of(operator: Operator) -> str:
     if operator.only_path:
         return f"the path `{'.'.join(operator.only_path)}`"
-    if operator.types == READABLE:
+    if operator.fits_kinds == READABLE:
         return "every"
-    if operator.types == READABLE - {"json"}:
+    if operator.fits_kinds == READABLE - {"json"}:
         return "every but json"
-    assert operator.types <= set(IN_ORDER)
-    return ", ".join(name for name in IN_ORDER if name in operator.types)
+    words = [word for word, kinds in WORDS.items() if kinds <= operator.fits_kinds]
+    assert operator.fits_kinds == set().union(*(WORDS[word] for word in words))
+    return ", ".join(words)
 
 
 def section(title: str) -> str:

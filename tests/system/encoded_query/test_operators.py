@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from system.encoded_query import ALIASES, COLUMN_TYPES, OPERATORS, REFUSED, OnEmpty, Operator, ValueKind
+from system.encoded_query import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
 from system.encoded_query.operators import spelling_at
 
 EVERY = ["=", "!=", "ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING", "SAMEAS", "NSAMEAS"]
@@ -16,11 +16,10 @@ RELATIVE = ["RELATIVEGT", "RELATIVEGE", "RELATIVELT", "RELATIVELE", "RELATIVEEE"
 TIMES = ["ON", "NOTON", *PARTS, *RELATIVE, "MORETHAN", "LESSTHAN"]
 TEXTS = [*EVERY, *MATCHING, "EMPTYSTRING", "BETWEEN", ">", "<", ">=", "<="]
 
-# Which operators a column of each type takes, said the other way round than in the code.
-BY_TYPE = {
-    "string": TEXTS,
+# The operators of each kind of column; the code lists the kinds of each operator.
+BY_KIND = {
     "text": TEXTS,
-    "wysiwyg": TEXTS,
+    "id": TEXTS,
     "integer": [*EVERY, *ORDERED, *FIELDS],
     "decimal": [*EVERY, *ORDERED, *FIELDS],
     "date": [*EVERY, *ORDERED, *FIELDS, *TIMES],
@@ -30,30 +29,28 @@ BY_TYPE = {
     "reference": [*EVERY, "IN", "NOT IN", "DYNAMIC", "ISNOT_DYNAMIC"],
     "list": [*EVERY, "HAS", "HASNOT", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"],
     "json": ["ISEMPTY", "ISNOTEMPTY", "ANYTHING", "NOTHING"],
-    "password": [],
-    "secret": [],
+    "never": [],
 }
 
 MATCH_EMPTY = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT"}
 MATCH_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
 
 
-@pytest.mark.parametrize("column_type", sorted(COLUMN_TYPES))
-def test_a_column_takes_the_operators_of_its_type_and_no_other(column_type: str) -> None:
-    fitting = {name for name, row in OPERATORS.items() if row.fits(column_type=column_type, path=("name",))}
-    assert fitting == set(BY_TYPE[column_type])
+@pytest.mark.parametrize("kind", ComparisonKind)
+def test_a_column_takes_the_operators_of_its_kind_and_no_other(kind: ComparisonKind) -> None:
+    assert {name for name, row in OPERATORS.items() if row.fits(kind, ("name",))} == set(BY_KIND[kind])
 
 
-def test_two_operators_stand_on_the_record_id_whatever_its_type_and_nowhere_else() -> None:
+def test_two_operators_apply_to_the_record_id_and_to_nothing_else() -> None:
     on_record = {row.name for row in OPERATORS.values() if row.only_path}
     assert on_record == {"ARE", "INSTANCEOF"}
     for name in on_record:
-        assert OPERATORS[name].fits(column_type="string", path=("sys_id",))
-        assert not OPERATORS[name].fits(column_type="string", path=("parent", "sys_id"))
+        assert OPERATORS[name].fits(ComparisonKind.ID, ("sys_id",))
+        assert not OPERATORS[name].fits(ComparisonKind.ID, ("parent", "sys_id"))
 
 
 def test_no_operator_is_missing_and_none_is_new() -> None:
-    assert set(OPERATORS) == {name for names in BY_TYPE.values() for name in names} | {"ARE", "INSTANCEOF"}
+    assert set(OPERATORS) == {name for names in BY_KIND.values() for name in names} | {"ARE", "INSTANCEOF"}
     assert ALIASES == {"CONTAINS": "LIKE", "NOT LIKE": "NOTLIKE"}
 
 
@@ -73,7 +70,7 @@ def test_an_operator_and_its_negation_share_out_the_rows(row: Operator) -> None:
     assert negation.name != row.name
     assert negation.on_empty is row.on_empty.opposite
     assert row.on_empty.opposite.opposite is row.on_empty
-    assert (negation.kind, negation.types) == (row.kind, row.types)
+    assert (negation.kind, negation.fits_kinds) == (row.kind, row.fits_kinds)
 
 
 def test_ten_pairs_negate_each_other() -> None:

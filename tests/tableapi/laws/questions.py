@@ -23,7 +23,8 @@ from tableapi.database import statement_runner
 from tableapi.read import context, pipeline
 from tests.tableapi.laws.stage import seat
 from tests.tableapi.oracle import Caller, Refused, World, select, visible
-from tests.tableapi.oracle.alphabets import NOW, moment
+from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.queries import queries
 from tests.tableapi.oracle.worlds import callers, worlds
 

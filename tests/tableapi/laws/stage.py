@@ -98,7 +98,7 @@ def making(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
     else:
         parent = place(catalogue.tables[table.parent])
         yield schema_editor.CHILD.format(table=place(table), id=physical_names.ID, parent=parent)
-    parts = [(column.physical, physical_names.TYPES[column.type]) for column in own_columns(table)]
+    parts = [(column.physical, sql.SQL(column.column_type.definition)) for column in own_columns(table)]
     parts += [(column.plain, sql.SQL("text")) for column in own_columns(table) if column.type == "wysiwyg"]
     if parts:
         added = sql.SQL(", ").join(

@@ -10,7 +10,8 @@ from typing import Any
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
 from tests.tableapi.oracle import Caller, Row, World, can, visible
-from tests.tableapi.oracle.alphabets import GROUP_IDS, NOW, ROLE_IDS, USER_IDS, moment
+from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, moment
+from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.worlds import make_catalogue, make_column, server_values
 
 # Fewer values than anywhere else: most records have some in common.

@@ -37,7 +37,8 @@ from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, seen
 from tests.tableapi.noninterference.programs import HEARD, Author, Step
 from tests.tableapi.oracle import Caller, World
-from tests.tableapi.oracle.alphabets import NOW, moment
+from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.column_types import NOW
 
 # In its own schema before PostgreSQL's: the product asks for the time without saying whose. The ids that the database
 # makes are counted from the beginning for each of the two.

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from system.encoded_query import RECORDS, Condition, Distance, Group, Path, Query, SubQuery, ValueKind, read
 from system.encoded_query.dialect import read_whole_path
-from tableapi.catalogue.definitions import TEXT_TYPES, Column, Table
+from tableapi.catalogue.definitions import Column, Table
 
+from .column_types import ROWS
 from .literals import stored
 from .operators import Use, test_of
 from .world import Question, Refused, Row
@@ -103,7 +104,7 @@ def has_words(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
 
 
 def is_searchable(column: Column) -> bool:
-    return column.type in TEXT_TYPES and column.is_indexed and column.name != "sys_id"
+    return ROWS[column.type].family == "text" and column.is_indexed and column.name != "sys_id"
 
 
 def is_seen(eyes: Eyes, table: Table, column: Column) -> bool:

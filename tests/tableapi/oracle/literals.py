@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from system.encoded_query import Moment, Operand, read_instant, read_list, resolve
-from tableapi.catalogue.definitions import TEXT_TYPES, Column
+from tableapi.catalogue.definitions import Column
 
+from .column_types import ROWS
 from .world import Refused, is_empty, shown
 
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -24,15 +25,7 @@ def family(column: Column) -> str:
     """Columns of one family can be compared with each other. A sys_id is an id, although its type is string."""
     if column.name == "sys_id":
         return "id"
-    if column.type in TEXT_TYPES:
-        return "text"
-    return {
-        "reference": "id",
-        "integer": "number",
-        "decimal": "number",
-        "date": "time",
-        "datetime": "time",
-    }.get(column.type, column.type)
+    return ROWS[column.type].family
 
 
 def literal(operand: Operand, column: Column, moment: Moment) -> Any:
@@ -49,10 +42,10 @@ def literal(operand: Operand, column: Column, moment: Moment) -> Any:
         case "text":
             return value.lower()
         case "number":
-            if not (WHOLE if column.type == "integer" else NUMBER).fullmatch(value):
+            if not (WHOLE if ROWS[column.type].is_whole else NUMBER).fullmatch(value):
                 raise Refused
             number = Decimal(value)
-            if column.type == "integer" and not SMALLEST <= number <= LARGEST:
+            if ROWS[column.type].is_whole and not SMALLEST <= number <= LARGEST:
                 raise Refused
             return number
         case "boolean":

@@ -56,7 +56,7 @@ def test_of(use: Use) -> Test:
     """The test that the condition puts to a record; Refused when it cannot be put to such a column at all."""
     name = use.condition.operator
     # "password, secret none" and every other combination that is not in the table is a bad query.
-    if not use.condition.row.fits(column_type=use.column.type, path=use.condition.path):
+    if not use.condition.row.fits(use.column.compare_as, use.condition.path):
         raise Refused
     if name not in NEGATIONS:
         return MEANINGS[name](use)

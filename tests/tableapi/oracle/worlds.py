@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from system.encoded_query import COLUMN_TYPES, Group, Moment, Query, Term, to_text
+from system.encoded_query import Group, Moment, Query, Term, to_text
 from tableapi.catalogue.definitions import (
     OPERATIONS,
     OWN_TABLE,
@@ -23,11 +23,8 @@ from tableapi.catalogue.definitions import (
 )
 
 from .alphabets import (
-    CHOICES,
     GROUP_IDS,
-    NOW,
     ROLE_IDS,
-    STORED,
     USER_IDS,
     Palette,
     happens,
@@ -35,12 +32,13 @@ from .alphabets import (
     palette,
     stored_value,
 )
+from .column_types import CHOICES, NOW, ROWS, STORED
 from .queries import conditions, queries
 from .world import Caller, Row, World
 
 DESIGNED = ("alpha", "beta", "gamma", "delta")
 SYSTEM = "person"
-TYPES = sorted(COLUMN_TYPES)
+TYPES = sorted(ROWS)
 # References are what most leaks go through, so there are more of them.
 LIKELY_TYPES = [*TYPES, "reference", "reference", "string"]
 

@@ -1,4 +1,4 @@
-"""In charge of HTML that people write: what of it is kept, and the plain text that stands beside it."""
+"""Formatted text: sanitises the HTML that people write, and extracts its plain text. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import nh3
 
 # "scripts and event handlers go, formatting stays".
 TAGS = nh3.ALLOWED_TAGS - {"area", "map"} | {"section", "tfoot"}
-# No id and no name: on the page that shows it they would take the place of what the page's own scripts look for.
+# Neither id nor name: on a page, they would shadow the elements that its scripts look up.
 ATTRIBUTES = {
     "*": {"dir", "lang", "style", "title"},
     "a": {"href", "hreflang"},
@@ -25,7 +25,7 @@ ATTRIBUTES = {
     "time": {"datetime"},
     "tr": {"align"},
 }
-# What editors write for the buttons of their bars; none of them loads anything or moves an element over the page.
+# What the toolbars of editors write; none of these loads anything or moves an element over the page.
 STYLES = frozenset({"background-color", "color", "font-style", "font-weight", "text-align", "text-decoration"})
 SCHEMES = frozenset({"http", "https", "mailto", "tel", "data"})
 ADDRESSES = frozenset({"cite", "href", "src"})
@@ -40,14 +40,15 @@ BLOCKS = frozenset(NAMES_OF_BLOCKS.split())
 NAMES_OF_VOID = "area base br col embed hr img input link meta param source track wbr"
 VOID = frozenset(NAMES_OF_VOID.split())
 
-# A tag that is not closed is repeated in what follows: measured, 27 KB of `<b a=1><b a=2>…` before as many `<p>` took
-# 6 s and 1 GB, 200,000 attributes in one tag 36 s. So the work is bounded before: tags times the weight of all that
-# is open. 10,000 cells of a table are half of it; 400 tags may stand in any disorder.
+# HTML5 repeats a formatting tag that is not closed in every block that follows. Measured with nh3 alone, 8 KB of
+# `<p><b a=1><b a=2>…` and as many `<p>x` take 0.7 s and 130 MB, 64 KB take 45 s and 6.7 GB, so no useful limit of the
+# input suffices. The limit is one of the work: tags times the weight of all open tags. A table of 10,000 cells needs
+# half of it, and 400 tags may be in any disorder.
 MOST_WORK = 200_000
 # Each "&" copies the text around it: 290,000 of them took 7 s.
 MOST_COPIED = 20_000_000_000
-# Every "<" that the sanitiser will see begins a match, and every match reads there as here: quotes only around values,
-# no tag within them, at most 32 attributes. What is no such tag is text. Possessive, so that it cannot be made slow.
+# Every "<" that the sanitiser sees begins a match, and nh3 reads each match in the same way: quotes only around values,
+# no tag inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep it linear.
 MARKUP = re.compile(
     r"""
     (?P<dropped> <!-- (?s:.*?) (?:-->|\Z) | <[!?][^<>]*+> )
@@ -68,12 +69,12 @@ MARKUP = re.compile(
 )
 
 
-class TooTangled(ValueError):
-    """The HTML would take too long to put in order."""
+class TooComplex(ValueError):
+    """The HTML would take too long to sanitise."""
 
 
 def sanitised(html: str) -> str:
-    """The HTML without what could run, load or cover something. What it gives back, it leaves as it is.
+    """The HTML without what could run, load or cover something. Sanitising the result again does not change it.
 
     >>> sanitised('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
     '<p>Hello <b>you</b></p>'
@@ -81,16 +82,16 @@ def sanitised(html: str) -> str:
     '1 &lt;b:<br>smoke'
     """
     for _ in range(5):
-        cleaned = CLEANER.clean(_Tidied(html).text)
+        cleaned = CLEANER.clean(_TidyHtml(html).text)
         if cleaned == html:
             return cleaned
         html = cleaned
-    # Markup that reads differently each time it is written down is how filters are passed: only its words stay.
-    return CLEANER.clean(_Tidied(escape(plain_text(html), quote=False)).text)
+    # Markup that changes each time it is serialised is a way past filters: only its plain text is stored.
+    return CLEANER.clean(_TidyHtml(escape(plain_text(html), quote=False)).text)
 
 
-class _Tidied:
-    """HTML whose every "<" is a tag, in one pass that bounds the work of the sanitiser."""
+class _TidyHtml:
+    """HTML in which every "<" begins a tag; made in one pass that limits the work of the sanitiser."""
 
     def __init__(self, html: str) -> None:
         self.opened: list[tuple[str, int]] = []
@@ -99,32 +100,32 @@ class _Tidied:
         self.words = len(html)
         self.text = MARKUP.sub(self._tidy, html)
         if self.strays * self.words > MOST_COPIED:
-            raise TooTangled("The HTML has too many characters that are written as &…;.")
+            raise TooComplex("The HTML has too many characters that are written as &…;.")
         if not self.tags:
-            # "accept text": what has no tag at all keeps its lines.
+            # "accept text": a text without tags keeps its lines.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._counted("<br>"), self.text)
 
     def _counted(self, text: str) -> str:
         self.markup += 1
         if self.markup * self.heaviest > MOST_WORK:
-            raise TooTangled("The HTML has too many tags, or too many that are not closed.")
+            raise TooComplex("The HTML has too many tags, or too many that are not closed.")
         return text
 
-    def _tidy(self, found: re.Match[str]) -> str:
-        if found["dropped"]:
+    def _tidy(self, match: re.Match[str]) -> str:
+        if match["dropped"]:
             return ""
-        if found["stray"]:
+        if match["stray"]:
             self.strays += 1
-            return self._counted("&lt;" if found["stray"] == "<" else "&")
+            return self._counted("&lt;" if match["stray"] == "<" else "&")
         self.tags += 1
-        self.words -= len(found[0])
-        name = found["name"].lower()
-        if not found["close"]:
-            self._open(name, found["attributes"])
+        self.words -= len(match[0])
+        name = match["name"].lower()
+        if not match["close"]:
+            self._open(name, match["attributes"])
         elif self.opened and self.opened[-1][0] == name:
-            # Only a tag that closes the one before it counts as closing: never in favour of the writer.
+            # Only a tag that closes the last open one counts, so that the weight is never too low.
             self.weight -= self.opened.pop()[1]
-        return self._counted(found[0])
+        return self._counted(match[0])
 
     def _open(self, name: str, attributes: str) -> None:
         if name in VOID:
@@ -135,11 +136,11 @@ class _Tidied:
         self.heaviest = max(self.heaviest, self.weight)
 
 
-def _kept(tag: str, attribute: str, value: str) -> str | None:
-    """What stays of an attribute; the library has refused all other schemes before."""
+def _safe_value(tag: str, attribute: str, value: str) -> str | None:
+    """The value of an attribute, or None to remove it; nh3 has checked the other schemes."""
     if (tag, attribute) == ("img", "src") and PICTURE.fullmatch(value):
         return value
-    # Browsers take these characters out of an address before they read its scheme.
+    # Browsers remove these characters from a URL before they read its scheme.
     if attribute in ADDRESSES and re.sub(r"[\x00-\x20]", "", value).lower().startswith("data:"):
         return None
     return value
@@ -149,7 +150,7 @@ CLEANER = nh3.Cleaner(
     tags=TAGS,
     clean_content_tags={"script", "style", "title"},
     attributes=ATTRIBUTES,
-    attribute_filter=_kept,
+    attribute_filter=_safe_value,
     url_schemes=SCHEMES,
     link_rel="noopener noreferrer",
     filter_style_properties=STYLES,
@@ -157,7 +158,7 @@ CLEANER = nh3.Cleaner(
 
 
 def plain_text(html: str) -> str:
-    """The words of sanitised HTML: blocks and `<br>` begin a line, cells stand apart, white space is one space.
+    """The text of sanitised HTML: blocks and `<br>` begin a line, cells are separated, white space is one space.
 
     >>> plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
     'Printer\\non fire &\\nsmoke'

@@ -1,0 +1,122 @@
+"""What a column type is: how its values are stored, read, compared, shown and described. Pure."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from system.encoded_query import ComparisonKind
+
+from .display_formats import DisplayFormat
+from .value_readers import ValueColumn
+
+Schema = Mapping[str, Any]
+
+
+class Storage(Enum):
+    """What the database holds for a value; `values.column_values` and the writer of records map it."""
+
+    PLAIN = "the value"
+    JSON = "the value as jsonb"
+    HTML = "sanitised HTML, with its plain text in a second column"
+    HASHED = "a hash that nothing turns back"
+    ENCRYPTED = "the encrypted text"
+
+
+class Target(Enum):
+    """The records of another table that a value refers to."""
+
+    NONE = "no records"
+    ONE = "one record"
+    MANY = "a list of records"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedLength:
+    """The maximum length of an indexed, unique or display column: if none is set, and at most."""
+
+    default: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnType:
+    """One row. `read` takes a value of a JSON body and returns it as Python compares it, or raises `InvalidValue`."""
+
+    name: str
+    label: str
+    sql_type: str
+    column_sql: str = ""  # the definition of the column, where it is more than the type
+    storage: Storage = Storage.PLAIN
+    target: Target = Target.NONE
+    read: Callable[[ValueColumn, Any], Any]
+    empty_text_clears: bool = True
+    compare_as: ComparisonKind
+    is_same: Callable[[Any, Any], bool] = operator.eq
+    is_sortable: bool = True
+    # The SQL of the value in a response, and of its display value.
+    value_sql: str = "{}"
+    display: DisplayFormat | None = None
+    # JSON Schema of the value in a response, and in a body where that differs.
+    schema: Schema
+    sent_schema: Schema | None = None
+    # A B-tree refuses a value of more than 2,704 bytes, and the write of it: longer values have no such index.
+    has_main_index: bool = True
+    can_be_unique: bool = True
+    indexed_length: IndexedLength | None = None  # None: the type has no maximum length
+    has_default: bool = True
+    has_choices: bool = False
+    # The types that a column can be changed to, because the database stores them alike.
+    changes_to: frozenset[str] = frozenset()
+    # The fields of Django models that are shown as this type.
+    model_fields: tuple[str, ...] = ()
+
+    @property
+    def definition(self) -> str:
+        """In CREATE TABLE."""
+        return self.column_sql or self.sql_type
+
+    @property
+    def is_text(self) -> bool:
+        """Compared without regard to case; an indexed column is also searched for words."""
+        return self.compare_as is ComparisonKind.TEXT
+
+    @property
+    def is_json(self) -> bool:
+        return self.storage is Storage.JSON
+
+    @property
+    def is_html(self) -> bool:
+        return self.storage is Storage.HTML
+
+    @property
+    def is_write_only(self) -> bool:
+        """ "write-only for everybody: never returned, filtered, sorted"."""
+        return self.compare_as is ComparisonKind.NEVER
+
+    @property
+    def is_reference(self) -> bool:
+        return self.target is Target.ONE
+
+    @property
+    def is_list(self) -> bool:
+        return self.target is Target.MANY
+
+    @property
+    def has_target(self) -> bool:
+        return self.target is not Target.NONE
+
+    @property
+    def has_length(self) -> bool:
+        return self.indexed_length is not None
+
+    @property
+    def can_be_indexed(self) -> bool:
+        return self.has_main_index or self.is_text
+
+    @property
+    def can_be_display(self) -> bool:
+        return self.has_main_index and not self.is_list

@@ -1,0 +1,283 @@
+"""The column types, one row for each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from system.encoded_query import ComparisonKind
+
+from . import display_formats, value_readers
+from .column_type import ColumnType, IndexedLength, Schema, Storage, Target
+
+# An indexed text must fit into a page of the index, whatever its letters; its words into their list.
+LONGEST_INDEXED = 600
+USUAL_INDEXED = 255
+LONGEST_SEARCHED = 100_000
+
+
+def _nullable(json_type: str, **more: Any) -> Schema:
+    return {"type": [json_type, "null"], **more}
+
+
+def _shared(name: str) -> Schema:
+    """A schema of `openapi.column_schemas.TYPES`."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _is_same_second(one: datetime, other: datetime) -> bool:
+    return one.astimezone(UTC).replace(microsecond=0) == other.astimezone(UTC).replace(microsecond=0)
+
+
+def _is_same_json(one: Any, other: Any) -> bool:
+    """As JSON defines it: 1 and 1.0 are the same number, 1 and true differ."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same_json(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same_json, one, other))
+    return bool(one == other)
+
+
+def _never_same(_one: Any, _other: Any) -> bool:
+    """A hash cannot be compared, and an encrypted text differs each time."""
+    return False
+
+
+_EMPTY_IS_NULL = "nullif({}, '')"
+
+_ROWS = (
+    ColumnType(
+        name="string",
+        label="String",
+        sql_type="text",
+        read=value_readers.text,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.TEXT,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string"),
+        indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+        changes_to=frozenset({"text", "wysiwyg"}),
+        model_fields=("CharField",),
+    ),
+    ColumnType(
+        name="text",
+        label="Text",
+        sql_type="text",
+        read=value_readers.text,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.TEXT,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string"),
+        has_main_index=False,
+        can_be_unique=False,
+        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+        changes_to=frozenset({"string", "wysiwyg"}),
+        model_fields=("TextField",),
+    ),
+    ColumnType(
+        name="wysiwyg",
+        label="Formatted text",
+        sql_type="text",
+        storage=Storage.HTML,
+        read=value_readers.formatted_text,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.TEXT,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string"),
+        has_main_index=False,
+        can_be_unique=False,
+        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+    ),
+    ColumnType(
+        name="url",
+        label="URL",
+        sql_type="text",
+        read=value_readers.url,
+        compare_as=ComparisonKind.TEXT,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string", format="uri"),
+        indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+    ),
+    ColumnType(
+        name="email",
+        label="Email address",
+        sql_type="text",
+        read=value_readers.email,
+        compare_as=ComparisonKind.TEXT,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string", format="email"),
+        indexed_length=IndexedLength(value_readers.LONGEST_EMAIL, LONGEST_INDEXED),
+    ),
+    ColumnType(
+        name="integer",
+        label="Integer",
+        sql_type="bigint",
+        read=value_readers.integer,
+        compare_as=ComparisonKind.INTEGER,
+        schema=_nullable("integer", format="int64"),
+        model_fields=("IntegerField",),
+    ),
+    ColumnType(
+        name="duration",
+        label="Duration",
+        sql_type="bigint",
+        read=value_readers.duration,
+        compare_as=ComparisonKind.INTEGER,
+        display=display_formats.DURATION,
+        schema=_nullable("integer", format="int64", minimum=0, description="In seconds."),
+    ),
+    ColumnType(
+        name="decimal",
+        label="Decimal",
+        sql_type="numeric",
+        read=value_readers.decimal,
+        compare_as=ComparisonKind.DECIMAL,
+        schema=_nullable("number"),
+        model_fields=("DecimalField", "FloatField"),
+    ),
+    ColumnType(
+        name="percent",
+        label="Percent",
+        sql_type="numeric",
+        read=value_readers.percent,
+        compare_as=ComparisonKind.DECIMAL,
+        display=display_formats.PERCENT,
+        schema=_nullable("number", minimum=0, maximum=100),
+    ),
+    ColumnType(
+        name="boolean",
+        label="Yes or no",
+        sql_type="boolean",
+        read=value_readers.boolean,
+        compare_as=ComparisonKind.BOOLEAN,
+        display=display_formats.BOOLEAN,
+        schema=_nullable("boolean"),
+        can_be_unique=False,
+        model_fields=("BooleanField",),
+    ),
+    ColumnType(
+        name="datetime",
+        label="Date and time",
+        sql_type="timestamptz",
+        read=value_readers.instant,
+        compare_as=ComparisonKind.DATETIME,
+        is_same=_is_same_second,
+        # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
+        value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
+        display=display_formats.DATETIME,
+        schema=_or_null(_shared("Time")),
+        sent_schema=_or_null(_shared("SentTime")),
+        model_fields=("DateTimeField",),
+    ),
+    ColumnType(
+        name="date",
+        label="Date",
+        sql_type="date",
+        read=value_readers.day,
+        compare_as=ComparisonKind.DATE,
+        display=display_formats.DATE,
+        schema=_nullable("string", format="date"),
+        sent_schema=_or_null(_shared("SentDate")),
+        model_fields=("DateField",),
+    ),
+    ColumnType(
+        name="choice",
+        label="Choice",
+        sql_type="text",
+        column_sql='text COLLATE "C"',
+        read=value_readers.choice,
+        compare_as=ComparisonKind.CHOICE,
+        value_sql=_EMPTY_IS_NULL,
+        schema=_nullable("string"),
+        has_choices=True,
+    ),
+    ColumnType(
+        name="reference",
+        label="Reference",
+        sql_type="varchar",
+        column_sql='varchar(32) COLLATE "C"',
+        target=Target.ONE,
+        read=value_readers.reference,
+        compare_as=ComparisonKind.REFERENCE,
+        schema=_or_null(_shared("Reference")),
+        has_default=False,
+    ),
+    ColumnType(
+        name="list",
+        label="List of references",
+        sql_type="varchar[]",
+        column_sql='varchar(32)[] COLLATE "C"',
+        target=Target.MANY,
+        read=value_readers.references,
+        compare_as=ComparisonKind.LIST,
+        is_sortable=False,
+        schema=_or_null({"type": "array", "items": _shared("Reference")}),
+        can_be_unique=False,
+        has_default=False,
+    ),
+    ColumnType(
+        name="json",
+        label="JSON",
+        sql_type="jsonb",
+        storage=Storage.JSON,
+        read=value_readers.json_value,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.JSON,
+        is_same=_is_same_json,
+        is_sortable=False,
+        schema={},
+        has_main_index=False,
+        can_be_unique=False,
+        model_fields=("JSONField",),
+    ),
+    ColumnType(
+        name="password",
+        label="Password (hashed)",
+        sql_type="text",
+        storage=Storage.HASHED,
+        read=value_readers.secret,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.NEVER,
+        is_same=_never_same,
+        is_sortable=False,
+        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
+        has_main_index=False,
+        can_be_unique=False,
+        has_default=False,
+    ),
+    ColumnType(
+        name="secret",
+        label="Secret (encrypted)",
+        sql_type="text",
+        storage=Storage.ENCRYPTED,
+        read=value_readers.secret,
+        empty_text_clears=False,
+        compare_as=ComparisonKind.NEVER,
+        is_same=_never_same,
+        is_sortable=False,
+        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
+        has_main_index=False,
+        can_be_unique=False,
+        has_default=False,
+    ),
+)
+
+COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})
+
+
+def names_where(holds: Callable[[ColumnType], bool]) -> list[str]:
+    """The names of the types for which this holds, for a query or a form."""
+    return [row.name for row in _ROWS if holds(row)]
+
+
+def choices() -> Iterator[tuple[str, str]]:
+    """For the form of a column. A migration names this function, so that a new type needs none."""
+    return ((row.name, row.label) for row in COLUMN_TYPES.values())

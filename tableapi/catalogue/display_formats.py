@@ -1,0 +1,97 @@
+"""How values are shown to people and read back, for each type that is not shown as it is stored. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+YES, NO = "Yes", "No"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in _UNITS))
+_PERCENT = re.compile(r"(.*[0-9]) ?%")
+# In upper case: columns of tables have names in lower case. The value is computed once, in a subselect.
+_DURATION_SQL = """(SELECT CASE WHEN "S" = 0 THEN '0m' ELSE nullif(concat_ws(' ',
+    nullif("S" / 86400, 0) || 'd', nullif(mod("S", 86400) / 3600, 0) || 'h',
+    nullif(mod("S", 3600) / 60, 0) || 'm', nullif(mod("S", 60), 0) || 's'), '') END FROM (SELECT {} AS "S") "D")"""
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayFormat:
+    """`sql` is the display value of a stored value. `parse` turns a display value into one that the type's reader
+    takes, and returns all else unchanged. `stored_texts` are the texts, as PostgreSQL writes them, of the values that
+    are shown so.
+    """
+
+    sql: str
+    parse: Callable[[Any], Any]
+    stored_texts: Callable[[str], list[str]]
+
+
+def named_value(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
+    """The value with this label, spelled exactly or else in another case; None if there is none or more than one.
+
+    >>> named_value("yes", [("Yes", True), ("No", False)]), named_value("maybe", [("Yes", True)])
+    (True, None)
+    """
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        return None
+    text = str(name)
+    exact = [value for label, value in values if label == text]
+    matches = exact or [value for label, value in values if label.casefold() == text.casefold()]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _boolean(value: Any) -> Any:
+    named = named_value(value, [(YES, True), (NO, False)])
+    return value if named is None else named
+
+
+def _iso(value: Any) -> Any:
+    """
+    >>> _iso("9 May 2024 13:45:00"), _iso("9 May 2024"), _iso("2024-05-09")
+    ('2024-05-09 13:45:00', '2024-05-09', '2024-05-09')
+    """
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    day, month, year, time = match.groups()
+    return f"{year}-{_MONTHS.index(month) + 1:02}-{int(day):02}{time or ''}"
+
+
+def _seconds(value: Any) -> Any:
+    """
+    >>> _seconds("1d 2h 3m"), _seconds("90m"), _seconds("0m"), _seconds("2h 1d"), _seconds(90)
+    (93780, 5400, 0, '2h 1d', 90)
+    """
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None or not any(match.groups()):
+        return value
+    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), _UNITS.values(), strict=True))
+
+
+def _number(value: Any) -> Any:
+    """
+    >>> _number("12.5%"), _number("12.5 %"), _number("%"), _number(5)
+    ('12.5', '12.5', '%', 5)
+    """
+    match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else value
+
+
+BOOLEAN = DisplayFormat(
+    sql=f"CASE {{}} WHEN TRUE THEN '{YES}' WHEN FALSE THEN '{NO}' END",
+    parse=_boolean,
+    stored_texts=lambda text: {YES: ["true"], NO: ["false"]}.get(text, []),
+)
+DATE = DisplayFormat(sql="to_char({}, 'FMDD Mon YYYY')", parse=_iso, stored_texts=lambda text: [_iso(text)])
+DATETIME = DisplayFormat(
+    sql="to_char({} AT TIME ZONE 'UTC', 'FMDD Mon YYYY HH24:MI:SS')",
+    parse=_iso,
+    stored_texts=lambda text: [f"{_iso(text)}+00"],
+)
+DURATION = DisplayFormat(sql=_DURATION_SQL, parse=_seconds, stored_texts=lambda text: [str(_seconds(text))])
+PERCENT = DisplayFormat(sql="({} || '%')", parse=_number, stored_texts=lambda text: [_number(text)])

@@ -1,0 +1,234 @@
+"""Reads the value that a JSON body gives for a column, one function for each type. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from system.encoded_query import QueryError, read_instant
+
+from . import html
+
+BIGGEST = 2**63 - 1
+# PostgreSQL accepts 131,072 digits; nobody reads a response with that many.
+MOST_DIGITS = 1_000
+MOST_REFERENCES = 1_000
+MOST_CHOICES_LISTED = 20
+LONGEST_EMAIL = 254
+LONGEST_LOCAL_PART = 64
+NO_ID = "The id of a record is expected; to send display values instead, use sysparm_input_display_value=1."
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_ID = re.compile(r"[0-9a-z]{1,32}")
+_BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
+# The characters of RFC 3986, and letters beyond ASCII, which browsers encode.
+_URL = re.compile(r"[\w\-.~:/?#\[\]@!$&'()*+,;=%]+")
+_LOCAL_PART = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
+_DOMAIN_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+
+
+class InvalidValue(ValueError):
+    """The message is a sentence for the caller, which does not name the column."""
+
+
+class ValueColumn(Protocol):
+    """The settings of a column that limit its values."""
+
+    @property
+    def max_length(self) -> int | None: ...
+    @property
+    def choices(self) -> tuple[tuple[str, str], ...]: ...
+
+
+def text(column: ValueColumn, value: Any) -> str:
+    return _limited(column, _as_text(value))
+
+
+def _as_text(value: Any) -> str:
+    """A number is stored as its text, as clients send them; true, a list or an object is a mistake."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+        raise InvalidValue("A text is expected.")
+    return str(value)
+
+
+def _limited(column: ValueColumn, value: str) -> str:
+    if column.max_length is not None and len(value) > column.max_length:
+        raise InvalidValue(f"At most {column.max_length} characters are expected.")
+    return value
+
+
+def formatted_text(column: ValueColumn, value: Any) -> str:
+    try:
+        markup = html.sanitised(_as_text(value))
+    except html.TooComplex as error:
+        raise InvalidValue(str(error)) from None
+    _limited(column, html.plain_text(markup))
+    return markup
+
+
+def url(column: ValueColumn, value: Any) -> str:
+    """
+    >>> from tableapi.catalogue.definitions import Column
+    >>> url(Column("it", "url", "", "it"), "https://example.com/a?b=c#d")
+    'https://example.com/a?b=c#d'
+    """
+    try:
+        parts = urlsplit(value) if isinstance(value, str) and _URL.fullmatch(value) else None
+        # Reading the port raises ValueError for one that is not a number up to 65,535.
+        is_url = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InvalidValue("An address that begins with http:// or https:// is expected.")
+    return _limited(column, value)
+
+
+def email(column: ValueColumn, value: Any) -> str:
+    """
+    >>> from tableapi.catalogue.definitions import Column
+    >>> email(Column("it", "email", "", "it"), "jane.doe@example.com")
+    'jane.doe@example.com'
+    """
+    local_part, _, domain = value.rpartition("@") if isinstance(value, str) else ("", "", "")
+    is_short = len(local_part) <= LONGEST_LOCAL_PART and len(local_part) + 1 + len(domain) <= LONGEST_EMAIL
+    is_email = is_short and _LOCAL_PART.fullmatch(local_part) and all(map(_DOMAIN_LABEL.fullmatch, domain.split(".")))
+    if not is_email:
+        raise InvalidValue("An email address like name@example.com is expected.")
+    return _limited(column, value)
+
+
+def choice(column: ValueColumn, value: Any) -> str:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or text not in dict(column.choices):
+        raise InvalidValue(not_a_choice([f"{value} ({label})" for value, label in column.choices]))
+    return text
+
+
+def not_a_choice(choices: Sequence[str]) -> str:
+    """The message lists the first choices."""
+    more = ", …" if len(choices) > MOST_CHOICES_LISTED else ""
+    names = ", ".join(choices[:MOST_CHOICES_LISTED]) or "it has none"
+    return f"This is not one of the column's choices: {names}{more}."
+
+
+def integer(column: ValueColumn, value: Any) -> int:
+    is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _WHOLE.fullmatch(value))):
+        raise InvalidValue("A whole number is expected.")
+    number = int(value)
+    if not isinstance(value, str) and number != value:
+        raise InvalidValue("A whole number is expected.")
+    if not -BIGGEST - 1 <= number <= BIGGEST:
+        raise InvalidValue(f"A whole number from {-BIGGEST - 1} to {BIGGEST} is expected.")
+    return number
+
+
+def duration(column: ValueColumn, value: Any) -> int:
+    seconds = integer(column, value)
+    if seconds < 0:
+        raise InvalidValue("A number of seconds that is not negative is expected.")
+    return seconds
+
+
+def decimal(column: ValueColumn, value: Any) -> Decimal:
+    # The shortest text of a float is what the client wrote; its exact value would be 0.1000000000000000055….
+    text = value if isinstance(value, str) else str(value)
+    is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
+    if not is_number or not _DECIMAL.fullmatch(text):
+        raise InvalidValue("A number is expected.")
+    number = Decimal(text) if len(text) <= 2 * MOST_DIGITS else None
+    if number is None or _digit_count(number) > MOST_DIGITS:
+        raise InvalidValue(f"A number of at most {MOST_DIGITS} digits is expected.")
+    return number
+
+
+def _digit_count(number: Decimal) -> int:
+    """The digits of the number without an exponent."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)  # a finite number
+    return max(len(digits) + exponent, len(digits), -exponent)
+
+
+def percent(column: ValueColumn, value: Any) -> Decimal:
+    number = decimal(column, value)
+    if not 0 <= number <= 100:
+        raise InvalidValue("A number from 0 to 100 is expected.")
+    return number
+
+
+def boolean(column: ValueColumn, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value) if isinstance(value, int) else value
+    if not isinstance(text, str) or text not in _BOOLEANS:
+        raise InvalidValue("true or false is expected.")
+    return _BOOLEANS[text]
+
+
+def instant(column: ValueColumn, value: Any) -> datetime:
+    try:
+        if isinstance(value, str):
+            # Responses show whole seconds, so whole seconds are stored: a value that was read can be sent back.
+            return read_instant(value).replace(microsecond=0)
+    except QueryError:
+        pass
+    raise InvalidValue("A date and time like 2024-05-19 13:45:00 is expected.")
+
+
+def day(column: ValueColumn, value: Any) -> date:
+    try:
+        return instant(column, value).date()
+    except InvalidValue:
+        raise InvalidValue("A date like 2024-05-19 is expected.") from None
+
+
+def reference(column: ValueColumn, value: Any) -> str | None:
+    """An id, or a reference as responses show it: `{value, link}`."""
+    if isinstance(value, dict):
+        if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
+            raise InvalidValue("A reference is an id or an object with value.")
+        value = value["value"]
+        if value is None or value == "":
+            return None
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not _ID.fullmatch(text):
+        raise InvalidValue(NO_ID)
+    return text
+
+
+def references(column: ValueColumn, value: Any) -> list[str]:
+    """References in their order, without duplicates."""
+    items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise InvalidValue("A list of ids is expected.")
+    ids = dict.fromkeys(reference(column, item) for item in items)
+    if len(ids) > MOST_REFERENCES:
+        raise InvalidValue(f"At most {MOST_REFERENCES} references are expected.")
+    if None in ids:
+        raise InvalidValue(NO_ID)
+    return [sys_id for sys_id in ids if sys_id is not None]
+
+
+def json_value(column: ValueColumn, value: Any) -> Any:
+    try:
+        json.dumps(value)
+    except TypeError:  # the body parser returns a decimal where a float would lose digits
+        raise InvalidValue("A number has more digits than a JSON column stores; send it as text.") from None
+    return value
+
+
+def secret(column: ValueColumn, value: Any) -> str:
+    # An empty text is refused: a form that was left empty must not remove a password unnoticed.
+    if not isinstance(value, str) or not value:
+        raise InvalidValue("A text that is not empty is expected, or null to clear it.")
+    return _limited(column, value)

@@ -1,0 +1,100 @@
+"""The column types as the oracle understands them: one row for each, independent of the rows of the product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+NOW = datetime(2024, 5, 31, 12, 0, 30, tzinfo=UTC)
+
+TEXTS = [
+    "a", "A", "ab", "aB", "b", "B", "ba", "д", "Д", "é", "É", "1", "10", "9", "a b", " a",
+    "%", "a%b", "_", "a_b", "\\", "a\\b", "x^y", "a)", "(a", "'", '"', "{", "}", "--",
+]  # fmt: skip
+WORDS = ["fox", "Fox", "red", "red fox", "RED ox", "ox", "redfox"]
+
+INSTANTS = [
+    datetime(2023, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    datetime(2024, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 12, 0, 30, tzinfo=UTC),
+    datetime(2024, 4, 30, 12, 0, 30, tzinfo=UTC),
+    datetime(2024, 5, 30, 12, 0, 30, tzinfo=UTC),
+    datetime(2024, 5, 31, tzinfo=UTC),
+    datetime(2024, 5, 31, 11, 0, 30, tzinfo=UTC),
+    datetime(2024, 5, 31, 12, 0, 29, 999999, tzinfo=UTC),
+    NOW,
+    datetime(2024, 5, 31, 12, 0, 30, 500000, tzinfo=UTC),
+    datetime(2024, 5, 31, 12, 0, 31, tzinfo=UTC),
+    datetime(2024, 5, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    datetime(2024, 6, 1, tzinfo=UTC),
+    datetime(2024, 12, 30, 6, 7, 8, tzinfo=UTC),
+]
+DATES = [
+    date(2023, 12, 31), date(2024, 1, 1), date(2024, 2, 29), date(2024, 4, 30), date(2024, 5, 30),
+    date(2024, 5, 31), date(2024, 6, 1), date(2024, 6, 30), date(2024, 12, 30),
+]  # fmt: skip
+
+CHOICES = ["1", "2", "10", "a", "A", "д"]
+
+NUMBERS = ["-1", "0", "1", "2", "9", "10"]
+FRACTIONS = ["1.0", "1.5"]
+TIMES = [
+    "2023-12-31", "2024-01-01", "2024-02-29", "2024-05-31", "2024-06-01", "2024-06-30", "2024-12-30",
+    "2024-05-31 12:00:30", "2024-05-31 12:00", "2024-05-31T12:00:30.7Z", "2024-05-31T15:00:30+03:00",
+    "2024-05-31 12:00:29", "2024-06-01T01:00:00+02:00", "2024-05-31 23:59:59", "2023-12-31 23:59:59",
+    "javascript:gs.now()", "javascript:gs.beginningOfToday()", "javascript:gs.endOfToday()",
+    "javascript:gs.hoursAgo(1)", "javascript:gs.daysAgoEnd(1)", "javascript:gs.monthsAgoStart(-1)",
+]  # fmt: skip
+ME = "javascript:gs.getUserID()"
+URLS = ["https://a.example/x", "HTTPS://A.example/x", "http://b.example/?a=b&c", "http://a.example"]
+EMAILS = ["a@a.example", "A@a.example", "b@a.example", "a.b@b.example"]
+WHOLE_ONLY = ["a", "1.0", "1.5", "9223372036854775808", "javascript:gs.now()"]
+
+
+@dataclass(frozen=True)
+class TypeRow:
+    """Columns of one family can be compared with each other. `stored` are values of records, `written` the texts of
+    queries for them, `refused` texts that are not values of the type.
+    """
+
+    family: str
+    stored: list[Any]
+    written: list[str]
+    refused: tuple[str, ...] = ()
+    is_whole: bool = False
+    is_sortable: bool = True
+
+
+TEXT = [*TEXTS, *WORDS, ME]
+ROWS = {
+    "string": TypeRow("text", [None, "", *TEXTS], TEXT, ("javascript:gs.now()",)),
+    "text": TypeRow("text", [None, "", *TEXTS], TEXT),
+    "wysiwyg": TypeRow("text", [None, "", "<p></p>", *(f"<p>{text}</p>" for text in TEXTS), "<b>a</b>b"], TEXT),
+    "url": TypeRow("text", [None, *URLS], [*URLS, "a", "A", "https://"], ("javascript:gs.now()",)),
+    "email": TypeRow("text", [None, *EMAILS], [*EMAILS, "a", "A", "@a.example"], ("javascript:gs.now()",)),
+    "integer": TypeRow("number", [None, -1, 0, 1, 2, 10], NUMBERS, tuple(WHOLE_ONLY), is_whole=True),
+    "duration": TypeRow("number", [None, 0, 1, 2, 10, 3600], NUMBERS, ("1h", *WHOLE_ONLY), is_whole=True),
+    "decimal": TypeRow(
+        "number",
+        [None, *map(Decimal, ("-1", "0", "1", "1.5", "1.50", "2", "10"))],
+        [*NUMBERS, *FRACTIONS],
+        ("1,5", "javascript:gs.now()"),
+    ),
+    "percent": TypeRow(
+        "number", [None, *map(Decimal, ("0", "1", "1.5", "1.50", "10", "100"))], [*NUMBERS, *FRACTIONS], ("1%", "1,5")
+    ),
+    "boolean": TypeRow("boolean", [None, True, False], ["true", "false", "1", "0"], ("yes", ME, "javascript:gs.now()")),
+    "datetime": TypeRow("time", [None, *INSTANTS], TIMES, ("2024-02-30", ME)),
+    "date": TypeRow("time", [None, *DATES], TIMES, ("a",)),
+    "choice": TypeRow("choice", [None, *CHOICES], [*CHOICES, "B", "nosuch"]),
+    # The values of references are ids of the world.
+    "reference": TypeRow("id", [], [], ("javascript:gs.now()",)),
+    "list": TypeRow("list", [], [], ("a,,b",), is_sortable=False),
+    # No operator takes a value on these, so any text is as wrong as the next.
+    "json": TypeRow("json", [None, "", [], {}, {"a": 1}, "a", 0, False, [1]], ["a"], is_sortable=False),
+    "password": TypeRow("never", [None, "pa", "pb"], ["pa"], is_sortable=False),
+    "secret": TypeRow("never", [None, "sa", "sb"], ["sa"], is_sortable=False),
+}
+STORED = {name: row.stored for name, row in ROWS.items() if row.stored}

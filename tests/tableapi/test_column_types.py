@@ -1,0 +1,202 @@
+"""Each column type through the Table API, the admin and the documentation; `column_types` has an example of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tableapi.catalogue.column_types import COLUMN_TYPES
+from tableapi.models import Column
+from tests.tableapi.column_types import COMPARISONS, EXAMPLES, IDS, TypeExample
+from tests.tableapi.designs import indexes_of
+from tests.tableapi.oracle.column_types import ROWS
+from tests.tableapi.test_designer import refusal
+from tests.tableapi.world import Api, api, column, data, failed, field, open_table, record, table
+
+pytestmark = pytest.mark.django_db
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
+WITH_TARGET = ("reference", "list")
+WRITE_ONLY = ("password", "secret")
+VALUES = sorted(EXAMPLES.keys() - {*WITH_TARGET, *WRITE_ONLY})
+
+
+@pytest.fixture
+def example(request: pytest.FixtureRequest, bob: User) -> TypeExample:
+    """An open table `thing` with a column `it` of the type."""
+    name = request.param
+    table("thing")
+    if name in WITH_TARGET:
+        table("target")
+        open_table("target")
+        for sys_id in IDS:
+            record("target", sys_id=sys_id)
+    choices = {"1": "New", "2": "Done"} if name == "choice" else None
+    field("thing", "it", name, to="target" if name in WITH_TARGET else None, choices=choices)
+    open_table("thing")
+    return EXAMPLES[name]
+
+
+@pytest.fixture
+def caller(bob: User) -> Api:
+    return api(bob)
+
+
+def of_types(names: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("example", names, indirect=True)
+
+
+def created(caller: Api, values: Any, **params: Any) -> list[str]:
+    return [column(caller.post("thing", {"it": value}, **params), "sys_id")[0] for value in values]
+
+
+def shown(caller: Api, sys_id: str, **params: Any) -> Any:
+    (it,) = column(caller.get(f"thing/{sys_id}", fields="it", exclude_reference_link="1", **params), "it")
+    return it
+
+
+def test_every_type_has_an_example() -> None:
+    assert EXAMPLES.keys() == COLUMN_TYPES.keys()
+
+
+def test_every_type_is_in_the_documentation_of_values() -> None:
+    section = (DOCS / "table-api.md").read_text(encoding="utf-8").partition("\n## Values")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    assert COLUMN_TYPES.keys() <= {name.strip() for cell in cells for name in cell.split(",")}
+
+
+@pytest.mark.parametrize(("word", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
+def test_the_documentation_of_queries_names_the_types_of_a_family(word: str, family: str) -> None:
+    page = (DOCS / "encoded-queries.md").read_text(encoding="utf-8")
+    (names,) = re.findall(rf'"{word}" are ([^;.]*)[;.]', page)
+    assert set(re.findall("[a-z]+", names)) & ROWS.keys() == {
+        name for name, row in ROWS.items() if row.family == family
+    }
+
+
+@of_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY)))
+def test_a_value_is_stored_changed_and_cleared(example: TypeExample, caller: Api) -> None:
+    first, second = example.values
+    (sys_id,) = created(caller, [first])
+    assert shown(caller, sys_id) == first
+
+    assert caller.patch(f"thing/{sys_id}", {"it": second}).status_code == 200
+    assert shown(caller, sys_id) == second
+
+    assert caller.patch(f"thing/{sys_id}", {"it": None}).status_code == 200
+    assert shown(caller, sys_id) is None
+
+
+@of_types(sorted(EXAMPLES))
+def test_what_is_not_a_value_of_the_type_is_refused(example: TypeExample, caller: Api) -> None:
+    for value in example.refused:
+        assert failed(caller.post("thing", {"it": value})) == (422, "invalid_value", "it"), value
+
+
+@of_types(VALUES)
+def test_display_values_are_returned_and_accepted(example: TypeExample, caller: Api) -> None:
+    displays = [
+        value if shown is None else shown for value, shown in zip(example.values, example.displays, strict=True)
+    ]
+    ids = created(caller, displays, input_display_value="1")
+
+    assert [shown(caller, sys_id) for sys_id in ids] == list(example.values)
+    assert [shown(caller, sys_id, display_value="1") for sys_id in ids] == displays
+    both = [{"value": value, "display_value": text} for value, text in zip(example.values, displays, strict=True)]
+    assert [shown(caller, sys_id, display_value="all") for sys_id in ids] == both
+
+
+@of_types(sorted(EXAMPLES))
+def test_operators_fit_the_type(example: TypeExample, caller: Api) -> None:
+    ids = created(caller, example.values)
+    expected = {"=": [ids[0]], "!=": [ids[1]], "<": [], "LIKE": [ids[0]]}
+    for operator in COMPARISONS:
+        answer = caller.get("thing", query=f"it{operator}{example.written}^ORDERBYsys_id", fields="sys_id")
+        if operator in example.operators:
+            assert [row["sys_id"] for row in data(answer)] == expected[operator], operator
+        else:
+            assert answer.status_code == 400, operator
+
+
+@of_types(sorted(EXAMPLES))
+def test_sorting_follows_the_values_or_is_refused(example: TypeExample, caller: Api) -> None:
+    first, second = created(caller, example.values)
+    answer = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
+    if "=" in example.operators and not isinstance(example.values[0], list):
+        assert [row["sys_id"] for row in data(answer)] == [second, first]
+    else:
+        assert answer.status_code == 400
+
+
+@of_types(VALUES)
+def test_a_default_is_read_like_a_value(example: TypeExample, caller: Api) -> None:
+    it = Column.objects.get(name="it")
+    it.default_value = str(example.values[0]) if example.default is None else example.default
+    it.save()
+
+    (sys_id,) = column(caller.post("thing", {}), "sys_id")
+    assert shown(caller, sys_id) == example.values[0]
+
+
+@of_types(sorted(EXAMPLES))
+def test_a_column_is_unique_and_indexed_or_cannot_be(example: TypeExample, caller: Api) -> None:
+    it = Column.objects.get(name="it")
+    it.is_unique = True
+    if not example.can_be_unique:
+        assert "cannot be" in refusal(it.save)
+        return
+    it.save()
+    assert {f"U{it.pk}", f"I{it.pk}"} <= indexes_of("thing").keys()
+
+    created(caller, example.values)
+    assert failed(caller.post("thing", {"it": example.values[0]})) == (409, "duplicate", "it")
+
+
+@of_types(sorted(EXAMPLES.keys() - set(WITH_TARGET)))
+def test_the_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
+    answer = client.get("/api/schema", headers=caller.headers)
+    properties = json.loads(answer.content)["components"]["schemas"]["table.thing"]["properties"]
+    if "it" in properties:
+        assert example.schema.items() <= properties["it"].items()
+
+
+@of_types(sorted(EXAMPLES))
+def test_the_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: Api) -> None:
+    created(caller, example.values)
+    it = Column.objects.get(name="it")
+    form = as_alice.get(f"/admin/tableapi/column/{it.pk}/change/").content.decode()
+    assert f'<option value="{it.type}" selected>' in form
+
+    records = as_alice.get(f"/admin/tableapi/table/{it.table_id}/records/")
+    assert records.status_code == 200
+    for text in filter(None, example.displays):
+        assert f'<td data-column="it">{text}</td>' in records.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0m"), (59, "59s"), (60, "1m"), (3_600, "1h"), (86_400, "1d"), (90_061, "1d 1h 1m 1s"), (86_460, "1d 1m")],
+)
+def test_a_duration_reads_without_its_zeros(seconds: int, text: str, bob: User) -> None:
+    table("thing")
+    field("thing", "it", "duration")
+    open_table("thing")
+    assert shown(api(bob), created(api(bob), [seconds])[0], display_value="1") == text
+
+
+def test_a_reference_is_found_by_a_display_value_of_each_type(bob: User) -> None:
+    for name, value, text in (("duration", 5_400, "1h 30m"), ("percent", 12.5, "12.5%"), ("email", "a@b.c", "a@b.c")):
+        table(f"target_{name}")
+        field(f"target_{name}", "it", name, is_display=True)
+        open_table(f"target_{name}")
+        (target,) = column(api(bob).post(f"target_{name}", {"it": value}), "sys_id")
+        table(f"thing_{name}")
+        field(f"thing_{name}", "it", to=f"target_{name}")
+        open_table(f"thing_{name}")
+        params = {"input_display_value": "1", "exclude_reference_link": "1"}
+        assert column(api(bob).post(f"thing_{name}", {"it": text}, **params), "it") == [target]
