@@ -1,4 +1,4 @@
-"""In charge of who may do what with which collection: the one door to them.
+"""Permissions of collections; all access to collections goes through this module.
 
     readers   who holds one of its reader roles                       search, read, list
     writers   who holds one of its writer roles; while it has none,   the same, load, delete documents
@@ -26,8 +26,8 @@ from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceE
 
 Right = Literal["read", "write", "manage"]
 REFUSALS = {
-    "write": "You have no access to change what is in this collection.",
-    "manage": "You have no access to change this collection itself.",
+    "write": "You are not allowed to change documents in this collection.",
+    "manage": "You are not allowed to change this collection.",
 }
 
 
@@ -75,7 +75,7 @@ def open_collection(user: User, name: str, right: Right) -> Collection:
 
 def open_by_id(user: User, sys_id: str, right: Right) -> Collection:
     found = readable(user).filter(pk=sys_id).first()
-    return _with_right(user, found, right, NotFound("There is no such collection."))
+    return _with_right(user, found, right, NotFound("The collection does not exist."))
 
 
 def open_all(user: User, names: Sequence[str]) -> list[Collection]:
@@ -109,14 +109,14 @@ def make(user: User, collection: Collection) -> Collection:
     Chosen: who may make collections can learn that a name is taken, since there cannot be a second one of it.
     """
     if not may_make(user):
-        raise AccessDenied("You have no access to make collections.")
+        raise AccessDenied("You are not allowed to create collections.")
     check_new_name(collection.name)
     collection.space = embed.default_space()
     try:
         with transaction.atomic():
             collection.save()
     except IntegrityError:
-        raise Conflict("This name is taken.", code="name_taken", field="collection_name") from None
+        raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
     return collection
 
 

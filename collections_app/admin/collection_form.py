@@ -20,8 +20,8 @@ LANGUAGES = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE = "How words are compared in documents loaded from now on. Empty: guessed for each document."
-TAKEN = "There is a collection of this name already."
+LANGUAGE = "Language for keyword search in newly added documents. Leave empty to detect it for each document."
+TAKEN = "A collection with this name already exists."
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -29,13 +29,13 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         label="Readers",
         queryset=Role.objects.all(),
         required=False,
-        help_text="Who holds one of these may search here. Writers may too. None chosen: only they.",
+        help_text="Roles that can search this collection, in addition to writers. Leave empty for writers only.",
     )
     writer_roles = RoleChoices(
         label="Writers",
         queryset=Role.objects.all(),
         required=False,
-        help_text="Who holds one of these may load and delete here. None chosen: collection_admin.",
+        help_text="Roles that can add and delete documents. Leave empty for collection_admin only.",
     )
 
     class Meta:
@@ -44,19 +44,19 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "reader_roles", "writer_roles",
         )  # fmt: skip
         labels: ClassVar[dict[str, str]] = {
-            "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Share of words",
+            "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Keyword weight",
         }  # fmt: skip
         help_texts: ClassVar[dict[str, str]] = {
             "text_configuration": LANGUAGE,
-            "chunk_size": "Characters of a passage. It counts for what is loaded from now on.",
-            "chunk_overlap": "Characters that a passage repeats of the one before it; at most half of its size.",
+            "chunk_size": "Characters per passage. Applies to newly added documents.",
+            "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",
         }
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
         if "text_configuration" in self.fields:
             names = dict.fromkeys((*LANGUAGES.split(), self.instance.text_configuration))
-            known = [("", "guess it"), *((name, name) for name in names if name)]
+            known = [("", "Detect automatically"), *((name, name) for name in names if name)]
             self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=known)
 
     def clean_name(self) -> str:
@@ -76,7 +76,9 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         try:
             return CollectionSettingsSerializer().validate_language(self.cleaned_data["text_configuration"])
         except serializers.ValidationError:
-            raise forms.ValidationError("This PostgreSQL has no text search configuration of that name.") from None
+            raise forms.ValidationError(
+                "This PostgreSQL server has no text search configuration with that name."
+            ) from None
 
     def _own_key(self) -> str:
         # The key of one that is not saved is no value yet.

@@ -27,7 +27,10 @@ from system.admin_site.name_lists import named
 from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
 
-GIVEN_AWAY = "By its writers you may not change this collection any more. Who has the role admin can give that back."
+GIVEN_AWAY = (
+    "You can no longer change this collection because you are not one of its writers. "
+    "An administrator can restore your access."
+)
 
 
 @register_usages
@@ -44,7 +47,9 @@ def collections_of(role: Role) -> Iterator[str]:
 class CollectionAdmin(TrackedAdmin):
     """Only of collections that this person may read; changed only by those who manage them."""
 
-    holds = "A collection holds documents that are searched together. You see those that you may search."
+    holds = (
+        "A collection holds documents that are searched together. The list shows the collections that you can search."
+    )
 
     form = CollectionForm
     list_display = ("name", "documents", "chunks", "text_configuration", "embedding_model", "sys_updated_at")
@@ -54,7 +59,7 @@ class CollectionAdmin(TrackedAdmin):
     fieldsets = (
         (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
         (
-            "How it is searched",
+            "Search settings",
             {
                 "fields": (
                     "text_configuration",
@@ -93,7 +98,7 @@ class CollectionAdmin(TrackedAdmin):
     @admin.display(description="Embedding model")
     def embedding_model(self, collection: Collection) -> str:
         if collection.is_new:
-            return "the one that the operator configured"
+            return "the configured model"
         if collection.next_space is None:
             return str(collection.space)
         trouble = f" {collection.reembed_error}" if collection.reembed_error else ""
@@ -112,7 +117,7 @@ class CollectionAdmin(TrackedAdmin):
     @admin.display(description="Re-embedding")
     def reembedding(self, collection: Collection) -> str:
         if collection.next_space is None:
-            return "none under way"
+            return "not running"
         filled, chunks = reembed.progress(collection)
         return f"Vectors for {collection.next_space}: {filled} of {chunks} made."
 
@@ -199,7 +204,7 @@ class CollectionAdmin(TrackedAdmin):
         target = embed.default_space()
         seen = {
             **self.admin_site.each_context(request),
-            "title": f"Embed “{collection}” again",
+            "title": f"Re-embed “{collection}”",
             "collection": collection,
             "target": target,
             # To one that is being filled it would be a way back.
@@ -215,7 +220,7 @@ class CollectionAdmin(TrackedAdmin):
         except ServiceError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, "The worker fills the new vectors. Searches use the present ones until then.")
+            messages.success(request, "Re-embedding started. Searches use the current vectors until it is complete.")
 
 
 def _of_each(found: QuerySet[Any], figure: Any) -> Subquery:

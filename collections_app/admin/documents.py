@@ -63,7 +63,7 @@ def breakable(text: str) -> str:
 class DocumentAdmin(ReadOnlyAdmin):
     """Of collections that this person may read, as everywhere; never the text."""
 
-    holds = "Documents are loaded at /collections/ or by a script. You see those of collections that you may search."
+    holds = "Documents are added at /collections/ or through the API. You see those of collections that you can search."
 
     list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
     list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
@@ -94,7 +94,7 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         kept = sorted(each.name for each in self._unwritable(request, objs).values())
-        protected = [f"Documents of {name}, where you may not delete" for name in kept]
+        protected = [f"Documents of {name}, where you are not allowed to delete" for name in kept]
         return named([document.page_title() for document in objs]), {"documents": len(objs)}, set(), named(protected)
 
     def _unwritable(self, request: HttpRequest, documents: Iterable[Document]) -> dict[str, Collection]:
@@ -116,11 +116,11 @@ class DocumentAdmin(ReadOnlyAdmin):
         for document in queryset:
             self.delete_model(request, document)
 
-    @admin.action(description="Try again what failed")
+    @admin.action(description="Retry failed documents")
     def try_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         self._load(request, queryset, _retry)
 
-    @admin.action(description="Load anew, by the settings of now")
+    @admin.action(description="Reprocess with current settings")
     def load_anew(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         user: Any = request.user
         self._load(request, queryset, lambda document: loading.reprocess(user, document.collection, document))
@@ -192,7 +192,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         stored = document.newest.metadata if document.newest else {}
         return format_html('<pre class="sb-json">{}</pre>', json.dumps(stored, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Loaded by")
+    @admin.display(description="Added by")
     def loaded_by(self, document: Document) -> str:
         return name_of(document.newest.created_by if document.newest else None) or "the system"
 

@@ -84,7 +84,7 @@ def accept_anew(document: Document, *, user_id: str) -> StoredLoad:
         _hold(document.collection)
         locked = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, deleted_at=None).first()
         if locked is None or locked.newest is None:
-            raise NotFound("There is no such document.")
+            raise NotFound("The document does not exist.")
         columns = {name: getattr(locked.newest, name) for name in ("filename", "format", "metadata")}
         sent = _cut(content(locked.newest), {**columns, "created_by": user_id})
         version = _replace(locked, sent)

@@ -40,7 +40,7 @@ PARAMETERS: dict[str, Object] = {
     "doc_id": schema("string", "What the document is to be called; without it a new id.", **NAME),
     "on_duplicate": schema(
         "string",
-        "When it is there already: `skip` answers with it, `replace` loads it anew, `error` is a 409.",
+        "If the document exists: `skip` returns it, `replace` replaces its content, `error` returns 409.",
         enum=list(ON_DUPLICATE),
         default="skip",
     ),

@@ -1,4 +1,4 @@
-"""In charge of what a request of the eight endpoints says: in its query string, its JSON body or its form.
+"""Reads the parameters of the eight endpoints from the query string, the JSON body or the form.
 
 Each parameter may stand in any of them. Twice and the same is once; twice and different is refused, naming it.
 """
@@ -45,7 +45,7 @@ class TextValue:
 
     def one(self, name: str) -> str:
         if len(self.texts) > 1:
-            raise refused(name, f"{name} stands more than once.")
+            raise refused(name, f"{name} was given more than once.")
         return self.texts[0]
 
 
@@ -60,13 +60,13 @@ class RequestParameters:
         found = [each for value in self.values.get(name, ()) if (each := read(name, value)) is not None]
         # Written out, because to Python 1 and true are equal.
         if len({json.dumps(each, sort_keys=True, default=str) for each in found}) > 1:
-            raise refused(name, f"{name} stands in two places with different values.", code="contradiction")
+            raise refused(name, f"{name} was given twice with different values.", code="contradiction")
         return found[0] if found else None
 
     def needed(self, name: str, read: Callable[[str, Any], Found]) -> Found:
         found = self.get(name, read)
         if found is None:
-            raise refused(name, f"{name} is needed.", code="mandatory")
+            raise refused(name, f"{name} is required.", code="mandatory")
         return found
 
 
@@ -79,7 +79,7 @@ def body_of(request: Request) -> Mapping[str, Any]:
     """The JSON object that was sent; an empty one where there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
-        raise InvalidJson("The body is one JSON object.")
+        raise InvalidJson("The body must be a JSON object.")
     return body
 
 
@@ -117,13 +117,13 @@ def refuse_unknown(names: Iterable[str], known: Sequence[str], about: str = "The
 def text(name: str, value: Any) -> str:
     found = value.one(name) if isinstance(value, TextValue) else value
     if not isinstance(found, str):
-        raise refused(name, f"{name} is a text.")
+        raise refused(name, f"{name} must be a string.")
     return storable(name, found)
 
 
 def storable(name: str, found: str) -> str:
     if "\x00" in found or is_half_a_pair_in(found):
-        raise refused(name, f"{name} holds a character that cannot be stored.")
+        raise refused(name, f"{name} contains a character that cannot be stored.")
     return found
 
 
@@ -154,7 +154,7 @@ def number(least: int, most: int) -> Callable[[str, Any], int]:
             spoken = value.one(name)
             value = int(spoken) if re.fullmatch("[0-9]{1,9}", spoken, re.ASCII) else None
         if type(value) is not int or not least <= value <= most:
-            raise refused(name, f"{name} is a whole number from {least} to {most:,}.")
+            raise refused(name, f"{name} must be a whole number from {least} to {most:,}.")
         return value
 
     return reading
@@ -169,7 +169,7 @@ def share(name: str, value: Any) -> float:
         spoken = value.one(name)
         value = float(spoken) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", spoken, re.ASCII) else None
     if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise refused(name, f"{name} is a number from 0 to 1.")
+        raise refused(name, f"{name} must be a number from 0 to 1.")
     return float(value)
 
 
@@ -181,7 +181,7 @@ def switch(name: str, value: Any) -> bool | None:
             return None
         value = SWITCH.get(spoken.lower())
     if type(value) is not bool:
-        raise refused(name, f"{name} is true or false.")
+        raise refused(name, f"{name} must be true or false.")
     return value
 
 
@@ -189,7 +189,7 @@ def choice(allowed: Sequence[str]) -> Callable[[str, Any], str]:
     def reading(name: str, value: Any) -> str:
         found = text(name, value)
         if found not in allowed:
-            raise refused(name, f"{name} is one of {', '.join(allowed)}.")
+            raise refused(name, f"{name} must be one of {', '.join(allowed)}.")
         return found
 
     return reading
@@ -207,10 +207,10 @@ def names(name: str, value: Any) -> list[str]:
     elif isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise refused(name, f"{name} is an array of texts.")
+        raise refused(name, f"{name} must be an array of strings.")
     found = list(dict.fromkeys(named(name, each) for each in value))
     if not 1 <= len(found) <= MOST_COLLECTIONS:
-        raise refused(name, f"{name} has 1 to {MOST_COLLECTIONS} names.")
+        raise refused(name, f"{name} must have 1 to {MOST_COLLECTIONS} names.")
     return found
 
 
@@ -219,13 +219,13 @@ def query(name: str, value: Any) -> str:
     if not found.strip():
         raise refused(name, f"{name} is empty.")
     if len(found.encode()) > LONGEST_QUERY_BYTES:
-        raise refused(name, f"{name} has at most {LONGEST_QUERY_BYTES:,} bytes.")
+        raise refused(name, f"{name} must have at most {LONGEST_QUERY_BYTES:,} bytes.")
     return found
 
 
 def filter_text(name: str, value: Any) -> str:
     if not isinstance(value, TextValue | str):
-        raise refused(name, f"{name} is a filter, a text such as type=manual^priority<3.")
+        raise refused(name, f"{name} must be a filter, for example type=manual^priority<3.")
     return text(name, value)
 
 
@@ -233,7 +233,7 @@ def filter_in(given: RequestParameters, name: str) -> Filter:
     """The conditions on metadata; an empty text is none."""
     found = given.get(name, filter_text) or ""
     if len(found.encode()) > LONGEST_FILTER_BYTES:
-        raise refused(name, f"{name} has at most {LONGEST_FILTER_BYTES:,} bytes.")
+        raise refused(name, f"{name} must have at most {LONGEST_FILTER_BYTES:,} bytes.")
     try:
         return filter.read(found)
     except QueryError as error:

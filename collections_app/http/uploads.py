@@ -1,4 +1,4 @@
-"""In charge of a file that is sent as multipart/form-data: streamed, counted, and left nowhere.
+"""Reads a multipart/form-data upload as a stream, counts its bytes and leaves no file behind.
 
 Django's parser takes the body apart; what it does not check is checked here: that the body is whole, that it holds one
 file, how large that is, and what else the form may hold.
@@ -25,7 +25,7 @@ logger = structlog.get_logger(__name__)
 
 FILE = "file"
 NO_FILE = f"Send one file, with a file name, in the field {FILE}."
-NO_FILE_NAME = f"The part {FILE} has no file name, so it is no file. Send one with it, as curl -F {FILE}=@name does."
+NO_FILE_NAME = f"The part {FILE} has no file name. Send one, as curl -F {FILE}=@name does."
 MOST_FIELDS = 10
 # 16 KB of metadata whose letters are all spelled as \uXXXX.
 LONGEST_FIELD = 128 * 1024
@@ -37,7 +37,7 @@ TAIL_BYTES = 4096
 
 class NotAForm(BadRequest):
     code = "invalid_form"
-    message = "The body is no multipart/form-data that can be read."
+    message = "The body is not valid multipart/form-data."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def read(request: HttpRequest, handler: OneFile) -> Upload:
     except MultiPartParserError:
         raise NotAForm from None
     if handler.has_ended_early or not body.is_closed():
-        raise NotAForm("The body ends before its form does.")
+        raise NotAForm("The body ends before the form is complete.")
     if handler.kept is None:
         raise refused(FILE, NO_FILE_NAME if FILE in fields else NO_FILE, code="mandatory")
     if not handler.size:
@@ -99,10 +99,10 @@ def read(request: HttpRequest, handler: OneFile) -> Upload:
 
 def checked_fields(fields: Any) -> dict[str, TextValue]:
     if sum(len(values) for _, values in fields.lists()) > MOST_FIELDS:
-        raise NotAForm(f"A form has at most {MOST_FIELDS} fields beside its file.")
+        raise NotAForm(f"A form can have at most {MOST_FIELDS} fields in addition to the file.")
     for name, values in fields.lists():
         if any(len(value.encode()) > LONGEST_FIELD for value in values):
-            raise TooLarge(f"A field has at most {LONGEST_FIELD:,} bytes.", field=name[:80])
+            raise TooLarge(f"A field can have at most {LONGEST_FIELD:,} bytes.", field=name[:80])
     return {name: TextValue(tuple(values)) for name, values in fields.lists()}
 
 
@@ -119,7 +119,7 @@ class WholeBody:
         data = self.request.read(size)
         self.left -= len(data)
         if not data and self.left > 0:
-            raise NotAForm("The body ends before its announced length.")
+            raise NotAForm("The body is shorter than its Content-Length.")
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         return data
 
@@ -153,16 +153,16 @@ class OneFile(FileUploadHandler):
     def new_file(self, field_name: str, *positional: Any, **named: Any) -> None:
         super().new_file(field_name, *positional, **named)
         if field_name != FILE:
-            raise refused(field_name[:80], f"A file is sent in the field {FILE}.", code="unknown_field")
+            raise refused(field_name[:80], f"Send the file in the field {FILE}.", code="unknown_field")
         if self.kept is not None:
-            raise refused(FILE, "Send one file; several requests load several.")
+            raise refused(FILE, "Send one file per request.")
         self.kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         limit = settings.COLLECTIONS["file_limit"]
         self.size += len(raw_data)
         if self.size > limit:
-            raise TooLarge(f"A file has at most {limit:,} bytes.", field=FILE)
+            raise TooLarge(f"A file can have at most {limit:,} bytes.", field=FILE)
         assert self.kept is not None
         with room_needed():
             self.kept.write(raw_data)

@@ -120,7 +120,7 @@ def _refuse_a_flood(user: User) -> None:
     if leases.has_waiting(user.pk, settings.COLLECTIONS["waiting_limit"]):
         most = settings.COLLECTIONS["waiting_limit"]
         raise TooMany(
-            f"{most} of your documents wait to be loaded. Send further ones when some of them are done.",
+            f"{most} of your documents are queued. Try again when some have finished.",
             code="too_many_waiting",
             retry_after_s=FLOOD_OVER_AFTER_S,
         )

@@ -26,7 +26,7 @@ from system.errors import Conflict
 
 logger = structlog.get_logger(__name__)
 
-RELOAD = "To load it anew by the settings of now, send POST …/reload."
+RELOAD = "To reprocess it with current settings, send POST …/reload."
 REQUEST_S = 20.0
 # No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held,
 # others wait for it while it waits for them, another was faster.
@@ -134,7 +134,7 @@ def _note_fault(version: Version, error: Exception, *, is_awaited: bool) -> None
     if sqlstate.startswith(PASSING):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
         return leases.postpone(
-            version, PASSING_S, "database", "The database cannot take it just now; it is tried again."
+            version, PASSING_S, "database", "The database is temporarily unavailable; processing will be retried."
         )
     logger.error("loading_failed", version=version.pk, state=version.state, **describe_safely(error))
     return leases.fail_attempt(version, "internal", f"An error of the service: {type(error).__name__}.")

@@ -17,7 +17,7 @@ from system.records.record import Record
 
 LONGEST_NAME = 200
 # With more, each character stands in many passages: at 99 of 100, a file of 4 MB in more than a million.
-LARGE_OVERLAP = "The overlap is at most half of a chunk."
+LARGE_OVERLAP = "The overlap must be at most half of the chunk size."
 DEFAULT_OVERLAP = 200
 # Where that is more than half of a chunk, the overlap is this part of it: as 200 is of 1000.
 DEFAULT_PART = 5
@@ -37,16 +37,16 @@ def well_named(name: str) -> str:
     """
     found = _stored_form(name)
     if "\ufffd" in found:
-        raise ValueError("A name is sent in UTF-8, and has no U+FFFD in place of what was not.")
+        raise ValueError("A name must be valid UTF-8 and cannot contain U+FFFD.")
     return found
 
 
 def _stored_form(name: str) -> str:
     found = unicodedata.normalize("NFC", name)
     if not 1 <= len(found) <= LONGEST_NAME:
-        raise ValueError(f"A name has 1 to {LONGEST_NAME} characters.")
+        raise ValueError(f"A name must have 1 to {LONGEST_NAME} characters.")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in found) or not found.strip():
-        raise ValueError("A name has no control characters, and more than spaces.")
+        raise ValueError("A name cannot contain control characters or consist of spaces only.")
     return found
 
 
@@ -160,12 +160,10 @@ class Collection(Record):
     alpha = models.FloatField(
         default=0.7,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
-        help_text="The share of words beside meaning in a hybrid search: 1 is words alone, 0 meaning alone.",
+        help_text="Keyword weight in hybrid search (1 = keywords only, 0 = semantic only).",
     )
-    reader_roles = role_list("readers", "Who holds one of these roles may search here.")
-    writer_roles = role_list(
-        "writers", "Who holds one of these roles may load and delete here, and search. Empty: collection_admin."
-    )
+    reader_roles = role_list("readers", "Roles that can search this collection.")
+    writer_roles = role_list("writers", "Roles that can add, delete and search documents. If empty: collection_admin.")
     # What became of the last try to fill `next_space`, and when the next is due.
     reembed_error = models.CharField("re-embedding", max_length=300, blank=True, default="", editable=False)
     reembed_attempt = models.PositiveSmallIntegerField(default=0, editable=False)

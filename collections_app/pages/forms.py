@@ -16,20 +16,20 @@ from system.errors import AccessDenied, Conflict, ServiceError
 
 MODES = (("hybrid", "words and meaning"), ("text", "words"), ("vector", "meaning"))
 STEP = 5
-EMPTY = "Type what you are looking for."
+EMPTY = "Enter a search query."
 
 
 class NewCollectionForm(forms.Form):
     name = forms.CharField(
-        max_length=LONGEST_NAME, help_text="Who may read and write it is said afterwards, in its settings."
+        max_length=LONGEST_NAME, help_text="You can set read and write access later, under Settings."
     )
 
     def make(self, user: User) -> Collection:
         name = access.checked_name(self.cleaned_data["name"])
         if not access.may_make(user):
-            raise AccessDenied("You have no access to make collections.")
+            raise AccessDenied("You are not allowed to create collections.")
         if access.readable(user).filter(name=name).exists():
-            raise Conflict("There is a collection of this name already.")
+            raise Conflict("A collection with this name already exists.")
         return access.make(user, Collection(name=name))
 
 

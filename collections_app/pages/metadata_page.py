@@ -17,7 +17,7 @@ from collections_app.models import Collection, Document, Version
 from collections_app.pages.views import CollectionPage
 from system.errors import BadRequest, PreconditionFailed
 
-STALE = "Somebody else changed them since this page was opened, so nothing is saved. They stand below."
+STALE = "Not saved: the metadata was changed since you opened this page. The current values are shown below."
 
 
 class DocumentMetadata(CollectionPage):
@@ -35,7 +35,7 @@ class DocumentMetadata(CollectionPage):
 
         def check(sent: Version) -> None:
             if not typed["tag"]:
-                raise BadRequest("The page did not say which metadata it showed. Open it anew.")
+                raise BadRequest("The form is incomplete. Reload the page and try again.")
             if etag_of(sent) != typed["tag"]:
                 raise PreconditionFailed
 
@@ -47,7 +47,7 @@ class DocumentMetadata(CollectionPage):
         except BadRequest as error:
             said = [each.message for each in (error, *error.others)]
             return self._show(collection, found, {**typed, "errors": said}, error.status)
-        messages.success(request, f"The metadata of “{found.page_title()}” are saved.")
+        messages.success(request, f"Metadata of “{found.page_title()}” saved.")
         return redirect(self._list_of(collection))
 
     def _open(self, sys_id: str, document: str) -> tuple[Collection, Document]:

@@ -36,7 +36,7 @@ def of(document: Document, generation: int, number: int, count: int) -> PassageC
     near = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
     passage = next((each for each in near if each.number == number), None)
     if passage is None:
-        raise NotFound("There is no such passage in this document.")
+        raise NotFound("The document has no such passage.")
     first, last = near[0], near[-1]
     before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
     after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)

@@ -1,4 +1,4 @@
-"""In charge of how people see documents and passages: plain texts and numbers, which the templates escape."""
+"""Presents documents and passages to the templates as plain text and numbers, which the templates escape."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from collections_app.models.documents import UNFINISHED, State
 from collections_app.search.pipeline import Hit
 
 LONGEST_METADATA = 200
-EARLIER = "Searches see what was loaded before."
+EARLIER = "Searches use the previous version."
 # Reasons that lie in the file; as a rule no second try comes to another end, so none is offered.
 OF_THE_FILE = ("damaged", "encrypted", "limit_pages")
-MEND_IT = "Another try would read the same file: mend it, add it above, and delete this one."
+MEND_IT = "Retrying won't help. Fix the file, upload it again and delete this entry."
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class CollectionPage(LoginRequiredMixin, View):
 
 
 class Listing:
-    """What of a list is to be shown: by a part of its name."""
+    """What of a list is to be shown: by Part of its name."""
 
     def __init__(self, asked: QueryDict) -> None:
         # Names are stored composed.
@@ -83,7 +83,7 @@ class Collections(CollectionPage):
         except ServiceError as error:
             form.add_error("name", error.message)
             return self._show(form, error.status)
-        messages.success(request, f"The collection “{made.name}” is made.")
+        messages.success(request, f"Collection “{made.name}” created.")
         return redirect("collection", made.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
@@ -217,7 +217,7 @@ class OneDocument(OneCollection):
 def there(collection: Collection, document: str) -> Document:
     found = Document.objects.filter(collection=collection, pk=document, deleted_at__isnull=True).first()
     if found is None:
-        raise NotFound("There is no such document any more.")
+        raise NotFound("The document no longer exists.")
     return found
 
 
@@ -225,9 +225,9 @@ class DeleteDocument(OneDocument):
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection, found = self.open(sys_id, document)
         if "confirmed" not in request.POST:
-            return ask(request, f"“{found.doc_id}” goes, and cannot be brought back.", collection)
+            return ask(request, f"Delete “{found.doc_id}”? This cannot be undone.", collection)
         deletion.delete_document(collection, found.doc_id)
-        return self.done(collection, f"“{found.doc_id}” is deleted.")
+        return self.done(collection, f"“{found.doc_id}” was deleted.")
 
 
 class RetryDocument(OneDocument):
@@ -236,7 +236,7 @@ class RetryDocument(OneDocument):
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection, found = self.open(sys_id, document)
         worker.retry(found)
-        return self.done(collection, f"“{found.doc_id}” is being loaded again.")
+        return self.done(collection, f"“{found.doc_id}” is being processed again.")
 
 
 class DeleteCollection(CollectionPage):
@@ -245,9 +245,13 @@ class DeleteCollection(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            return ask(request, f"“{collection.name}” goes with all its documents.", collection)
+            return ask(
+                request,
+                f"Delete the collection “{collection.name}” with all its documents? This cannot be undone.",
+                collection,
+            )
         deletion.delete_collection(collection)
-        messages.success(request, f"The collection “{collection.name}” is deleted.")
+        messages.success(request, f"Collection “{collection.name}” deleted.")
         if self.wanted_part() is not None:
             return HttpResponse(headers={"HX-Redirect": reverse("collections")})
         return redirect("collections")

@@ -73,7 +73,7 @@ def is_there(collection: Collection, file: File) -> bool:
 def _accept(collection: Collection, file: File, *, user_id: str, is_now: bool) -> storage.StoredLoad:
     limit = settings.COLLECTIONS["file_limit"]
     if file.path.stat().st_size > limit:
-        raise TooLarge(f"A file has at most {limit:,} bytes.")
+        raise TooLarge(f"A file can have at most {limit:,} bytes.")
     data = file.path.read_bytes()
     if not data:
         raise BadRequest("The file is empty.", code="empty_file")

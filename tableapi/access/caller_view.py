@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 
 class CallerView:
-    """What holders of these roles see of this catalogue (a `ReadScope`); the catalogue holds their statements."""
+    """What holders of these roles see of a catalogue (a `ReadScope`); the catalogue holds their statements."""
 
     def __init__(self, catalogue: Catalogue, role_names: frozenset[str]) -> None:
         self.catalogue = catalogue

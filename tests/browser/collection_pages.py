@@ -16,7 +16,7 @@ def make_collection(page: Page) -> str:
     """As somebody who may: by its form; the address of its page."""
     page.goto("/collections/")
     page.get_by_label("Name").fill(next(NAMES))
-    page.get_by_role("button", name="Make collection").click()
+    page.get_by_role("button", name="Create collection").click()
     page.get_by_role("heading", name="Add documents").wait_for()
     return page.url
 

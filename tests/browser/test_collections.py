@@ -86,8 +86,8 @@ def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
     make_collection(at_desk.page)
     page = at_desk.page
     kinds = '{"type": "note"}'
-    page.get_by_text("Metadata for what you add next").click()
-    page.get_by_label("JSON object, kept with each file").fill(kinds)
+    page.get_by_text("Metadata for new uploads").click()
+    page.get_by_label("JSON object, stored with each file").fill(kinds)
     notes = [file(f"note {number}.txt", f"Note {number} about the mailbox".encode()) for number in range(8)]
     page.set_input_files("#files", notes)
     wait_until_ready(page, 8)
@@ -126,8 +126,8 @@ def test_a_filter_that_cannot_be_read_says_where(at_desk: Visitor):
     make_collection(at_desk.page)
     page = at_desk.page
     page.get_by_label("What are you looking for?").fill("toner")
-    page.get_by_text("Filter and way of searching").click()
-    page.get_by_label("Only documents whose metadata say").fill("priority<<3")
+    page.get_by_text("Filter and search mode").click()
+    page.get_by_label("Filter by metadata").fill("priority<<3")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#results").get_by_role("alert")).to_contain_text("position")
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_done_is_told_in_the_words_of_the_service(at_desk: Visito
         each.get_by_role("dialog").get_by_role("button", name="Delete").click()
         if each is other:
             expect(documents(other)).to_contain_text("0 documents")
-    expect(page.locator("#trouble")).to_have_text("There is no such document any more.")
+    expect(page.locator("#trouble")).to_have_text("The document no longer exists.")
     at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
 
 
@@ -171,7 +171,7 @@ def test_somebody_reads_on_around_a_passage(at_manuals: Visitor):
     hit = page.locator(".hits > li").filter(has_text="Chapter d.").first
     expect(hit.get_by_role("link", name="Download long.txt")).to_be_visible()
 
-    hit.get_by_role("link", name="Show surroundings").press("Enter")
+    hit.get_by_role("link", name="Show context").press("Enter")
     for name in "cde":
         expect(hit).to_contain_text(f"Chapter {name}.")
     expect(hit).not_to_contain_text("Chapter f.")
@@ -199,8 +199,8 @@ def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk
     page.get_by_role("button", name=f"Delete {name}").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(documents(page)).to_contain_text("4 ready")
-    last.get_by_role("link", name="Show surroundings").click()
-    expect(page.locator("#trouble")).to_have_text("There is no such document any more.")
+    last.get_by_role("link", name="Show context").click()
+    expect(page.locator("#trouble")).to_have_text("The document no longer exists.")
     expect(page.locator("#trouble")).to_be_in_viewport()
     assert page.evaluate("scrollY") > 200  # far below the place of the sentence
     at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
@@ -239,7 +239,7 @@ def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
     expect(visitor.page.locator("main")).to_contain_text(
         "There is no collection that you may read. Ask an administrator"
     )
-    assert visitor.page.get_by_role("button", name="Make collection").count() == 0
+    assert visitor.page.get_by_role("button", name="Create collection").count() == 0
     assert visitor.overflow() <= 0
     assert visitor.open("/admin/collections_app/collection/") == 403
 
@@ -263,7 +263,7 @@ def test_the_administration_opens_for_who_runs_collections(visitor: Visitor):
     visitor.page.get_by_role("link", name="Settings").click()
     visitor.page.wait_for_url("**/admin/collections_app/collection/**")
     assert visitor.overflow() <= 0
-    assert visitor.page.get_by_role("link", name="Embed again").count() == 0
+    assert visitor.page.get_by_role("link", name="Re-embed").count() == 0
     visitor.page.goto(visitor.page.url.replace("/change/", "/reembed/"))
     visitor.page.get_by_text("There is nothing to do.").wait_for()
     assert visitor.overflow() <= 0

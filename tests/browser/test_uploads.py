@@ -17,7 +17,7 @@ from tests.browser.conftest import Visitor
 
 pytestmark = pytest.mark.browser
 
-IN_PLACE = "A file takes the place of the document of its name"
+IN_PLACE = "Replace documents with the same file name"
 
 
 def test_files_are_dropped(at_desk: Visitor):
@@ -38,11 +38,11 @@ def test_files_are_dropped(at_desk: Visitor):
 
 def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
     page = at_manuals.page
-    page.get_by_text("Metadata for what you add next").click()
-    page.get_by_label("JSON object, kept with each file").fill('{"priority": "high"}')
+    page.get_by_text("Metadata for new uploads").click()
+    page.get_by_label("JSON object, stored with each file").fill('{"priority": "high"}')
     page.set_input_files("#files", file("a.txt", b"Text"))
     expect(page.locator("#uploads li").last).to_contain_text("priority")
-    page.get_by_label("JSON object, kept with each file").fill("")
+    page.get_by_label("JSON object, stored with each file").fill("")
     page.set_input_files("#files", file("program.exe", b"MZ\x00\x00\x00"))
     expect(page.locator("#uploads li .bad")).to_have_count(2)
     page.evaluate("document.getElementById('upload').dataset.limit = 3")
@@ -54,8 +54,8 @@ def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
 def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_manuals: Visitor):
     page = at_manuals.page
     sent = page.locator("#uploads li")
-    metadata = page.get_by_label("JSON object, kept with each file")
-    page.get_by_text("Metadata for what you add next").click()
+    metadata = page.get_by_label("JSON object, stored with each file")
+    page.get_by_text("Metadata for new uploads").click()
     metadata.fill('{"type": ')
     page.set_input_files("#files", [file(f"{name}.txt", name.encode()) for name in ("a", "b", "c")])
     expect(sent.locator(".bad")).to_have_count(3)
@@ -87,7 +87,7 @@ def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
     page.get_by_role("button", name="Remove one.exe").press("Enter")
     expect(page.locator("#uploads li")).to_have_count(2)
     expect(page.get_by_role("button", name="Remove two.exe")).to_be_focused()
-    page.get_by_role("button", name="Remove all that failed").click()
+    page.get_by_role("button", name="Remove all failed uploads").click()
     expect(page.locator("#uploads")).to_be_hidden()
     expect(page.locator("#files")).to_be_focused()
 
@@ -99,18 +99,18 @@ def test_the_same_file_is_there_once(at_desk: Visitor):
     for _ in range(2):
         page.set_input_files("#files", file("a.txt", b"The same text"))
         wait_until_ready(page)
-    expect(page.locator("#uploads li").last).to_contain_text("is there already")
+    expect(page.locator("#uploads li").last).to_contain_text("already exists")
     expect(documents(page)).to_contain_text("1 document,")
 
 
 def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: Visitor):
     page = at_manuals.page
-    given = page.locator("#upload").get_by_text("Metadata for what you add next")
+    given = page.locator("#upload").get_by_text("Metadata for new uploads")
     given.click()
-    page.get_by_label("JSON object, kept with each file").fill('{"type": "manual"}')
+    page.get_by_label("JSON object, stored with each file").fill('{"type": "manual"}')
     send(page, file("b.md", b"The old lamp"), file("ab.md", b"Another lamp"))
     wait_until_ready(page, 2)
-    page.get_by_label("JSON object, kept with each file").fill("")
+    page.get_by_label("JSON object, stored with each file").fill("")
     page.get_by_label(IN_PLACE).press("Space")
     send(page, file("b.md", b"The new lantern"), file("c.md", b"First of its name"))
     wait_until_ready(page, 3)
@@ -144,7 +144,7 @@ def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals:
     sent = send(page, file("b.md", b"The old lamp"))
     wait_until_ready(page)
     expect(sent).not_to_contain_text("another document")
-    expect(send(page, file("b.md", b"The new lamp"))).to_contain_text("there is another document of this name")
+    expect(send(page, file("b.md", b"The new lamp"))).to_contain_text("there is another document with this name")
     wait_until_ready(page, 2)
 
     page.get_by_label(IN_PLACE).check()

@@ -157,7 +157,7 @@ def fills_collection(page: Page) -> None:
     page.get_by_role("link", name="Servicebase").first.click()
     page.get_by_role("link", name="Collections").first.click()
     page.get_by_label("Name").fill("Badges")
-    page.get_by_role("button", name="Make collection").click()
+    page.get_by_role("button", name="Create collection").click()
     page.get_by_role("heading", name="Add documents").wait_for()
     page.set_input_files("#files", file("badges.md", MANUAL))
     expect(page.locator("#documents")).to_contain_text("1 ready", timeout=LOADED_WITHIN_MS)

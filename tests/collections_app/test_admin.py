@@ -51,7 +51,7 @@ class TestCollections:
         made = made.refreshed()
         assert (made.alpha, made.reader_roles, len(made.writer_roles)) == (0.9, [], 1)
         assert made.history.count() == 2
-        assert "Share of words" in text_of(as_carl.get(page_of(made)))
+        assert "Keyword weight" in text_of(as_carl.get(page_of(made)))
 
     def test_the_list_counts(self, as_carl: Client):
         collection = library.make("<b>Handbooks</b>")
@@ -65,9 +65,9 @@ class TestCollections:
     @pytest.mark.parametrize(
         ("changed", "said"),
         [
-            ({"name": "Taken"}, "There is a collection of this name already."),
-            ({"name": "a\x07b"}, "no control characters"),
-            ({"chunk_overlap": "251"}, "The overlap is at most half of a chunk."),
+            ({"name": "Taken"}, "A collection with this name already exists."),
+            ({"name": "a\x07b"}, "cannot contain control characters"),
+            ({"chunk_overlap": "251"}, "The overlap must be at most half of the chunk size."),
             ({"chunk_size": "99"}, "100"),
             ({"alpha": "1.1"}, "1.0"),
             ({"text_configuration": "klingon"}, "no text search configuration"),
@@ -84,7 +84,7 @@ class TestCollections:
     @pytest.mark.parametrize("path", ["add", "change"])
     def test_who_gives_his_right_away_is_warned(self, as_carl: Client, path: str):
         address = LIST + "add/" if path == "add" else page_of(library.make("Manuals"))
-        said = "you may not change this collection any more"
+        said = "You can no longer change this collection"
         kept = as_carl.post(address, {**FORM, "writer_roles": [library.role("collection_admin")]}, follow=True)
         assert kept.status_code == 200 and said not in text_of(kept)
         sent = {**FORM, "name": "Manuals" if path == "change" else "Others", "writer_roles": [library.role("itil")]}
@@ -105,7 +105,7 @@ class TestCollections:
 
     def test_its_page_says_what_an_empty_language_means(self, as_carl: Client):
         page = text_of(as_carl.get(page_of(library.make("Manuals"))))
-        assert "Writers may too. None chosen: only they." in page and "Empty: guessed for each document" in page
+        assert "Leave empty for writers only." in page and "Leave empty to detect it for each document" in page
 
     def test_deleting_one_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make()
@@ -155,7 +155,7 @@ class TestOfOthers:
         for path in (page_of(shared), page_of(shared, "delete"), page_of(shared, "reembed")):
             assert as_carl.post(path, {**FORM, "post": "yes"}).status_code == 403, path
         sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
-        assert "where you may not delete" in text_of(as_carl.post(DOCUMENTS, sent))
+        assert "where you are not allowed to delete" in text_of(as_carl.post(DOCUMENTS, sent))
         answer = as_carl.post(DOCUMENTS, {**sent, "action": "try_again"}, follow=True)
         assert "you may not load into Shared" in text_of(answer)
         answer = as_carl.post(DOCUMENTS, {**sent, "action": "load_anew"}, follow=True)
@@ -228,7 +228,7 @@ class TestDocuments:
         keys = [library.add(collection, f"Text {number}.").pk for number in range(3)]
         seen = text_of(as_carl.post(DOCUMENTS, {"action": "load_anew", "_selected_action": keys}, follow=True))
         assert "1 document will be loaded again;" in seen
-        assert seen.count("1 of your documents wait to be loaded.") == 2
+        assert seen.count("1 of your documents are queued.") == 2
 
     @pytest.mark.parametrize("way", ["page", "list"])
     def test_one_is_deleted_and_found_no_more(self, as_carl: Client, way: str):
@@ -299,11 +299,11 @@ class TestEmbeddingAgain:
     def test_it_is_offered_where_there_is_something_to_do(self, as_carl: Client):
         collection = library.make()
         same = text_of(as_carl.get(page_of(collection)))
-        assert "Embed again" not in same and "Search in it, add documents" in same
+        assert "/reembed/" not in same and "Search this collection, add documents" in same
         before = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         for columns in ({"next_space": before}, {"space": before, "next_space": None}):
             Collection.objects.filter(pk=collection.pk).update(**columns)
-            assert "Embed again" in text_of(as_carl.get(page_of(collection))), columns
+            assert "/reembed/" in text_of(as_carl.get(page_of(collection))), columns
 
     @pytest.mark.parametrize(("dimensions", "is_it"), [(None, True), (8, True), (9, False)])
     def test_a_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
@@ -329,7 +329,7 @@ class TestEmbeddingAgain:
     def test_how_far_it_is_and_what_holds_it_up_is_shown(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
-        assert "none under way" in text_of(as_carl.get(page_of(collection)))
+        assert "not running" in text_of(as_carl.get(page_of(collection)))
         target = EmbeddingSpace.objects.create(provider="other", model="new", dimensions=8)
         for space, said in ((target, "(8): 0 of 1 made."), (collection.space, ": 1 of 1 made.")):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")

@@ -36,7 +36,7 @@ def sentences(number: int) -> str:
 def test_a_result_leads_to_it_and_names_its_download(as_rita: Client, long: Document):
     answer = text_of(as_rita.get(page_of(long.collection), {"query": "Sentence f"}))
     hit = answer[answer.index('<ol class="hits">') : answer.index("</ol>")]
-    assert re.search(rf'href="{around(long, 5)}"[^>]*>Show surroundings</a>', hit)
+    assert re.search(rf'href="{around(long, 5)}"[^>]*>Show context</a>', hit)
     assert "download>Download long.txt</a>" in hit and "<strong>long.txt</strong></a>" not in hit
 
 
@@ -65,7 +65,7 @@ def test_more_of_it_is_offered_until_nothing_is_left(as_rita: Client, long: Docu
 def test_what_is_shown_ends_before_a_long_document_does(as_rita: Client, long: Document):
     longer = library.add(long.collection, "\n\n".join(LINES * 3), filename="longer.txt", format="text")
     last = text_of(as_rita.get(around(longer, 0, count="32")))
-    assert "Download it to read on." in last and "?around=" not in last and "whole document" not in last
+    assert "Download the document to read more." in last and "?around=" not in last and "whole document" not in last
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "33", "many", "1" * 30, "\u0662"])
@@ -97,11 +97,11 @@ def test_who_may_not_read_the_collection_finds_nothing(as_bob: Client, as_rita: 
 def test_one_that_is_gone_is_told_in_a_sentence(as_rita: Client, long: Document):
     for number in (12, 10**30):
         answer = as_rita.get(around(long, number))
-        assert answer.status_code == 404 and "There is no such passage in this document." in text_of(answer)
+        assert answer.status_code == 404 and "The document has no such passage." in text_of(answer)
     library.add(long.collection, "Something else.", doc_id=long.doc_id, format="text")
     answer = as_rita.get(around(long, 0))
     assert answer.status_code == 404 and "This document was loaded again since." in text_of(answer)
     assert "Something else." in text_of(as_rita.get(around(long, 0, generation=2)))
     deletion.delete_document(long.collection, long.doc_id)
     answer = as_rita.get(around(long, 0, generation=2))
-    assert answer.status_code == 404 and "There is no such document any more." in text_of(answer)
+    assert answer.status_code == 404 and "The document no longer exists." in text_of(answer)

@@ -1,4 +1,4 @@
-"""Management of collections: list, make, settings, delete, embed anew, search."""
+"""Collection endpoints: list, create, settings, delete, re-embed, search."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Collections(Management, GenericAPIView[Collection]):
     def post(self, request: Request) -> Response:
         # Before the body is looked at: what is wrong with it would tell which roles there are.
         if not access.may_make(self.caller()):
-            raise AccessDenied("You have no access to make collections.")
+            raise AccessDenied("You are not allowed to create collections.")
         given = CollectionSettingsSerializer(data=parameters.body_of(request))
         given.is_valid(raise_exception=True)
         return answered(self.caller(), access.make(self.caller(), given.create(given.validated_data)), status=201)
@@ -130,20 +130,18 @@ def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
         with transaction.atomic():
             stored = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
             if stored is None:
-                raise NotFound("There is no such collection.")
+                raise NotFound("The collection does not exist.")
             change(stored)
             stored.save()
             return stored
     except IntegrityError:
-        raise Conflict("This name is taken.", code="name_taken", field="collection_name") from None
+        raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 
 
 class Reembed(Management):
     """Vectors of another model: filled in beside the old ones, which serve until then."""
 
-    @operation(
-        "collections_reembed", "Embed a collection anew", {202: Managed}, AccessDenied, headers=ETAG, request=None
-    )
+    @operation("collections_reembed", "Re-embed a collection", {202: Managed}, AccessDenied, headers=ETAG, request=None)
     def post(self, request: Request, sys_id: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "manage")
         reembedding.start(collection, embed.default_space())

@@ -1,4 +1,4 @@
-"""Management of documents: list, load, status, metadata, the original, load anew, try again, delete."""
+"""Document endpoints: list, upload, status, metadata, original file, reload, retry, delete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from collections_app.models.documents import State
 from system.errors import AccessDenied, Conflict, NotFound, PreconditionFailed
 from system.http import django_request
 
-MISSING = "There is no such document."
+MISSING = "The document does not exist."
 LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
 
 
@@ -164,7 +164,7 @@ class Content(Management):
 class Reload(Management):
     """Read, split and embed again what was sent, for instance after the collection's settings changed."""
 
-    @operation("documents_reload", "Load a document anew", {202: described("Loaded")}, AccessDenied, request=None)
+    @operation("documents_reload", "Reprocess a document", {202: described("Loaded")}, AccessDenied, request=None)
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = access.open_by_id(self.caller(), sys_id, "write")
         found = loading.reprocess(self.caller(), collection, find(collection, document))

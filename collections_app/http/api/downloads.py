@@ -34,6 +34,6 @@ def whole(version: Version) -> bytes:
             query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
             piece = cursor.execute(query, [version.pk, next(numbers)], binary=True).fetchone()
             if piece is None:
-                raise NotFound("There is no such document.")
+                raise NotFound("The document does not exist.")
             found.write(piece[0])
     return found.getvalue()

@@ -100,7 +100,7 @@ class CollectionSettingsSerializer(Strict):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [value])
             if value and cursor.fetchone() is None:
-                raise serializers.ValidationError("There is no such language.")
+                raise serializers.ValidationError("The language does not exist.")
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

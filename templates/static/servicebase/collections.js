@@ -2,11 +2,11 @@
 "use strict";
 {
   const AT_ONCE = 2; // the server reads few bodies at a time
-  const FINISHED = { ready: "ready", empty: "no text was found", failed: "could not be read" };
+  const FINISHED = { ready: "ready", empty: "no text found", failed: "could not be read" };
   const HOPELESS = [413, 415]; // too large, or of a kind that is not loaded: so it is the next time
   const EMPTY = "empty_file"; // and so is this
-  const NOT_SENT = "Could not be sent. Try again; a file that was changed meanwhile is chosen anew.";
-  const SEVERAL = "Several documents have this name, so it is not said whose place it takes. Delete all but one and try again.";
+  const NOT_SENT = "Upload failed. Try again. If the file has changed since, choose it again.";
+  const SEVERAL = "Several documents have this name, so it is unclear which one to replace. Delete all but one and try again.";
   const UNSEEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service keeps names without them
 
   let uploaded = 0; // since the page was opened
@@ -133,8 +133,8 @@
     tell(upload, request) {
       const answer = read(request);
       if (request.status >= 200 && request.status < 300) {
-        const said = FINISHED[answer.document_status] || "received; the list below says how far it is";
-        this.say(upload, answer.duplicate ? "is there already" : said);
+        const said = FINISHED[answer.document_status] || "uploaded, processing…";
+        this.say(upload, answer.duplicate ? "already exists" : said);
         if (!answer.duplicate) this.tellOfNamesakes(upload, said, answer.doc_id);
         const bar = upload.shown.querySelector("progress");
         bar.value = bar.max;
@@ -153,7 +153,7 @@
     // Searches find both, and the older one may well be the better match.
     async tellOfNamesakes(upload, said, docId) {
       const found = (await this.namesakes(upload)) ?? [];
-      if (found.some((each) => each.doc_id !== docId)) this.say(upload, `${said}; there is another document of this name`);
+      if (found.some((each) => each.doc_id !== docId)) this.say(upload, `${said}; there is another document with this name`);
     }
 
     fail(upload, text, mayHelp) {
@@ -281,11 +281,11 @@
     trouble.textContent = text;
     trouble.hidden = !text;
   };
-  document.addEventListener("htmx:sendError", () => say("The service does not answer just now."));
+  document.addEventListener("htmx:sendError", () => say("The service is not responding. Try again later."));
   document.addEventListener("htmx:responseError", (event) => {
     const { xhr } = event.detail;
     const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-    say(read(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The service could not do that.");
+    say(read(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The request failed.");
   });
   document.addEventListener("htmx:afterSwap", (event) => isByItself(event) || say(""));
 

@@ -49,7 +49,7 @@ def test_settings_are_one_object(manager: Caller, body: Any):
     place = make("manuals")
     for answer in (manager.post(MANAGED, body), manager.patch(one(place), body), manager.patch(one(place), b"null")):
         assert failed(answer) == (400, "invalid_json", None)
-        assert answer.json()["errors"][0]["message"] == "The body is one JSON object."
+        assert answer.json()["errors"][0]["message"] == "The body must be a JSON object."
 
 
 def test_no_field_of_a_refusal_is_empty(manager: Caller):
