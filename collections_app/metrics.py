@@ -1,4 +1,4 @@
-"""In charge of what /metrics says of the queue: whether it moves is seen in the database, not by asking processes."""
+"""Metrics of the document queue, read from the database."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""In charge of the environment: every variable the product reads, with its type, default and description.
+"""The environment: every variable the product reads, with its type, default and description.
 
 Standard library only, because the supervisor reads it before anything else is loaded.
 """

@@ -1,4 +1,4 @@
-"""In charge of the Record Deletion Log: every deleted record leaves an entry, in the same transaction."""
+"""The Record Deletion Log: every deleted record leaves an entry in the same transaction."""
 
 from typing import Any
 

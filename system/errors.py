@@ -1,4 +1,4 @@
-"""In charge of the errors that callers see.
+"""The errors that callers see.
 
     ServiceError
     ├── Unauthenticated      401  no or wrong credentials

@@ -1,4 +1,4 @@
-"""In charge of system properties: what exists, of which type, with which default; read by name."""
+"""System properties: their definitions, types and defaults; read by name."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""In charge of sessions: kept in the database under a hash of their cookie, with whose they are and from where."""
+"""Sessions, stored under a hash of their cookie with user, address and browser."""
 
 import hashlib
 from datetime import datetime, timedelta

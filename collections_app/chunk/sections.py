@@ -1,4 +1,4 @@
-"""In charge of headings as places to cut at, and of the headings that a passage stands under."""
+"""Headings as places to cut at, and the headings of a passage."""
 
 from __future__ import annotations
 

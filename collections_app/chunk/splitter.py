@@ -1,4 +1,4 @@
-"""In charge of cutting a text into passages: where each begins and ends, on which pages, under which headings."""
+"""Splits a text into passages, with their offsets, pages and headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of how many documents and passages collections hold, and how far their documents have come."""
+"""Counts documents and passages of collections, and documents by state."""
 
 from __future__ import annotations
 

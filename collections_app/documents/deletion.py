@@ -1,4 +1,4 @@
-"""In charge of what goes: at once for everybody who asks, row by row afterwards.
+"""Deletes documents and collections: hidden at once, purged row by row afterwards.
 
 A deletion is a mark, set in one short transaction; searches, lists and loads see it from then on. What is marked, and
 contents that newer ones have replaced, is purged by the worker in batches: no transaction is long, however many chunks

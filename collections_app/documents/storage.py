@@ -1,4 +1,4 @@
-"""In charge of accepting: a document's rows and bytes in one transaction, duplicates, replacing; and of its bytes."""
+"""Stores a document's rows and bytes in one transaction; handles duplicates and replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of turning texts into vectors: `spaces` says by whom, `local` and `openai_compatible` do it."""
+"""Turns texts into vectors: `spaces` chooses the provider, `local_model` and `openai_compatible` embed."""
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .spaces import RETIRED, Embedder, default_space, embedder, forget, is_changed, is_default, retire

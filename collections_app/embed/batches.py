@@ -1,4 +1,4 @@
-"""In charge of how many texts go into one request, and how long to wait before it is sent again. Pure."""
+"""The size of an embedding request, and the wait before a retry. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of not asking a dead provider again and again: after failures in a row, nobody asks for a while.
+"""Stops asking a provider after repeated failures, for a while.
 
 closed ── failures in a row ──▶ open ── a while ──▶ half-open: one may try ── it went well ──▶ closed
                                  ▲                                └── it failed ──┐

@@ -1,5 +1,4 @@
-"""In charge of one request to a provider that speaks the OpenAI interface: with a deadline, limited in size, no secrets
-in what goes wrong."""
+"""One request to an OpenAI-compatible provider: with a deadline, limited in size, without secrets in errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the models that come with the product: loaded when first used, once a process, without network."""
+"""The models that ship with the product: loaded at first use, once per process, without network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of providers that speak the OpenAI interface: batches at once, again after failures, within a deadline."""
+"""OpenAI-compatible providers: concurrent batches, retries, one deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of how long this process leaves a provider alone that failed: longer each time, whoever's document it is.
+"""How long this process pauses after a failure of a provider: longer each time, for all documents.
 
 Chosen: in memory. A process that starts anew asks once more, which costs less than a row that all wait for.
 """

@@ -1,4 +1,4 @@
-"""In charge of what one request to a provider is: where it goes, and what it asks."""
+"""One embedding request: where it goes and what it asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of who embeds for which space: the operator's choice for new collections, the old one as long as it can."""
+"""Chooses the embedder of a space: the configured provider for new collections, the old one while possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of which answers are vectors: all of them right, in order and of unit length, or none. Pure."""
+"""Checks the vectors of an answer: complete, in order, of unit length. Pure."""
 
 from __future__ import annotations
 

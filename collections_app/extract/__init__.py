@@ -1,4 +1,4 @@
-"""In charge of the text of files: which format a file has, and what is written in it.
+"""Recognizes the format of a file and extracts its text.
 
     recognise   content, name and declared type must agree            formats, recognition
     extract     one child process reads one file and is thrown away   child_process, answers

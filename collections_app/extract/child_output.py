@@ -1,4 +1,4 @@
-"""In charge of what comes back from the child: nothing of it is trusted."""
+"""Reads the output of the parser process, none of which is trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the list of formats: the names of their files, what browsers and mail programs call them."""
+"""The supported formats: file name extensions and media types."""
 
 from __future__ import annotations
 

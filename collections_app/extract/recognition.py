@@ -1,4 +1,4 @@
-"""In charge of saying which format a file has: its content, its name and its declared type must agree."""
+"""Recognizes the format of a file; content, name and declared type must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what an extraction is given and what it gives."""
+"""The limits and the result of an extraction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what the endpoints answer: loads, passages, collections and deletions as JSON."""
+"""JSON responses of the endpoints: loads, passages, collections and deletions."""
 
 from __future__ import annotations
 

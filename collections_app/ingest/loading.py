@@ -1,4 +1,4 @@
-"""In charge of a load as a caller asks for it: recognised, checked, kept, and as far as possible done at once."""
+"""Handles a load request: recognizes, checks and stores the document, and processes it if there is time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the moment from which searches see a version: it and the one before change places in one transaction."""
+"""Publishes a version: it replaces the previous one for searches in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the steps from bytes to chunks that searches find. Each starts from what is stored, and can be repeated.
+"""The steps from bytes to searchable chunks. Each starts from stored data and can be repeated.
 
     state                  step       what it stores
     queued, extracting     extract    text, pages, warnings

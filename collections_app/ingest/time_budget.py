@@ -1,4 +1,4 @@
-"""In charge of what is not done while a caller waits, since the worker has more time for it."""
+"""Stops work that takes too long while a caller waits, and leaves it to the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of working on a document: step after step while there is time, and what becomes of it when one fails."""
+"""Processes a document step by step while there is time, and handles the failure of a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of guessing the language of a text, as the name of a text search configuration. Pure.
+"""Guesses the language of a text, as a text search configuration. Pure.
 
 By script first, then by the little words that hold a language together; a text that has too few of one language's
 is "simple": words as they stand, which is right for names, tables and languages that PostgreSQL has no stemmer for.

@@ -1,4 +1,4 @@
-"""In charge of the little words that languages are known by, and of the letters that some never write.
+"""Stop words by which languages are recognized, and letters that some languages do not use.
 
 The name before the words is a text search configuration; "simple" and a name is a language that has none.
 """

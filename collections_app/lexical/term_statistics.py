@@ -1,4 +1,4 @@
-"""In charge of the words of chunks: how they are stored, counted, and what those of a query are worth.
+"""The words of chunks: how they are stored and counted, and the weight of a query's words.
 
 BM25 without an extension. What a word says about its chunk depends on that chunk alone and is stored once, as a sparse
 vector; what a word is worth in a collection follows from counts, and stands in the vector of the query. Their inner

@@ -1,4 +1,4 @@
-"""In charge of how text is made ready for PostgreSQL's text search, for what is indexed and what is asked alike. Pure.
+"""Prepares text for PostgreSQL's text search, in the same way for documents and queries. Pure.
 
 What a server's parser makes of quotation marks, hyphens, addresses and scripts without spaces differs with its locale,
 and much of it is in the way of finding: “quoted” with its marks, end.Start and and/or were one word each. So the parser

@@ -1,4 +1,4 @@
-"""In charge of what follows when a provider has changed a model under its name and it is to stay so."""
+"""Re-embeds collections after a provider has changed a model under the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of one condition on metadata as it becomes SQL: its field, its values, and where it may not stand. Pure."""
+"""One condition on metadata as SQL: its field, its values and its restrictions. Pure."""
 
 from __future__ import annotations
 

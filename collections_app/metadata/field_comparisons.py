@@ -1,4 +1,4 @@
-"""In charge of the operators that hold one field of the metadata against another. Pure."""
+"""The operators that compare two metadata fields. Pure."""
 
 from __future__ import annotations
 

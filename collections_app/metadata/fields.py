@@ -1,4 +1,4 @@
-"""In charge of what a filter finds under a field's name: six typed values, and the sets that other fields hold. Pure.
+"""The metadata fields of a filter: six typed fields, and the values that other fields hold. Pure.
 
 A field that is none of the six may hold anything: a text, a number, true or false, an array of them, an object. So it
 stands for a set of values: none where it is missing or empty, one, or the items of its array. A path goes into objects

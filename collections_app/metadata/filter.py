@@ -1,4 +1,4 @@
-"""In charge of the filter of documents by their metadata: an encoded query becomes an SQL condition. Pure.
+"""Compiles an encoded query on metadata to an SQL condition. Pure.
 
 "The filter is the encoded-query language: field=value joined by ^". Names are parameters as values are, and only the
 metadata can be named: what the server knows of a document (its id, collection, owner, state) lies in other columns.

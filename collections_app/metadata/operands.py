@@ -1,4 +1,4 @@
-"""In charge of what the values in a filter are: numbers, instants, true or false, or plain text. Pure."""
+"""The values in a filter: numbers, instants, booleans or plain text. Pure."""
 
 from __future__ import annotations
 

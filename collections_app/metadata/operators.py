@@ -1,4 +1,4 @@
-"""In charge of what each operator of the query language asks of metadata, in SQL, a row for each. Pure.
+"""The SQL of each operator on metadata, one row per operator. Pure.
 
 A row says when the operator holds for one value; negations are the complements of their rows, so every document is on
 exactly one side of each pair.

@@ -1,4 +1,4 @@
-"""In charge of what a document's metadata may be: six fields with types, any others, within limits."""
+"""Validates a document's metadata: six typed fields, any others, within limits."""
 
 from __future__ import annotations
 

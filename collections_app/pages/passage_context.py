@@ -1,4 +1,4 @@
-"""In charge of what stands around a passage: the text of its document from some passages before it to some after it."""
+"""The text around a passage: some passages before and after it."""
 
 from __future__ import annotations
 

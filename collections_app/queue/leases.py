@@ -1,4 +1,4 @@
-"""In charge of the queue: whose turn it is, and that only the holder of a version's lease writes to it.
+"""The queue: whose turn it is, and that only the holder of a version's lease writes to it.
 
     free ── take ──→ leased (60 s, a token) ── advance ──→ leased anew, what was done is stored
       ↑                 │ hand_back, postpone, fail_attempt: free again, at once or later

@@ -1,4 +1,4 @@
-"""In charge of what the worker's children know of its end: long work hands back what it holds, and another goes on."""
+"""Tells the worker's children of its end, so that long work returns its lease."""
 
 import mmap
 from typing import Any

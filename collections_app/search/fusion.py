@@ -1,4 +1,4 @@
-"""In charge of one score from two: what the words say and what the vectors say. Pure.
+"""Combines the keyword score and the vector score. Pure.
 
 `a·bm25/max + (1-a)·minmax(cosine)`: the first over the whole answer, so that collections are told apart by their words;
 the second within each space, because cosines of two models cannot be compared. Fusing by ranks instead fell below words

@@ -1,4 +1,4 @@
-"""In charge of where in a passage the words of a query stand: the same words that found it, as character offsets."""
+"""Finds the words of a query in a passage, as character offsets."""
 
 from __future__ import annotations
 

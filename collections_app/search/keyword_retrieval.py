@@ -1,4 +1,4 @@
-"""In charge of the chunks that share words with a query: which are looked at, and their BM25 scores."""
+"""Finds the chunks that share words with a query, and their BM25 scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of whole documents by their metadata: the texts of those that match, page after page."""
+"""Lists whole documents by their metadata, page by page."""
 
 from __future__ import annotations
 

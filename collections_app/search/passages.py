@@ -1,4 +1,4 @@
-"""In charge of what a search answers with: the passages of the best chunks, and what is known of each."""
+"""Reads the passages of the best chunks, with what is known of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of a search: the order in which scope, words, vectors, fusion and passages follow one another."""
+"""Runs a search: scope, keyword and vector retrieval, fusion, passages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of which versions a search may find in each collection: those that are searched, and that the filter keeps.
+"""The versions that a search may find in each collection: those that are published and pass the filter.
 
 Asked first, of the documents, so that chunks are looked at only where they count. It is told as the versions that are
 kept when there is a filter, else as the few that are not: being loaded, replaced or taken away.

@@ -1,4 +1,4 @@
-"""In charge of the chunks whose vectors lie nearest to that of a query: by scan, or by a large collection's index."""
+"""Finds the chunks nearest to the vector of a query, by scan or by a large collection's index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what a folder of documents holds: files, their metadata beside them, and the list that an export adds.
+"""The format of an exported folder: files, their metadata, and a list of documents.
 
     handbook.pdf
     handbook.pdf.metadata.json     {"type": "manual"}

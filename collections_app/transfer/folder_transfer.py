@@ -1,4 +1,4 @@
-"""In charge of loading the files of a folder into a collection, and of writing a collection into one."""
+"""Imports the files of a folder into a collection, and exports a collection to a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the chunks that have no vector in a space yet, and of storing their vectors.
+"""Finds chunks that lack a vector in a space, and stores vectors.
 
 They are looked for behind the last one that was stored (`Version.embedded_to`): from the beginning, each batch would
 look through all that are there already. That only saves looking: before a version is searched, `lacks` looks at all.

@@ -1,4 +1,4 @@
-"""In charge of moving a collection to another embedding space while it is searched.
+"""Moves a collection to another embedding space while it is searched.
 
     start ──▶ next_space is set ──▶ filled, a batch at a time ──▶ nothing lacks: space := next_space, in one transaction
                                         │ a failure: later, longer each time    └─ a minute ─▶ vectors of the old one go

@@ -1,4 +1,4 @@
-"""In charge of the indexes of vectors: one for each large collection and space, built by the worker beside writers.
+"""Vector indexes: one per large collection and space, built by the worker without blocking writers.
 
 Small ones are scanned: exact, and fast up to the threshold. Never one index over all collections: what others hold
 would take places among the nearest, and a search would find fewer than it asked for.

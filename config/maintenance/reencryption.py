@@ -1,4 +1,4 @@
-"""In charge of bringing every stored secret under the newest key, so that an old one can be taken away.
+"""Re-encrypts every stored secret with the newest key, so that an old key can be removed.
 
     columns of models ──┐
     records to come     ├──▶ readable? newest already? ──▶ written anew, unless somebody changed it meanwhile

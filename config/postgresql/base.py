@@ -1,4 +1,4 @@
-"""In charge of connections to PostgreSQL: Django's own, with metrics, that need no round trip to be known as alive."""
+"""Django's PostgreSQL backend with metrics, without a round trip to check that a connection is alive."""
 
 import select
 import threading

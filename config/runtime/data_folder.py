@@ -1,4 +1,4 @@
-"""In charge of the data folder: where things lie in it, who holds it, and the secrets kept in it."""
+"""The data folder: its layout, its lock, and the secrets kept in it."""
 
 import fcntl
 import hashlib

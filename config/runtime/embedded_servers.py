@@ -1,4 +1,4 @@
-"""In charge of the embedded servers: how PostgreSQL and Valkey are made, started, asked and stopped."""
+"""The embedded servers: how PostgreSQL and Valkey are initialized, started, probed and stopped."""
 
 import importlib.util
 import platform

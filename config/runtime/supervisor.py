@@ -1,4 +1,4 @@
-"""In charge of child processes: start, prefixed logs, restart with back-off, ordered stop, nothing left behind.
+"""Supervises child processes: start, prefixed logs, restart with back-off, ordered stop, no orphans.
 
 waiting ──start──> running ──ends──> restart after 1, 2, 4 … 30 s   (or, for PostgreSQL: everything stops)
                       └──stop──> asked ──patience over──> killed

@@ -1,4 +1,4 @@
-"""In charge of two people at the page of one record: what the second saves does not undo what the first one saved."""
+"""Refuses a save that would overwrite a concurrent change of the same record."""
 
 from __future__ import annotations
 

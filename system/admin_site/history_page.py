@@ -1,4 +1,4 @@
-"""In charge of the page of a record's history: its own entries, and those of what belongs to it, such as its roles."""
+"""The history page of a record: its own entries, and those of related records such as its roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of how many names a page of the administration lists, where there may be thousands."""
+"""Shortens lists of names on administration pages, where there may be thousands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of building and dropping indexes beside writers: one builder at a time, one index after the other."""
+"""Builds and drops indexes without blocking writers: one builder, one index at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of telling the worker that there is something to do; what is to be done stands in rows."""
+"""Wakes the worker. The work itself is a row in the database."""
 
 import structlog
 from celery import current_app

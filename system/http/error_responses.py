@@ -1,4 +1,4 @@
-"""In charge of the one HTTP shape: success is the view's, every error is `{status, error_type, errors}`."""
+"""The one shape of errors: `{status, error_type, errors}`. A success is up to the view."""
 
 import json
 from collections.abc import Iterator

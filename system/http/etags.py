@@ -1,4 +1,4 @@
-"""In charge of which states of a record a request names: If-Match and If-None-Match."""
+"""Reads If-Match and If-None-Match."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""In charge of keeping what only browsers need (session, CSRF, messages) away from requests of programs."""
+"""Keeps session, CSRF and messages, which only browsers need, away from requests of programs."""
 
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware

@@ -1,4 +1,4 @@
-"""In charge of request bodies: one reader with a deadline, and JSON read strictly.
+"""Reads request bodies: one reader with a deadline, and strict JSON.
 
 The web server's read blocks until all bytes asked for have come, so four slow clients could stop the four threads of a
 process. Here another thread reads, and the request waits: briefly for free, longer only while few others do.

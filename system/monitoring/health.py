@@ -1,4 +1,4 @@
-"""In charge of /healthz and /readyz."""
+"""The probes /healthz and /readyz."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""In charge of logs: JSON lines in production, readable ones in development, in neither secrets or forged lines."""
+"""Logging: JSON lines in production, readable lines in development, no secrets or forged lines."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""In charge of the change history of configuration: who changed what, when; never a secret."""
+"""The change history of configuration: who changed what and when, never a secret."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""In charge of what every record has: an id made by the database, its `sys_*` columns, its entry when deleted."""
+"""The base model of records: an id from the database, the `sys_*` columns, an entry when deleted."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self

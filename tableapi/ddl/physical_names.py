@@ -1,4 +1,4 @@
-"""In charge of how the database calls and keeps what is designed: types, names of indexes and what stands in them."""
+"""Names and types in the database: columns, indexes and their expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of changing tables in the database: one designer at a time, none of them holding up the callers."""
+"""Changes tables in the database: one change at a time, without blocking callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of indexes that are built while records are written: finds the missing, drops the surplus."""
+"""Finds and builds missing indexes of designed tables while records are written; drops surplus ones."""
 
 from __future__ import annotations
 

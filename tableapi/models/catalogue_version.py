@@ -1,4 +1,4 @@
-"""In charge of the version of the catalogue: every change of a table, column, view, rule or role raises it."""
+"""The version of the catalogue, raised by every change of a table, column, view, rule or role."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""In charge of what the Table API remembers between requests: answers that may be asked for again, records to come."""
+"""State between requests: idempotent answers and deferred records."""
 
 from typing import ClassVar
 

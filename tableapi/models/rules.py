@@ -1,4 +1,4 @@
-"""In charge of access rules: who may create, read, write, delete what."""
+"""Access rules: who may create, read, write and delete what."""
 
 from __future__ import annotations
 

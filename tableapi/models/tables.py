@@ -1,4 +1,4 @@
-"""In charge of tables, their columns and the choices of these."""
+"""Tables, their columns and choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what a table and all that belongs to it may be; asked by whichever way one is saved or deleted."""
+"""Validates tables and all that belongs to them, however they are saved or deleted."""
 
 from __future__ import annotations
 

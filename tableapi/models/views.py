@@ -1,4 +1,4 @@
-"""In charge of form views: named lists of paths of a table."""
+"""Form views: named lists of paths of a table."""
 
 from __future__ import annotations
 

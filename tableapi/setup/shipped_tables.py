@@ -1,4 +1,4 @@
-"""In charge of the tables and rules that the product comes with; made once, then they are the administrator's."""
+"""The tables and rules that the product ships; created once, then owned by the administrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the product's own tables in the catalogue: an allow-list of columns of each model, and nothing else.
+"""The product's own tables in the catalogue: an allow-list of columns of each model.
 
 So hashes of keys, staff flags and sessions never become columns.
 """

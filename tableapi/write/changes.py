@@ -1,4 +1,4 @@
-"""In charge of what a change changes: of each column the value to store, or that it is what is there already."""
+"""Compares a change with the stored record: which values to store, and which are there already."""
 
 from __future__ import annotations
 

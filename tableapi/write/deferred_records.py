@@ -1,4 +1,4 @@
-"""In charge of records that are accepted now and created by the worker."""
+"""Records that are accepted now and created by the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what takes its time to find out about a change, before it takes its turn and others wait for it."""
+"""Slow checks of a change, before it takes a lock that others wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of what refers to a record that is deleted: mandatory columns forbid it, the others lose the id."""
+"""References to a deleted record: mandatory columns prevent the deletion, others lose the id."""
 
 from __future__ import annotations
 

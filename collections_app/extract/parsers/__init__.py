@@ -1,1 +1,1 @@
-"""In charge of taking text out of files: what runs in the child process. It imports nothing of the product."""
+"""Parsers, run in the child process. They import nothing of the product."""

@@ -1,4 +1,4 @@
-"""In charge of downloads: a document's bytes as they were sent.
+"""Downloads of a document's original bytes.
 
 Chosen: whole in memory. The web server would take pieces one by one only as fast as a caller reads them, with one of
 its four threads waiting for each: four slow callers would stop a process. A whole answer waits for them without one.

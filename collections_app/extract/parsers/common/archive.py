@@ -1,4 +1,4 @@
-"""In charge of the limits of zip archives, which office files are: counted while reading, never believed."""
+"""Limits of zip archives such as office files, counted while reading."""
 
 from __future__ import annotations
 

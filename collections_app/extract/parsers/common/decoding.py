@@ -1,4 +1,4 @@
-"""In charge of finding out in which encoding a text was written."""
+"""Detects the encoding of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of the reasons why a parser gives a file up."""
+"""The reasons for which a parser refuses a file."""
 
 from __future__ import annotations
 

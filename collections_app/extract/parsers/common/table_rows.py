@@ -1,4 +1,4 @@
-"""In charge of showing rows of cells as lines that can be understood without the rows above them."""
+"""Writes rows of cells as lines that can be understood without the rows above."""
 
 from __future__ import annotations
 

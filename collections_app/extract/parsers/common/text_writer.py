@@ -1,4 +1,4 @@
-"""In charge of the text that a parser writes: cleaned, within its limit, with where pages and headings begin."""
+"""Collects the text of a parser: cleaned, limited, with the offsets of pages and headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of all that is visible in an HTML page, block by block."""
+"""The visible text of an HTML page, block by block."""
 
 from __future__ import annotations
 

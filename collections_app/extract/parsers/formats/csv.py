@@ -1,4 +1,4 @@
-"""In charge of CSV files: each row as a line, its values with the names of their columns."""
+"""CSV files: each row as a line, its values with the names of their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of DOCX files: paragraphs and tables in their order, without headers, footers and deleted text."""
+"""DOCX files: paragraphs and tables in order, without headers, footers and deleted text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of e-mails: who wrote to whom about what, the text, and the names of attachments."""
+"""Emails: sender, recipients, subject, text, and the names of attachments."""
 
 from __future__ import annotations
 

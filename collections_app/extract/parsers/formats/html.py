@@ -1,4 +1,4 @@
-"""In charge of HTML pages: the article without its menus, or all that is visible when there is no article."""
+"""HTML pages: the article without menus, or all visible text if there is no article."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of Markdown: the text as it is, and where its headings stand."""
+"""Markdown: the unchanged text, and the offsets of its headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of ODT files: headings, paragraphs, lists and tables in their order."""
+"""ODT files: headings, paragraphs, lists and tables in order."""
 
 from __future__ import annotations
 

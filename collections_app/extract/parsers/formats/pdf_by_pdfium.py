@@ -1,4 +1,4 @@
-"""In charge of PDF files, by pypdfium2."""
+"""PDF files, read with pypdfium2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of PDF files that pypdfium2 refuses, by pypdf."""
+"""PDF files that pypdfium2 refuses, read with pypdf."""
 
 from __future__ import annotations
 

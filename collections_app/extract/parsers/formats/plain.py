@@ -1,4 +1,4 @@
-"""In charge of plain text in whatever encoding."""
+"""Plain text in any encoding."""
 
 from __future__ import annotations
 

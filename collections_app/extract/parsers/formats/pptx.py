@@ -1,4 +1,4 @@
-"""In charge of PPTX files: a slide is a page, its title a heading; its notes follow it."""
+"""PPTX files: a slide is a page, its title a heading, followed by its notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of RTF files."""
+"""RTF files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In charge of XLSX files: the values of cells, sheet by sheet; the sheet's name is the heading."""
+"""XLSX files: the cell values of each sheet, with the sheet's name as heading."""
 
 from __future__ import annotations
 
