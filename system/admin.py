@@ -47,7 +47,7 @@ class PropertyAdmin(TrackedAdmin):
             choices = [("", f"default ({obj.default_value})"), ("true", "true"), ("false", "false")]
             is_boolean = obj.type == "boolean"
             value.widget = UnfoldAdminSelectWidget(choices=choices) if is_boolean else UnfoldAdminTextInputWidget()
-            value.help_text = "" if is_boolean else "Empty: the default counts."
+            value.help_text = "" if is_boolean else "Leave empty to use the default."
         return form
 
     def save_model(self, request: HttpRequest, obj: Property, form: Any, change: bool) -> None:
@@ -65,7 +65,7 @@ class PropertyAdmin(TrackedAdmin):
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
-    holds = "Every record that is deleted leaves an entry here: what it was, and who deleted it."
+    holds = "Every deleted record is listed here, with its content and who deleted it."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "by_whom")
     list_filter: ClassVar[list[Any]] = ["table"]
     search_fields = ("display_value", "record_id")
@@ -84,8 +84,8 @@ def background(request: HttpRequest) -> dashboard.Tile | None:
     silent = [name for name, state in found.items() if state != "ok"]
     return dashboard.Tile(
         title="Background work",
-        figure="Running" if not silent else "Needs a look",
-        about="Broker, worker and beat answer." if not silent else f"No sign of: {', '.join(silent)}.",
+        figure="Running" if not silent else "Needs attention",
+        about="All background services are running." if not silent else f"No sign of: {', '.join(silent)}.",
         address=dashboard.Link("", "", "django_celery_beat.PeriodicTask").address,
         icon="settings_heart",
         is_worrying=bool(silent),
@@ -99,5 +99,5 @@ def deletions(request: HttpRequest) -> dashboard.Tile | None:
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
     return dashboard.Tile(
-        "Deleted records", str(count), "what each was, and who deleted it", link.address, "delete_history"
+        "Deleted records", str(count), "View what was deleted and by whom", link.address, "delete_history"
     )

@@ -92,19 +92,19 @@ class BadRequest(ServiceError):
 class Unauthenticated(ServiceError):
     status = 401
     code = "unauthenticated"
-    message = "Valid credentials are needed."
+    message = "Authentication is required."
 
 
 class AccessDenied(ServiceError):
     status = 403
     code = "access_denied"
-    message = "You have no access to do this."
+    message = "You are not allowed to do this."
 
 
 class NotFound(ServiceError):
     status = 404
     code = "not_found"
-    message = "There is nothing at this address."
+    message = "The requested address does not exist."
 
 
 class TimedOut(ServiceError):
@@ -164,4 +164,4 @@ class TooMany(ServiceError):
 class Unavailable(ServiceError):
     status = 503
     code = "unavailable"
-    message = "The service cannot answer just now. Try again shortly."
+    message = "The service is temporarily unavailable. Try again shortly."

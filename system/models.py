@@ -48,7 +48,7 @@ class Property(Record):
 
     def delete(self, *positional: object, **options: object) -> tuple[int, dict[str, int]]:
         if self.name in properties.KNOWN:
-            raise ValidationError("The product knows this property; clear its value instead.")
+            raise ValidationError("System properties cannot be deleted. Clear the value instead.")
         return super().delete(*positional, **options)
 
 

@@ -39,7 +39,7 @@ class Superseded(Conflict):
     """Nothing was wrong with what was sent, and nothing of it is left to look at."""
 
     code = deletion.SUPERSEDED
-    message = "The document was replaced or deleted meanwhile."
+    message = "The document was replaced or deleted during the request."
 
 
 def status_url(request: Request, collection_id: str, document_id: str) -> str:

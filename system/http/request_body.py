@@ -138,7 +138,7 @@ class InvalidJson(errors.BadRequest):
 def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InvalidJson("A name stands twice in one object.")
+        raise InvalidJson("An object has the same name more than once.")
     return found
 
 

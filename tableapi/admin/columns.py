@@ -69,7 +69,7 @@ def _left_by(column: Column) -> Iterator[str]:
 
 @admin.register(Column)
 class ColumnAdmin(AmongItsOwn, OfTable):
-    holds = "What the records of a table consist of."
+    holds = "The columns of tables."
     list_display = ("name", "table", "label", "kind", "marks")
     list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
@@ -127,7 +127,9 @@ class ColumnAdmin(AmongItsOwn, OfTable):
         if not column.column_type.has_choices:
             return
         if not values:
-            messages.warning(request, f"{column} has no choices: until it has some, no record can have a value there.")
+            messages.warning(
+                request, f"{column} has no choices yet. Add at least one; until then the column stays empty."
+            )
         elif column.default_value and column.default_value not in values:
             messages.warning(
                 request, f"{column.default_value} is none of the choices: new records come without a value."

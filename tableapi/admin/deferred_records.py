@@ -14,7 +14,7 @@ from tableapi.models import DeferredRecord
 class DeferredRecordAdmin(ReadOnlyAdmin):
     """Without the values: whoever may see this page need not be the one who may see them."""
 
-    holds = "A record that is to be created in the background stands here until it is, or when it could not be."
+    holds = "Records that are created in the background, until they are created or if that failed."
 
     list_display = ("created_at", "table", "record_id", "state", "attempts", "error")
     list_filter: ClassVar[list[Any]] = ["state"]

@@ -30,7 +30,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
     roles = RoleChoices(
         queryset=Role.objects.all(),
         required=False,
-        help_text="One of them is needed. None chosen: any signed-in caller.",
+        help_text="The caller needs one of these roles. Leave empty for any authenticated caller.",
     )
 
     class Meta:
@@ -45,7 +45,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "active",
             "description",
         )
-        help_texts: ClassVar[dict[str, str]] = {"table": "Empty: any designed table.", "condition": CONDITION}
+        help_texts: ClassVar[dict[str, str]] = {"table": "Leave empty for any designed table.", "condition": CONDITION}
         widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
 
@@ -59,7 +59,7 @@ def rules_of(role: Role) -> Iterator[str]:
 
 @admin.register(Rule)
 class RuleAdmin(AmongItsOwn):
-    holds = "A rule says who may create, read, write or delete records. Without any, only administrators may."
+    holds = "Rules define who may create, read, write or delete records. Without rules, only administrators may."
     form = RuleForm
     list_display = ("what", "held_by", "asks", "admin_overrides", "active")
     list_filter: ClassVar[list[Any]] = ["operation", "active"]

@@ -43,12 +43,14 @@ class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no type
     fields = ("path", "position")
     extra = 0
     verbose_name = "column"
-    verbose_name_plural = "columns, such as assigned_user.company.name; those of one position as they were added"
+    verbose_name_plural = (
+        "columns (use dots for related fields, for example assigned_user.company.name; lower positions come first)"
+    )
 
 
 @admin.register(View)
 class ViewAdmin(AmongItsOwn):
-    holds = "A view is a named choice of columns that callers ask for together."
+    holds = "Views are named lists of columns that callers request together."
     list_display = ("name", "table")
     list_select_related = ("table",)
     list_filter: ClassVar[list[Any]] = []

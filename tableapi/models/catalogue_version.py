@@ -74,7 +74,7 @@ class CatalogueRecord(Record):
         # Before everything else: the other checks ask the database with these values.
         for field in self._meta.concrete_fields:
             if not is_storable(getattr(self, field.attname)):
-                raise ValidationError({field.name: "This has a character that no text may hold."})
+                raise ValidationError({field.name: "This contains a character that cannot be stored."})
         super().full_clean(*positional, **options)
 
     def clean(self) -> None:
@@ -83,7 +83,7 @@ class CatalogueRecord(Record):
         for name in self.fixed if before is not None else ():
             field: Any = self._meta.get_field(name)
             if getattr(self, field.attname) != getattr(before, field.attname):
-                said = f"{str(field.verbose_name).capitalize()} cannot be changed once it is there."
+                said = f"{str(field.verbose_name).capitalize()} cannot be changed later."
                 raise ValidationError({name: said})
 
     def apply(self, before: Any) -> None:

@@ -38,14 +38,23 @@ class Rule(CatalogueRecord):
 
     operation = models.CharField(max_length=10, choices=Operation.choices)
     table = models.ForeignKey(
-        Table, null=True, blank=True, on_delete=models.CASCADE, related_name="rules", help_text="Empty: any table."
+        Table,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="rules",
+        help_text="Leave empty for any table.",
     )
     column_name = models.CharField(
-        "column", max_length=63, blank=True, default="", help_text="Empty: the record itself; *: any column."
+        "column",
+        max_length=63,
+        blank=True,
+        default="",
+        help_text="Leave empty for the whole record, or use * for all columns.",
     )
     roles = ArrayField(models.CharField(max_length=32, db_collation="C"), default=list, blank=True)
     condition = models.TextField(blank=True, default="")
-    admin_overrides = models.BooleanField(default=True, help_text="Holders of admin pass whatever the rule says.")
+    admin_overrides = models.BooleanField(default=True, help_text="Administrators bypass this rule.")
     active = models.BooleanField(default=True)
     description = models.CharField(max_length=255, blank=True, default="")
     history = tracked()

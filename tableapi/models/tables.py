@@ -134,7 +134,7 @@ class Column(CatalogueRecord):
             models.UniqueConstraint(
                 fields=["table", "name"],
                 name="column_once",
-                violation_error_message="The table has a column of this name.",
+                violation_error_message="The table already has a column with this name.",
             )
         ]
 
@@ -190,7 +190,9 @@ class Choice(CatalogueRecord):
         ordering: ClassVar[list[str]] = ["position", "sys_id"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["column", "value"], name="choice_once", violation_error_message="This value stands twice."
+                fields=["column", "value"],
+                name="choice_once",
+                violation_error_message="This value was given more than once.",
             )
         ]
 

@@ -39,15 +39,15 @@ def check_table(table: Table) -> None:
             raise ValidationError(SYSTEM_TABLE)
         return
     if before is None and table.name.startswith(OURS):
-        raise ValidationError({"name": "Names that begin with sys_ or svc_ are the product's own."})
+        raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
     parent = type(table).objects.filter(pk=table.parent_id).first()
     if parent is not None and parent.is_system:
-        raise ValidationError({"parent": "A table of the product's own cannot be extended."})
+        raise ValidationError({"parent": "Product tables cannot be extended."})
 
 
 def check_table_can_go(table: Table) -> None:
     if table.is_system and not schema_editor.is_product():
-        raise ValidationError("This table is the product's own; it cannot be deleted.")
+        raise ValidationError("Product tables cannot be deleted.")
     if table.children.exists():
         raise ValidationError(f"{table.name} is extended by other tables; delete these first.")
     referring = table.referring_columns.exclude(table=table).select_related("table").first()
@@ -87,9 +87,9 @@ def _check_name(column: Column, table: Table) -> None:
     name = column.name
     is_ours = name.startswith(OURS) and not schema_editor.is_product()
     if is_ours or name in SYS_COLUMNS or name == OWN_TABLE:
-        raise ValidationError({"name": "Names that begin with sys_ or svc_ are the product's own."})
+        raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
     if name in OF_DATABASE:
-        raise ValidationError({"name": "The database itself calls a column so; choose another name."})
+        raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
     relatives = [*table.lineage, *table.descendants]
     taken = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
     if taken is not None:
@@ -111,9 +111,9 @@ def _check_new_type(column: Column, before: Column) -> None:
 
 def _check_target(column: Column) -> None:
     if column.column_type.has_target and column.reference_table_id is None:
-        raise ValidationError({"reference_table": "Which table does it refer to?"})
+        raise ValidationError({"reference_table": "Select the referenced table."})
     if not column.column_type.has_target and column.reference_table_id is not None:
-        raise ValidationError({"reference_table": "Only a reference or a list of references has one."})
+        raise ValidationError({"reference_table": "Only references and lists of references have a referenced table."})
 
 
 def _check_marks(column: Column) -> None:
@@ -125,9 +125,9 @@ def _check_marks(column: Column) -> None:
         ("is_display", column_type.can_be_display),
     ):
         if getattr(column, mark) and not can_be:
-            raise ValidationError({mark: f"A column of type {label} cannot be this."})
+            raise ValidationError({mark: f"A column of type {label} cannot have this option."})
     if column.converted_from_text and not column_type.is_html:
-        raise ValidationError({"converted_from_text": "Only a formatted text can be this."})
+        raise ValidationError({"converted_from_text": "Only a formatted text can have this option."})
 
 
 def _check_length(column: Column) -> None:
@@ -176,7 +176,7 @@ def check_column_can_go(column: Column) -> None:
         raise ValidationError(SYSTEM_TABLE)
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER and any(each.number_prefix for each in relatives):
-        raise ValidationError("The records are numbered in this column; take away the prefix of the table first.")
+        raise ValidationError("This column holds the record numbers. Remove the table's number prefix first.")
 
 
 def check_choice(choice: Choice) -> None:
@@ -190,10 +190,12 @@ def check_choice(choice: Choice) -> None:
     if is_system:
         raise ValidationError(SYSTEM_TABLE)
     if not column.column_type.has_choices:
-        raise ValidationError("Only a column of type choice has choices.")
+        raise ValidationError("Only columns of type choice can have choices.")
     before = None if choice.is_new else type(choice).objects.select_related("column").filter(pk=choice.pk).first()
     if "," in choice.value and (before is None or before.value != choice.value):
-        raise ValidationError({"value": "A value has no comma: a query could not ask for it beside others, with IN."})
+        raise ValidationError(
+            {"value": "A value must not contain a comma, because queries with IN separate values by commas."}
+        )
     if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
         _check_is_no_default(before)
 
@@ -243,10 +245,10 @@ def _check_rule_roles(rule: Rule, _: Table | None) -> None:
     known = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
     stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
     if set(rule.roles) - known - set(stored or ()):
-        raise ValidationError({"roles": "There is no such role."})
+        raise ValidationError({"roles": "This role does not exist."})
     if rule.roles and not known:
         # Without any it would be a rule for everybody.
-        raise ValidationError({"roles": "The roles of this rule are gone; choose others."})
+        raise ValidationError({"roles": "The roles of this rule were deleted. Select other roles."})
     rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in known]
 
 
@@ -256,7 +258,7 @@ def _check_rule_column(rule: Rule, table: Table | None) -> None:
         return
     columns = apps.get_model("tableapi", "Column").objects
     if not columns.filter(table__in=table.lineage, name=name).exists():
-        raise ValidationError({"column_name": f"{table.name} has no column of this name."})
+        raise ValidationError({"column_name": f"{table.name} has no column with this name."})
 
 
 def check_view_column(column: ViewColumn) -> None:
@@ -292,4 +294,4 @@ def check_path(table: Table, path: str) -> None:
         path_resolver.resolve_path(path_resolver.RuleScope(known), known.tables[table.name], tuple(path.split(".")))
         is None
     ):
-        raise ValidationError({"path": f"{path} leads nowhere from {table.name}."})
+        raise ValidationError({"path": f"{path} is not a valid path from {table.name}."})

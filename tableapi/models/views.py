@@ -27,7 +27,9 @@ class View(CatalogueRecord):
         ordering: ClassVar[list[str]] = ["table", "name"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["table", "name"], name="view_once", violation_error_message="The table has a view of this name."
+                fields=["table", "name"],
+                name="view_once",
+                violation_error_message="The table already has a view with this name.",
             )
         ]
 
@@ -54,7 +56,9 @@ class ViewColumn(CatalogueRecord):
         ordering: ClassVar[list[str]] = ["position", "sys_id"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
-                fields=["view", "path"], name="view_column_once", violation_error_message="This path stands twice."
+                fields=["view", "path"],
+                name="view_column_once",
+                violation_error_message="This path was given more than once.",
             )
         ]
 

@@ -133,7 +133,7 @@ def change_record(change: WriteRequest, sys_id: str, *, replaces: bool) -> Write
         change, sys_id, WRITE, tuple(table.columns.values()) if replaces else tuple(named)
     )
     if not stand.is_allowed:
-        raise AccessDenied("You have no access to change this record.")
+        raise AccessDenied("You are not allowed to update this record.")
     wrong: list[Invalid] = []
     given = _changes(change, named, stand, wrong, replaces=replaces)
     denied = [column.name for column in given if not stand.columns[column].is_allowed]

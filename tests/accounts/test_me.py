@@ -48,7 +48,7 @@ def test_without_credentials_the_answer_is_401_with_a_challenge(db: None):
     assert answer.json() == {
         "status": "ERROR",
         "error_type": "SERVER",
-        "errors": [{"message": "Valid credentials are needed.", "code": "unauthenticated"}],
+        "errors": [{"message": "Authentication is required.", "code": "unauthenticated"}],
     }
     assert "Bearer" in answer["WWW-Authenticate"]
     assert "Basic" in answer["WWW-Authenticate"]

@@ -20,7 +20,7 @@ def test_every_page_opens_without_a_complaint(visitor: Visitor, path: str):
 
 def test_an_unknown_address_is_a_page_of_ours(visitor: Visitor):
     assert visitor.open("/nowhere") == 404
-    assert visitor.page.get_by_text("There is nothing at this address.").is_visible()
+    assert visitor.page.get_by_text("The requested address does not exist.").is_visible()
     assert visitor.overflow() <= 0
 
 

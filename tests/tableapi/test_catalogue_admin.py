@@ -87,7 +87,7 @@ def test_the_page_of_a_table_leads_to_its_columns(as_alice: Client, device: Tabl
     ("sent", "sentence"),
     [
         ({"name": "Device"}, "A name has small letters"),
-        ({"name": "sys_device"}, "product's own"),
+        ({"name": "sys_device"}, "are reserved"),
         ({"name": "user"}, "already exists"),
         ({"name": "device", "number_prefix": "dev"}, "capital letters"),
         ({"name": "device", "parent": "1"}, "Select a valid choice"),
@@ -159,7 +159,7 @@ def test_a_default_that_is_no_choice_is_doubted(as_alice: Client, device: Table)
 
 def test_a_choice_column_without_choices_is_doubted(as_alice: Client, device: Table):
     answer = as_alice.post(page("column"), column_form(device, "colour", type="choice"))
-    doubt = "device.colour has no choices"
+    doubt = "device.colour has no choices yet"
     assert doubt in said(as_alice.get(answer["Location"]))
 
     choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
@@ -220,18 +220,21 @@ def test_the_default_choice_is_kept_with_a_sentence(as_alice: Client, device: Ta
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"type": "reference"}, "Which table does it refer to?"),
-        ({"name": "xmin"}, "The database itself calls a column so"),
+        ({"type": "reference"}, "Select the referenced table."),
+        ({"name": "xmin"}, "This name is reserved by the database"),
         ({"name": "a;--"}, "A name has small letters"),
-        ({"type": "json", "is_unique": "on"}, "cannot be this"),
+        ({"type": "json", "is_unique": "on"}, "cannot have this option"),
         ({"type": "integer", "default_value": "1_000"}, "A whole number is expected"),
         ({"max_length": "-5"}, "Only text has one, of at least 1."),
         ({"max_length": "0"}, "Only text has one, of at least 1."),
         (
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
-            "type choice has choices",
+            "columns of type choice can have choices",
         ),
-        ({"type": "choice"} | rows("choices", {"value": "a,b", "label": "x", "position": 1}), "A value has no comma"),
+        (
+            {"type": "choice"} | rows("choices", {"value": "a,b", "label": "x", "position": 1}),
+            "must not contain a comma",
+        ),
         ({"type": "choice"} | rows("choices", *[{"value": "1", "label": "One", "position": 1}] * 2), "duplicate"),
     ],
 )
@@ -285,18 +288,18 @@ def test_a_view_is_made_with_its_paths(as_alice: Client):
     view = View.objects.get()
     assert list(view.columns.values_list("path", flat=True)) == ["number", "caller.company.name"]
     again = as_alice.post(page("view"), {"table": task.pk, "name": "small"} | rows("columns"))
-    assert "The table has a view of this name" in said(again)
+    assert "The table already has a view with this name" in said(again)
 
 
 def test_a_path_that_leads_nowhere_is_named_beside_it(as_alice: Client):
     task = Table.objects.get(name="task")
     wrong = rows("columns", {"path": "number", "position": 1}, {"path": "caller.shoe", "position": 2})
     answer = as_alice.post(page("view"), {"table": task.pk, "name": "small"} | wrong)
-    assert "caller.shoe leads nowhere from task." in said(answer) and not View.objects.exists()
+    assert "caller.shoe is not a valid path from task." in said(answer) and not View.objects.exists()
 
     view = View(table=task, name="small")
     view.save()
-    assert "caller.shoe leads nowhere" in said(as_alice.post(page("view", view), {"name": "small"} | wrong))
+    assert "caller.shoe is not a valid path" in said(as_alice.post(page("view", view), {"name": "small"} | wrong))
     assert not view.columns.exists()
 
 

@@ -539,7 +539,7 @@ class TestAtOnce:
         for thread in threads:
             thread.join()
 
-        assert len(failures) == 2 and "column of this name" in str(failures)
+        assert len(failures) == 2 and "this name" in str(failures)
         assert types_of("device").keys() - SYS.keys() == {"own_0", "own_2", "own_4", "shared"}
 
     def test_a_table_in_use_is_tried_again_then_given_up(self, monkeypatch: Any):

@@ -184,7 +184,7 @@ class TestViews:
             assert answer.status_code == 201, "the reference itself is a field"
             return
         assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
-        assert path == "" or f"{path} leads nowhere from device." in answer.json()["errors"][0]["message"]
+        assert path == "" or f"{path} is not a valid path from device." in answer.json()["errors"][0]["message"]
 
     def test_a_view_that_leads_through_too_many_references_is_refused_when_it_is_saved(self, lamp: str, alice: User):
         made = view("device", "wide", "name")

@@ -54,7 +54,7 @@ class TestRules:
     def test_everything_that_is_wrong_with_a_rule_is_said_at_once(self, as_alice: Client):
         answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
         text = said(answer)
-        assert "task has no column of this name." in text
+        assert "task has no column with this name." in text
         assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
 
     @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Command(BaseCommand):
             f"    Admin      {public}/admin/",
             f"    API        {public}/api/docs",
             "",
-            "    First call, as it stands:",
+            "    First API call:",
             f"    {curl(login, password, address if is_own_name else public)}",
             "",
             "    Stop with Ctrl-C.",

@@ -85,7 +85,7 @@ def test_what_is_replaced_or_deleted_while_it_is_loaded_was_no_bad_file(
     with pytest.raises(Conflict) as refused:
         responses.loaded(Request(RequestFactory().get("/")), found)
     assert refused.value.as_item() == {
-        "message": "The document was replaced or deleted meanwhile.",
+        "message": "The document was replaced or deleted during the request.",
         "code": "superseded",
     }
 
