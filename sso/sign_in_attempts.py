@@ -18,6 +18,8 @@ from django.utils import timezone
 from accounts.authentication.login_attempts import count_one
 from accounts.models import Session
 from accounts.models.sessions import end_without_user, own_row
+from sso.models import OidcSetting
+from sso.provider import token_client
 from sso.refusals import Refusal, SignInRefused
 from sso.tokens.token_check import LEEWAY_S
 
@@ -107,6 +109,29 @@ def attempts_in(data: Any) -> dict[str, Attempt]:
     return {
         state: Attempt(**entry) for state, entry in entries.items() if isinstance(entry, dict) and set(entry) == names
     }
+
+
+def check_response(
+    attempt: Attempt, kind: str, parameters: Mapping[str, str], setting: OidcSetting | None
+) -> OidcSetting:
+    """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
+    if attempt.kind != kind and "error" not in parameters:  # some providers always put an error into the query
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"The attempt expects a response of the kind {attempt.kind}.")
+    if setting is None or not setting.active:
+        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
+    endpoints = setting.endpoints
+    if parameters.get("iss", attempt.issuer) != attempt.issuer:
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response comes from another provider.")
+    # An ID token names the issuer too, so a provider need not repeat it.
+    if kind == CODE and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
+    if "error" in parameters:
+        is_code = token_client.ERROR_CODE.fullmatch(parameters["error"])
+        error = parameters["error"] if is_code else "an unreadable error"
+        is_temporary = error in token_client.TEMPORARY_ERRORS
+        refusal = Refusal.PROVIDER_UNAVAILABLE if is_temporary else Refusal.PROVIDER_DENIED
+        raise SignInRefused(refusal, f"The provider returned {error}.")
+    return setting
 
 
 @contextmanager

@@ -67,14 +67,16 @@ def post_logout_redirect_uri(setting: OidcSetting) -> str:
 
 
 class Logout(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
-    """`/sso/logout/`: POST signs out; a GET is the way back from the provider and signs nobody out."""
+    """`/sso/logout/`: POST signs out; a GET is the return from the provider and signs nobody out."""
+
+    http_method_names = ["get", "head", "post", "options"]
 
     @property
     def redirect_url(self) -> str:
         return reverse("login") + SIGNED_OUT
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """The library ends the session. The provider is then asked by a form: a token must not be in an address."""
+        """The library ends the session. A form then signs out at the provider: a token must not be in an address."""
         finish = sign_in_hooks.sign_out_step(request)
         response = cast(HttpResponse, super().post(request))
         return finish(request) if finish else response

@@ -172,7 +172,7 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
         with request_slots.request_slot(self.event.address):  # before the attempt is used up
             deadline = Deadline.after(request_slots.ALTOGETHER_S)
             attempt = sign_in_attempts.take(request, parameters["state"])
-            setting = check_attempt(attempt, kind, parameters, self.event.setting)
+            setting = sign_in_attempts.check_response(attempt, kind, parameters, self.event.setting)
             newest = ProviderSignOut.newest(attempt.issuer)
             self.response = AuthorizationResponse(
                 attempt, setting, deadline, parameters.get("id_token", ""), parameters.get("access_token")
@@ -187,7 +187,7 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
         verified = cast(OidcRequest, request)
         try:
             with transaction.atomic():
-                # A sign-out at this moment finds the session afterwards, or was before and is found here.
+                # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS, attempt.issuer)
                 if ProviderSignOut.has_ended(verified.oidc_claims, since=newest):
                     raise SignInRefused(
@@ -283,26 +283,3 @@ def read_parameters(sent: QueryDict, kind: str) -> dict[str, str]:
     if sum(name in parameters for name in ("code" if kind == CODE else "id_token", "error")) != 1:
         raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response must contain either a result or an error.")
     return parameters
-
-
-def check_attempt(
-    attempt: Attempt, kind: str, parameters: Mapping[str, str], setting: OidcSetting | None
-) -> OidcSetting:
-    """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
-    if attempt.kind != kind and "error" not in parameters:  # some providers always put an error into the query
-        raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"The attempt expects a response of the kind {attempt.kind}.")
-    if setting is None or not setting.active:
-        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
-    endpoints = setting.endpoints
-    if parameters.get("iss", attempt.issuer) != attempt.issuer:
-        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response comes from another provider.")
-    # An ID token names the issuer too, so a provider need not repeat it.
-    if kind == CODE and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
-        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
-    if "error" in parameters:
-        is_code = token_client.ERROR_CODE.fullmatch(parameters["error"])
-        error = parameters["error"] if is_code else "an unreadable error"
-        is_temporary = error in token_client.TEMPORARY_ERRORS
-        refusal = Refusal.PROVIDER_UNAVAILABLE if is_temporary else Refusal.PROVIDER_DENIED
-        raise SignInRefused(refusal, f"The provider returned {error}.")
-    return setting
