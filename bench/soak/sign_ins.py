@@ -15,7 +15,7 @@ GIVEN_UP_AFTER_S = 300
 AWAY_AGAIN_S = 0.5
 CODE = re.compile(r"<code>(\w+)</code>")
 CONNECT = """
-from sso import certificates
+from sso.connections import certificate_updates
 from sso.models import OidcSetting
 made = OidcSetting.objects.create(
     name="Bench", url_idp={url_idp!r}, realm={realm!r}, authorization_type="pkce", client_id={client_id!r},
@@ -23,7 +23,7 @@ made = OidcSetting.objects.create(
     issuer={issuer!r}, authorization_endpoint={auth!r}, token_endpoint={token!r}, jwks_uri={certs!r},
     algorithms=["RS256"],
 )
-certificates.refresh(*made.pair, {certs!r}, reason="form")
+certificate_updates.refresh(*made.pair, {certs!r}, reason="form")
 """
 
 

@@ -166,15 +166,15 @@ class ColumnAdmin(AmongItsOwn, OfTable):
             "type": UnfoldAdminSelectWidget(attrs={"data-fitting": fitting}),
         }
         options["help_texts"] = {
-            "name": "Small letters, digits and _. It cannot be changed later.",
-            "type": "Later a string may become a text and back, and both a formatted text; nothing else.",
-            "reference_table": "For a reference and a list: whose records. Cannot be changed later.",
+            "name": "Lowercase letters, digits and underscores. Cannot be changed later.",
+            "type": "Can later be changed only between string and text, or to formatted text.",
+            "reference_table": "For references and lists: the referenced table. Cannot be changed later.",
             "read_only": "Callers cannot write it.",
             "is_unique": "No two records have the same value; upper and lower case count as the same.",
             "is_indexed": "Filtering and sorting by it is quick; texts are searched by words.",
-            "is_display": "People call a record by it. One column of a table can be it.",
-            "default_value": "For records that come without a value.",
-            "max_length": "Characters, for texts. Empty: no limit.",
+            "is_display": "It names a record. A table can have one such column.",
+            "default_value": "For new records without a value.",
+            "max_length": "In characters, for texts. Empty: no limit.",
             "converted_from_text": "A formatted text that callers read as plain text, as they did before.",
         }
         return super().get_form(request, obj, change, **options)

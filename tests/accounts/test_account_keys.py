@@ -102,7 +102,7 @@ def test_a_role_that_one_does_not_have_cannot_be_chosen(as_sonja: Client, name: 
 
 
 def test_who_has_no_roles_is_not_asked(as_bob: Client):
-    assert b"Acts only as" not in as_bob.get("/account/").content
+    assert b"Limit to roles" not in as_bob.get("/account/").content
     make(as_bob, scope=[Role.objects.get(name="admin").pk])
     assert only_key().scope == []
 

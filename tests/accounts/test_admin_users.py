@@ -381,7 +381,7 @@ def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Clien
     page = as_alice.get(users(alice.pk, "delete")).content.decode()
 
     assert "Log entries of their changes" in page
-    assert "Not deleted: the histories of what they changed" in page
+    assert "History entries of their changes are kept" in page
     gone = alice.pk
     alice.delete()
     assert bob.history.filter(history_user_id=gone).count() == 2

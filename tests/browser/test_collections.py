@@ -212,7 +212,7 @@ def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):
     page.get_by_role("button", name="Delete collection").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url("**/collections/")
-    expect(page.get_by_role("status").first).to_contain_text("is deleted.")
+    expect(page.get_by_role("status").first).to_contain_text("deleted.")
     expect(page.locator("#collections")).not_to_contain_text(name)
 
 
@@ -237,7 +237,7 @@ def test_who_may_read_nothing_sees_nothing(visitor: Visitor):
     visitor.sign_in("bob")
     assert visitor.open("/collections/") == 200
     expect(visitor.page.locator("main")).to_contain_text(
-        "There is no collection that you may read. Ask an administrator"
+        "You don't have access to any collections. Ask an administrator"
     )
     assert visitor.page.get_by_role("button", name="Create collection").count() == 0
     assert visitor.overflow() <= 0

@@ -69,9 +69,9 @@ def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_man
     page.get_by_role("button", name="Try again: a.txt").press("Enter")
     wait_until_ready(page)
     expect(documents(page)).to_contain_text("type: note")
-    page.get_by_role("button", name="Try all again").click()
+    page.get_by_role("button", name="Retry all").click()
     wait_until_ready(page, 3)
-    expect(page.get_by_role("button", name="Try all again")).to_be_hidden()
+    expect(page.get_by_role("button", name="Retry all")).to_be_hidden()
 
 
 def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):

@@ -87,8 +87,8 @@ class TestSaving:
         ("redirect_uri", "sentence"),
         [
             ("http://testserver/elsewhere/", "must be /sso/callback/"),
-            ("https://testserver/sso/callback/", "Redirect URI is at https://testserver:"),
-            ("http://testserver:8001/sso/callback/", "Redirect URI is at http://testserver:8001:"),
+            ("https://testserver/sso/callback/", "Redirect URI is at https://testserver."),
+            ("http://testserver:8001/sso/callback/", "Redirect URI is at http://testserver:8001."),
         ],
     )
     def test_a_wrong_redirect_uri_causes_one_warning(self, as_sonja: Client, redirect_uri: str, sentence: str):

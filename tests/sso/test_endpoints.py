@@ -207,7 +207,7 @@ class TestMoving:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"issuer": "https://other.example.com"}, "issuer is https://other.example.com now"),
+            ({"issuer": "https://other.example.com"}, "issuer is now https://other.example.com"),
             ({"token": "https://other.example.com/token"}, "token endpoint is now at other.example.com"),
             ({"token": "https://keys.example.com/token"}, "token endpoint is now at keys.example.com"),
             ({"jwks": "https://idp.example.com:8443/certs"}, "jwks endpoint is now at idp.example.com:8443"),

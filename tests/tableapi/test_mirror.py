@@ -65,7 +65,7 @@ def test_types_and_marks_are_those_of_the_model():
 def test_choices_come_along():
     found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
 
-    assert list(found) == [("manual", "given here"), ("provider", "from the identity provider")]
+    assert list(found) == [("manual", "granted here"), ("provider", "granted by the identity provider")]
 
 
 def test_nothing_secret_becomes_a_column():

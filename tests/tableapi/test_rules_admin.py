@@ -41,7 +41,7 @@ class TestRules:
             ({"condition": "active=true^ORDERBYnumber"}, "cannot have an order"),
             ({"condition": "ORDERBYnumber"}, "cannot have an order"),
             ({"condition": "^EQ"}, "A condition is expected"),
-            ({"column_name": "nonsense"}, "no column of this name"),
+            ({"column_name": "nonsense"}, "no column with this name"),
             ({"roles": ["nobody"]}, "Select a valid choice"),
         ],
     )

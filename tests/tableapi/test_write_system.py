@@ -378,7 +378,7 @@ class TestDesigning:
         assert api(alice).patch(path_of(state), {"default_value": "1"}).status_code == 200
         for kept, said in (
             (ticket, "extended by other tables"),
-            (Column.objects.get(table=ticket, name="number"), "numbered in this column"),
+            (Column.objects.get(table=ticket, name="number"), "holds the record numbers"),
             (state.choices.get(), "is the default of"),
             (Property.objects.first(), "clear its value instead"),
         ):
