@@ -380,7 +380,7 @@ class TestDesigning:
             (ticket, "extended by other tables"),
             (Column.objects.get(table=ticket, name="number"), "holds the record numbers"),
             (state.choices.get(), "is the default of"),
-            (Property.objects.first(), "clear its value instead"),
+            (Property.objects.first(), "Clear the value instead"),
         ):
             answer = api(alice).delete(path_of(kept))
             assert failed(answer) == (409, "conflict", None) and said in answer.json()["errors"][0]["message"]
