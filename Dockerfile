@@ -1,21 +1,21 @@
-# One image for every part of the service: web (the default), worker, beat, and the commands of manage.py.
+# One image for all parts of the service: web (the default), worker, beat, and the commands of manage.py.
 #
 #   docker build -t servicebase .
 #   docker run … servicebase                       web
 #   docker run … servicebase up --only worker      or beat
-#   docker run … servicebase prepare               bring the database to this version, then end
+#   docker run … servicebase prepare               migrate the database, then exit
 #
-# compose.yaml runs all of them; docs/how-to/deploy.md says how.
+# compose.yaml runs all of them; see docs/how-to/deploy.md.
 
 FROM python:3.13-slim AS packages
 COPY requirements.txt .
-# Only wheels whose hashes the lock names, and nothing is built. pip compiles them: a start need not.
+# Installs only wheels with the locked hashes; nothing is built. pip compiles them, so that a start need not.
 RUN python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv install --no-cache-dir --require-hashes --only-binary :all: --requirement requirements.txt
 
 FROM python:3.13-slim
-# The packages hold the embedded PostgreSQL and Valkey too. They stay: backup and restore use the tools that come with
-# them, and production refuses to run the servers.
+# The packages include the embedded PostgreSQL and Valkey. Backup and restore use their tools; in production the servers
+# do not start.
 COPY --from=packages /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -32,16 +32,16 @@ COPY sso sso
 COPY accounts accounts
 COPY system system
 COPY config config
-# The code belongs to root and is only read. /data holds locks and sockets, nothing that must last; any user may own them.
+# The code is owned by root and read-only. /data holds only locks and sockets; any user can write there.
 RUN python -m compileall -q . \
     && mkdir --mode=1777 /data \
     && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin servicebase
 USER 10001:10001
 EXPOSE 8000
-# Of the web part. The other parts answer nobody; compose.yaml switches it off for them.
+# For the web part only: the other parts do not serve HTTP, and compose.yaml disables the check for them.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import sys; from config import env; from config.runtime import up; sys.exit(not up.answers(env.current()))"]
-# Without a shell between, SIGTERM reaches the supervisor, which lets requests end.
+# No shell in between: SIGTERM reaches the supervisor, which lets running requests finish.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["python", "manage.py"]
 CMD ["up", "--only", "web"]

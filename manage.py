@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Django's command line, with the embedded database at hand, and `up`, which starts everything."""
+"""Django's command line with the embedded database, and `up`, which starts the service."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import sys
 from config import env
 from config.runtime import embedded_servers
 
-# These never ask the database; starting one for them would only cost time.
+# These commands do not need a database, so none is started for them.
 WITHOUT_DATABASE = {"check", "makemigrations", "help", "--help", "-h", "--version", "version", "spectacular"}
 
 

@@ -102,7 +102,7 @@ class ConnectionAdmin(TrackedAdmin):
     form = ConnectionForm
 
     class Media:
-        js = ("servicebase/connection.js", "servicebase/copy.js")
+        js = ("servicebase/connection-form.js", "servicebase/copy-buttons.js")
 
     list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
     list_filter: ClassVar[list[Any]] = ["active"]

@@ -72,7 +72,7 @@ class LinkAdmin(ReadOnlyAdmin):
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
     holds = "All sign-ins through identity providers, refused ones too."
-    list_before_template = "admin/sso/signin/before.html"
+    list_before_template = "admin/sso/signin/list_note.html"
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pages of a sign-in: refusal, waiting for a slot, the bridge for fragment responses, provider sign-out."""
+"""The pages of a sign-in: refused, waiting for a slot, reading a fragment response, and sign-out at the provider."""
 
 import secrets
 from collections.abc import Collection, Mapping
@@ -29,9 +29,9 @@ def wait(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpR
     return response
 
 
-def bridge(request: HttpRequest, names: Collection[str]) -> HttpResponse:
+def fragment_response(request: HttpRequest, names: Collection[str]) -> HttpResponse:
     """Sends the fragment to the server, which a browser does not do by itself."""
-    return scripted(request, "sso/bridge.html", {"names": names})
+    return scripted(request, "sso/sign_in_response.html", {"names": names})
 
 
 def leave(request: HttpRequest, address: str, fields: Mapping[str, str]) -> HttpResponse:

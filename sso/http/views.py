@@ -1,7 +1,7 @@
 """To the provider and back: mozilla-django-oidc's views, with our attempts, checks and answers in their hooks.
 
 /sso/start/ ──▶ provider ──▶ /sso/callback/?code=…&state=…     handled at once
-                         └─▶ /sso/callback/#id_token=…         the bridge page posts it to the same address
+                         └─▶ /sso/callback/#id_token=…         the fragment page posts it to the same address
 """
 
 import time
@@ -41,7 +41,7 @@ from system.outbound.deadline import Deadline
 LONGEST_PARAMETER = 4096
 LONGEST_HINT = 255
 LONGEST_NEXT = 2000
-# What the bridge page hands on from the fragment; nothing else of it reaches the server.
+# What the fragment page hands on from the fragment; nothing else of it reaches the server.
 FRAGMENT_PARAMETERS = (
     "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
 )  # fmt: skip
@@ -133,13 +133,13 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
         if "code" in parameters or "error" in parameters:
             return self.answer(request, parameters, kind=CODE)
         if sign_in_attempts.awaits_fragment(request):
-            return pages.bridge(request, FRAGMENT_PARAMETERS)
+            return pages.fragment_response(request, FRAGMENT_PARAMETERS)
         if sign_in_attempts.may_start_automatically(request):
             return HttpResponseRedirect(reverse("sso:start"))
         return HttpResponseRedirect(reverse("login"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """From the bridge page, with a CSRF token."""
+        """From the fragment page, with a CSRF token."""
         return self.answer(request, request.POST, kind=FRAGMENT)
 
     def answer(self, request: HttpRequest, sent: QueryDict, kind: str | None) -> HttpResponse:

@@ -95,7 +95,7 @@ class ColumnAdmin(AmongItsOwn, OfTable):
     )
 
     class Media:
-        js = ("servicebase/column.js",)
+        js = ("servicebase/column-form.js",)
 
     @admin.display(description="Type", ordering="type")
     def kind(self, column: Column) -> str:

@@ -141,10 +141,10 @@ def test_it_is_called_revoking_and_said_what_that_means(as_alice: Client, bob: U
     page = as_alice.get(page_of(key, "delete")).content.decode()
     assert page.count("Revoke this key?") == 2, "in the title and on the page"
     assert "“script”" in page and "of bob, never used" in page
-    assert "Scripts that use it stop within a second. It cannot be brought back." in page
+    assert "Scripts that use it stop within a second. It cannot be restored." in page
     chosen = {"action": "delete_selected", "_selected_action": [key.pk, other.pk]}
     page = as_alice.post(LIST, chosen).content.decode()
-    assert "Scripts that use them stop within a second. They cannot be brought back." in page
+    assert "Scripts that use them stop within a second. They cannot be restored." in page
     assert "“script”" in page and "“other”" in page and AccessKey.objects.count() == 2
 
     assert "2 access keys were revoked." in as_alice.post(LIST, {**chosen, "post": "yes"}, follow=True).content.decode()

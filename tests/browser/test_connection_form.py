@@ -85,5 +85,5 @@ def test_after_a_test_the_page_says_what_is_stored(at_desk: Visitor, provider: H
 
     expect(page.locator("#report")).to_be_focused()
     expect(endpoint).to_have_text(moved)
-    expect(page.locator("#kept-certificates")).to_contain_text("after the connection is activated")
+    expect(page.locator("#stored-certificates")).to_contain_text("after the connection is activated")
     assert page.locator("#id_name").input_value() == "Typed"

@@ -39,7 +39,7 @@ def test_an_unknown_command_is_one_sentence():
     refused = subprocess.run([sys.executable, ROOT / "run", "fly"], capture_output=True, text=True)
 
     assert refused.returncode == 1
-    assert refused.stderr == "servicebase: there is no command 'fly'; ./run --help lists them.\n"
+    assert refused.stderr == "servicebase: 'fly' is not a command. See ./run --help.\n"
 
 
 def test_an_old_python_is_one_sentence(run: ModuleType, monkeypatch, capsys):
@@ -49,7 +49,7 @@ def test_an_old_python_is_one_sentence(run: ModuleType, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         run.switch_to_a_new_enough_python()
     assert ended.value.code == 1
-    assert "Python 3.11 or newer is needed, this is 3.10." in capsys.readouterr().err
+    assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
 
 
 def test_an_old_python_hands_over_to_a_newer_one(run: ModuleType, monkeypatch):
@@ -98,17 +98,17 @@ def test_an_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
     product = run.digest("requirements.txt")
-    run.stamp({"product": product, "tools": None})
+    run.record_hashes({"product": product, "tools": None})
     monkeypatch.setattr(run, "install", lambda lock: pytest.fail("it installed"))
 
-    run.ensure(False)
+    run.ensure_packages(False)
 
 
 @pytest.mark.parametrize("change", ["requirements.txt", "stamp", "python"])
 def test_a_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
-    run.stamp({"product": run.digest("requirements.txt"), "tools": None})
+    run.record_hashes({"product": run.digest("requirements.txt"), "tools": None})
     if change == "requirements.txt":
         (Path(run.ROOT) / change).write_text("changed")
     elif change == "stamp":
@@ -120,7 +120,7 @@ def test_a_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType,
     monkeypatch.setattr(run, "install", installed.append)
     monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 0)
 
-    run.ensure(False)
+    run.ensure_packages(False)
 
     assert installed == ["requirements.txt"]
     stamp = json.loads((Path(run.VENV) / "installed.json").read_text())
@@ -147,7 +147,7 @@ def test_without_a_network_it_says_so(run: ModuleType, monkeypatch, capsys):
 
     with pytest.raises(SystemExit):
         run.install("requirements.txt")
-    assert "could not be installed; check the network" in capsys.readouterr().err
+    assert "could not be installed. Check the network" in capsys.readouterr().err
 
 
 def test_every_package_of_the_lock_has_hashes():

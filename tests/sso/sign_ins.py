@@ -42,7 +42,7 @@ class Browser:
         return self.provider.authorize(location)
 
     def come(self, address: str, **more: Any) -> Any:
-        """The answer to the return: by the address, or as the bridge page posts what stands behind the #."""
+        """The answer to the return: by the address, or as the fragment page posts the fragment."""
         parts = urlsplit(address)
         if parts.fragment:
             return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=PAGE, **more)

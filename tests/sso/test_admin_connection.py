@@ -341,7 +341,7 @@ class TestTestConnection:
 
     def test_an_entered_secret_must_be_entered_again(self, as_sonja: Client, provider: HostileProvider):
         page = press(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm, client_secret="typed")
-        assert 'id="secret-is-gone"' in page.content.decode()
+        assert 'id="secret-not-kept"' in page.content.decode()
 
     def test_invalid_values_are_form_errors_and_no_request_is_made(self, as_sonja: Client):
         page = press(as_sonja, "_test", None, realm="../../x")

@@ -58,7 +58,7 @@ class TestTheSecretAfterARefusal:
         for button in ("_save", "_test"):
             page = press(as_sonja, button, None, realm="no realm", client_secret="typed")
             assert errors(page)["client_secret"] == [ENTER_AGAIN]
-            assert 'id="secret-is-gone"' not in page.content.decode(), "said once"
+            assert 'id="secret-not-kept"' not in page.content.decode(), "said once"
 
     def test_an_invalid_secret_has_only_its_own_error(self, as_sonja: Client):
         page = press(as_sonja, "_save", None, realm="no realm", client_secret="x" * 1001)

@@ -1,4 +1,4 @@
-"""The specified return in the fragment: the bridge page, what it may hand on, and how the answer is checked."""
+"""The specified return in the fragment: the fragment page, what it may hand on, and how the answer is checked."""
 
 import re
 from typing import Any
@@ -47,7 +47,7 @@ def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
     assert set(asked) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
 
 
-def test_the_bridge_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
+def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
     assert browser.client.get(CALLBACK).status_code == 302, "none is awaited yet"
     browser.start()
     page = browser.client.get(CALLBACK, headers=PAGE)
@@ -61,11 +61,12 @@ def test_the_bridge_page_is_shown_while_a_response_is_pending(browser: Browser):
     assert 'data-start="/sso/start/?again"' in content
 
 
-def test_the_headers_of_the_bridge_page(browser: Browser):  # A60
+def test_the_headers_of_the_fragment_page(browser: Browser):  # A60
     browser.start()
     page = browser.client.get(CALLBACK, headers=PAGE)
     policy = dict(part.strip().partition(" ")[::2] for part in page["Content-Security-Policy"].split(";"))
-    (nonce,) = re.findall(r'<script nonce="([\w-]+)" src="/static/servicebase/bridge.js">', page.content.decode())
+    script = r'<script nonce="([\w-]+)" src="/static/servicebase/sign-in-response.js">'
+    (nonce,) = re.findall(script, page.content.decode())
 
     assert policy["script-src"] == f"'nonce-{nonce}'"
     assert policy["default-src"] == "'none'" and policy["frame-ancestors"] == "'none'"
@@ -104,7 +105,7 @@ def test_a_form_of_another_site_is_refused(browser: Browser):
     assert browser.come(back).status_code == 302, "the attempt is still good"
 
 
-def test_the_form_of_the_bridge_page_is_accepted(browser: Browser):
+def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
     strict = Client(enforce_csrf_checks=True)
     theirs = Browser(browser.provider, strict)
     back = theirs.back(theirs.start())

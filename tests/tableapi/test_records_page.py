@@ -37,7 +37,7 @@ def test_records_are_listed_as_people_read_them(as_alice: Client, page: str):
         and '<td data-column="state">New</td><td data-column="maker">Lux</td>' in text
         and "hush" not in text
     )
-    assert "Never shown: secret_code." in text and 'data-column="secret_code"' not in text
+    assert "Hidden columns: secret_code." in text and 'data-column="secret_code"' not in text
     assert page in as_alice.get(page.removesuffix("records/") + "change/").content.decode()
 
 
@@ -71,8 +71,8 @@ def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
     ("asked", "sentence"),
     [
         ({"query": "nothing=1"}, "There is no column nothing."),
-        ({"query": "name="}, "No record is like that."),
-        ({"page": "9"}, "The list ends before this page. Its first page"),
+        ({"query": "name="}, "No records match the query."),
+        ({"page": "9"}, "This page is empty. Go to the first page"),
         ({"query": "name\x00"}, "contains a character that cannot be stored"),
         ({"query": "name=a", "page": "x"}, "sysparm_page must be a whole number from 1 to 1,000,000."),
     ],
@@ -90,7 +90,7 @@ def test_a_record_whose_id_is_not_for_this_administrator_is_listed_without_a_lin
 
 
 def test_an_empty_table_says_how_records_are_made(as_alice: Client, page: str):
-    assert "There are no records that you may read." in said(as_alice.get(page))
+    assert "There are no records that you can read." in said(as_alice.get(page))
 
 
 def test_what_the_product_keeps_has_pages_of_its_own(as_alice: Client, page: str):

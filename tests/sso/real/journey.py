@@ -28,9 +28,9 @@ class Journey:
         assert parts.netloc == "testserver", address
         if not parts.fragment:
             return self.client.get(f"{parts.path}?{parts.query}", headers=PAGE)
-        bridge = self.client.get(parts.path, headers=PAGE)
-        assert bridge.status_code == 200, bridge
-        taken = {name: value for name, value in parse_qsl(parts.fragment) if name in bridge.context["names"]}
+        page = self.client.get(parts.path, headers=PAGE)
+        assert page.status_code == 200, page
+        taken = {name: value for name, value in parse_qsl(parts.fragment) if name in page.context["names"]}
         return self.client.post(parts.path, taken, headers=PAGE)
 
     def sign_in(self, login: str, **parameters: str) -> Any:

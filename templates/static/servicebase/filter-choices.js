@@ -1,4 +1,4 @@
-// Boxes to tick, where they are many: a field above them leaves those that have what is typed, and those that are ticked.
+// Adds a search field above a long group of checkboxes. It hides those that neither match nor are checked.
 "use strict";
 const MANY = 12;
 document.addEventListener("DOMContentLoaded", () => {
@@ -7,14 +7,14 @@ document.addEventListener("DOMContentLoaded", () => {
     if (choices.length <= MANY) continue;
     const field = document.createElement("input");
     field.type = "search";
-    field.placeholder = "Type to find one";
-    field.setAttribute("aria-label", `Find in: ${document.getElementById(group.getAttribute("aria-labelledby")).textContent}`);
+    field.placeholder = "Type to filter";
+    field.setAttribute("aria-label", `Filter: ${document.getElementById(group.getAttribute("aria-labelledby")).textContent}`);
     field.addEventListener("input", () => {
       const typed = field.value.trim().toLowerCase();
       for (const choice of choices)
         choice.hidden = !choice.textContent.toLowerCase().includes(typed) && !choice.querySelector("input").checked;
     });
-    // The form is not sent by who looks for a choice.
+    // Enter in the search field must not submit the form.
     field.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
     group.before(field);
   }

@@ -1,9 +1,9 @@
-// The form of a column: shows what a column of the chosen type can have. Without it everything is shown, and what does
-// not fit is refused when it is saved. What has a value stays, so that nothing is sent unseen.
+// The form of a column: hides the fields that the chosen type does not use, unless they have a value. Without this
+// script all fields are shown, and saving rejects a value that the type does not use.
 document.addEventListener("DOMContentLoaded", () => {
-  const type = document.querySelector("select[data-fitting]");
+  const type = document.querySelector("select[data-typesByField]");
   if (!type) return;
-  const fitting = JSON.parse(type.dataset.fitting);
+  const typesByField = JSON.parse(type.dataset.typesByField);
 
   const isEmpty = (part) =>
     part.querySelector("[name=choices-TOTAL_FORMS]")?.value === "0" ||
@@ -12,7 +12,7 @@ document.addEventListener("DOMContentLoaded", () => {
     );
 
   function show() {
-    for (const [name, types] of Object.entries(fitting)) {
+    for (const [name, types] of Object.entries(typesByField)) {
       const part = document.querySelector(name === "choices" ? "#choices-group" : `.field-${name}`);
       part?.classList.toggle("sb-unfit", !types.includes(type.value) && isEmpty(part));
     }

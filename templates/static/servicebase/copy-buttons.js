@@ -1,5 +1,5 @@
-// Buttons that copy the text of the element that they name. Without it, or where the browser lets no page copy (it wants
-// https), there is no button, and the text is selected with one click.
+// Buttons that copy the text of the element named in data-copies. Without this script, or where the browser does not
+// allow it (without https), the buttons stay hidden and one click selects the text.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll("button[data-copies]")) {
