@@ -149,8 +149,19 @@ def records(connection: Connection, tasks: int) -> None:
     for setting in QUIET:
         connection.execute(f"ALTER SYSTEM SET {setting}".encode())
     connection.execute("SELECT pg_reload_conf()")
-    connection.execute("VACUUM (ANALYZE)")
+    vacuum(connection)
     connection.execute("CHECKPOINT")
+
+
+def vacuum(connection: "psycopg.Connection[Any]") -> None:
+    """Again after a deadlock with the worker, which may build an index of another table at the same time."""
+    for _ in range(3):
+        try:
+            connection.execute("VACUUM (ANALYZE)")
+            return
+        except psycopg.errors.DeadlockDetected:
+            continue
+    raise SystemExit("VACUUM met a deadlock three times.")
 
 
 def insert(cursor: "psycopg.Cursor[Any]", schema: str, table: str, values: Mapping[str, str], source: str) -> None:
