@@ -30,20 +30,20 @@ def copy_project(target: Path) -> None:
 
 
 def environment(cache: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
-    return {**kept, "SVC_PORT": str(PORT), "UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
+    return {**inherited, "SVC_PORT": str(PORT), "UV_CACHE_DIR": str(cache / "uv"), "PIP_CACHE_DIR": str(cache / "pip")}
 
 
 def first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:
     """Start and wait for the first page; returns the running product and the seconds it took."""
-    began = time.monotonic()
+    started = time.monotonic()
     process = subprocess.Popen(
         [str(project / "run")], cwd=project, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
-    while time.monotonic() - began < WITHIN_S:
+    while time.monotonic() - started < WITHIN_S:
         try:
             with urllib.request.urlopen(URL, timeout=5):
-                return process, time.monotonic() - began
+                return process, time.monotonic() - started
         except OSError:
             if process.poll() is not None:
                 break
@@ -52,24 +52,24 @@ def first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[by
 
 
 def stop(process: "subprocess.Popen[bytes]") -> float:
-    began = time.monotonic()
+    started = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.wait(30)
-    return time.monotonic() - began
+    return time.monotonic() - started
 
 
 def memory(process: "subprocess.Popen[bytes]") -> dict[str, float]:
     """Proportional memory by part, in MB: pages that processes share are counted once."""
-    found: dict[str, float] = {}
+    memory_mb: dict[str, float] = {}
     parent = psutil.Process(process.pid)
-    parts = {each.pid: part_of(" ".join(each.cmdline())) for each in parent.children()}
-    for each in [parent, *parent.children(recursive=True)]:
-        above = each
-        while above.pid not in parts and above.pid != parent.pid:
-            above = above.parent() or parent
-        name = parts.get(above.pid, "supervisor")
-        found[name] = found.get(name, 0.0) + each.memory_full_info().pss / 2**20
-    return found
+    parts = {process_.pid: part_of(" ".join(process_.cmdline())) for process_ in parent.children()}
+    for process_ in [parent, *parent.children(recursive=True)]:
+        ancestor = process_
+        while ancestor.pid not in parts and ancestor.pid != parent.pid:
+            ancestor = ancestor.parent() or parent
+        name = parts.get(ancestor.pid, "supervisor")
+        memory_mb[name] = memory_mb.get(name, 0.0) + process_.memory_full_info().pss / 2**20
+    return memory_mb
 
 
 def part_of(command: str) -> str:

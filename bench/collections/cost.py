@@ -25,11 +25,11 @@ def backend_cpu_s() -> float:
         return int(file.read().split()[0]) / 1e9
 
 
-def cost(work: Callable[[Any], Any], asked: Sequence[Any]) -> Cost:
-    for each in asked[:5]:
-        work(each)
-    cpu, began = backend_cpu_s(), time.perf_counter()
-    for each in asked:
-        work(each)
-    took, used = time.perf_counter() - began, backend_cpu_s() - cpu
-    return Cost(1000 * took / len(asked), 1000 * used / len(asked))
+def cost(work: Callable[[Any], Any], inputs: Sequence[Any]) -> Cost:
+    for item in inputs[:5]:
+        work(item)
+    cpu, started = backend_cpu_s(), time.perf_counter()
+    for item in inputs:
+        work(item)
+    elapsed_s, cpu_s = time.perf_counter() - started, backend_cpu_s() - cpu
+    return Cost(1000 * elapsed_s / len(inputs), 1000 * cpu_s / len(inputs))

@@ -83,9 +83,9 @@ def main() -> None:
     collection, count = load()
     ranks, named = 0.0, 0
     for question, heading in QUESTIONS.items():
-        found = pipeline.search([collection], pipeline.SearchRequest(query=question, k=5, filter=Filter())).hits
-        ranks += next((1 / place for place, hit in enumerate(found, 1) if holds(hit, heading)), 0)
-        named += heading in found[0].heading_path
+        hits = pipeline.search([collection], pipeline.SearchRequest(query=question, k=5, filter=Filter())).hits
+        ranks += next((1 / place for place, hit in enumerate(hits, 1) if holds(hit, heading)), 0)
+        named += heading in hits[0].heading_path
     print(f"{len(PAGES)} pages, {count} passages, {len(QUESTIONS)} questions")
     print(f"mean reciprocal rank {ranks / len(QUESTIONS):.3f}; the first answer names its heading: {named}")
 

@@ -93,8 +93,11 @@ def one_pdf(collection: Collection) -> None:
     data = pdf(pages)
     accept_and_load = [time.perf_counter()]
     version = worker.load_now(accept(collection, data, format="pdf"))
-    took = time.perf_counter() - accept_and_load[0]
-    print(f"a PDF of {version.pages} pages, {len(data) / 1024:.0f} KB: {version.state} after {took:.2f} s", flush=True)
+    elapsed_s = time.perf_counter() - accept_and_load[0]
+    print(
+        f"a PDF of {version.pages} pages, {len(data) / 1024:.0f} KB: {version.state} after {elapsed_s:.2f} s",
+        flush=True,
+    )
 
 
 def through_worker(collection: Collection, chunks: int) -> None:
@@ -112,17 +115,17 @@ def through_worker(collection: Collection, chunks: int) -> None:
 
 def _report_worker(worker: Any, collection: Collection) -> None:
     known = Version.objects.filter(collection=collection, format="text", size__lt=10**7).order_by()
-    began, at_first, memory, until = 0.0, 0, 0, time.monotonic() + WITHIN_S
+    started, at_first, memory, until = 0.0, 0, 0, time.monotonic() + WITHIN_S
     while known.filter(state__in=UNFINISHED).exists():
         if time.monotonic() > until:
             raise SystemExit("the worker did not finish")
-        if not began and (ready := _ready(known)):
-            began, at_first = time.perf_counter(), ready
+        if not started and (ready := _ready(known)):
+            started, at_first = time.perf_counter(), ready
         processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
         memory = max(memory, sum(_rss(each) for each in processes))
         time.sleep(0.1)
-    took, count = time.perf_counter() - began, _ready(known) - at_first
-    print(f"through the worker: {count:,} chunks in {took:.1f} s, {count / took:.0f} a second; "
+    elapsed_s, count = time.perf_counter() - started, _ready(known) - at_first
+    print(f"through the worker: {count:,} chunks in {elapsed_s:.1f} s, {count / elapsed_s:.0f} a second; "
           f"at most {memory / 2**20:.0f} MB of its processes together")  # fmt: skip
 
 

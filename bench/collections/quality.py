@@ -45,14 +45,14 @@ def scores(collection: Collection, each: QuestionSet, mode: str, alpha: float | 
     """The means over the questions."""
     figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
     for question in each.questions:
-        began = time.perf_counter()
-        found = pipeline.search(
+        started = time.perf_counter()
+        results = pipeline.search(
             [collection],
             pipeline.SearchRequest(query=question.text, k=PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
         )
-        figures["ms"].append(1000 * (time.perf_counter() - began))
-        documents = [hit.doc_id for hit in found.hits]
-        passages = [(hit.doc_id, hit.page_content) for hit in found.hits]
+        figures["ms"].append(1000 * (time.perf_counter() - started))
+        documents = [hit.doc_id for hit in results.hits]
+        passages = [(hit.doc_id, hit.page_content) for hit in results.hits]
         figures["nDCG@10"].append(ndcg(documents, question.doc_id))
         figures["recall@10"].append(recall(documents, question.doc_id))
         figures["in 4,000"].append(is_in_context(passages, question.doc_id, question.answers))
@@ -63,9 +63,9 @@ def line(name: str, mode: str, figures: dict[str, float]) -> str:
     return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in figures.values()])
 
 
-def verdict(each: QuestionSet, found: dict[str, dict[str, float]]) -> list[str]:
+def verdict(each: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
     measure = "in 4,000" if each.is_long else "nDCG@10"
-    hybrid, text = found["hybrid"][measure], found["text"][measure]
+    hybrid, text = results["hybrid"][measure], results["text"][measure]
     lines = []
     if each.name in AIMS:
         is_met = hybrid >= AIMS[each.name]
@@ -79,23 +79,23 @@ def measure(every: Sequence[QuestionSet]) -> None:
     print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'ms each':>11}")
     verdicts = []
     for each in every:
-        began = time.perf_counter()
+        started = time.perf_counter()
         collection = load(each)
-        took = time.perf_counter() - began
-        found = {mode: scores(collection, each, mode) for mode in MODES}
-        print("\n".join([line(each.name, mode, figures) for mode, figures in found.items()]))
+        elapsed_s = time.perf_counter() - started
+        results = {mode: scores(collection, each, mode) for mode in MODES}
+        print("\n".join([line(each.name, mode, figures) for mode, figures in results.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         about = f"{len(each.documents)} documents, {chunks} chunks, {len(each.questions)} questions"
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
-        told = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
-        print(f"         {about}; languages {told}; loaded in {took:.1f} s", flush=True)
-        verdicts += verdict(each, found)
+        language_counts = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
+        print(f"         {about}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
+        verdicts += verdict(each, results)
     print("\n".join(["", *verdicts]))
 
 
 def main(words: list[str]) -> None:
-    given = options(words)
-    measure(sets(given.data, [each for each in given.sets.split(",") if each], given.questions))
+    arguments = options(words)
+    measure(sets(arguments.data, [each for each in arguments.sets.split(",") if each], arguments.questions))
 
 
 if __name__ == "__main__":

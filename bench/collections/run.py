@@ -22,17 +22,17 @@ def options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--collections", type=int, default=1, help="in so many collections (with --scale)")
     parser.add_argument("--ingest", type=int, default=0, help="instead: what loading about so many chunks costs")
     parser.add_argument("--headings", action="store_true", help="instead: questions about this documentation")
-    found = parser.parse_args(words)
-    if not (found.data or found.scale or found.ingest or found.headings):
+    arguments = parser.parse_args(words)
+    if not (arguments.data or arguments.scale or arguments.ingest or arguments.headings):
         parser.error(
             "give --data or --headings for the quality of answers, --scale for their cost, --ingest for that of loading"
         )
-    return found
+    return arguments
 
 
 def main(words: list[str]) -> None:
-    given = options(words)
-    kinds = {"scale": given.scale, "ingest": given.ingest, "headings": given.headings}
+    arguments = options(words)
+    kinds = {"scale": arguments.scale, "ingest": arguments.ingest, "headings": arguments.headings}
     module = f"bench.collections.{next((name for name, is_asked in kinds.items() if is_asked), 'quality')}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:
         servers = SharedServers(Path(root) / "servers").start_postgres().start_valkey()

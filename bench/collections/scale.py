@@ -64,22 +64,22 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
     term_statistics.count_in(version.pk, collection.pk)
 
 
-def recall(found: dict[int, float], true: dict[int, float], count: int = 10) -> float:
+def recall(scores: dict[int, float], true: dict[int, float], count: int = 10) -> float:
     """Of the true best, the part whose score was reached: equal ones may stand for one another."""
     if not true:
         return 1.0
     least = sorted(true.values(), reverse=True)[:count][-1]
-    reached = sum(1 for score in sorted(found.values(), reverse=True)[:count] if score >= least - 1e-6)
+    reached = sum(1 for score in sorted(scores.values(), reverse=True)[:count] if score >= least - 1e-6)
     return reached / min(count, len(true))
 
 
-def missed(collection: Collection, wanted: Filter, asked: Sequence[str]) -> tuple[float, float]:
+def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) -> tuple[float, float]:
     """Recall of the ten best by words and by vectors, against looking at everything."""
     words, vectors = [], []
     embedder = embed.embedder(collection.space)
     with snapshot():
-        scope = scopes([collection], wanted)[0]
-        for each in asked:
+        scope = scopes([collection], filter_)[0]
+        for each in questions:
             known = term_statistics.asked_words(each, [collection])[collection.pk]
             by_words = partial(keyword_retrieval.best, scope, known, 100)
             words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
@@ -91,46 +91,49 @@ def missed(collection: Collection, wanted: Filter, asked: Sequence[str]) -> tupl
 
 def _exactly(room: Any, limit: str, work: Callable[[], dict[int, float]]) -> dict[int, float]:
     """With the limit out of the way."""
-    kept = getattr(room, limit)
+    original = getattr(room, limit)
     setattr(room, limit, 10**15)
     try:
         return work()
     finally:
-        setattr(room, limit, kept)
+        setattr(room, limit, original)
 
 
-def searched(collection: Collection, wanted: Filter, mode: str) -> Callable[[str], Any]:
+def searched(collection: Collection, filter_: Filter, mode: str) -> Callable[[str], Any]:
     return lambda query: pipeline.search(
-        [collection], pipeline.SearchRequest(query=query, k=5, filter=wanted, mode=mode)
+        [collection], pipeline.SearchRequest(query=query, k=5, filter=filter_, mode=mode)
     )
 
 
-def report(collection: Collection, asked: Sequence[str]) -> None:
+def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
     for name, below in FILTERS.items():
-        wanted = read("" if below == 100 else f"share<{below}")
-        words, vectors = missed(collection, wanted, asked[:30])
+        filter_ = read("" if below == 100 else f"share<{below}")
+        words, vectors = missed(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
-            each = cost(searched(collection, wanted, mode), asked)
+            each = cost(searched(collection, filter_, mode), questions)
             recalls = f"{words:>15.3f}{vectors:>17.3f}" if mode == "hybrid" else ""
             print(f"{name:<8}{mode:<9}{each.wall_ms:>9.1f}{each.cpu_ms:>17.1f}{recalls}", flush=True)
 
 
 def main(words: list[str]) -> None:
-    given = options(words)
-    began = time.perf_counter()
-    count = given.scale // given.collections
-    text = RewordedText(sets(given.data, (given.sets or ENGLISH).split(","))) if given.data else InventedText()
-    collections = [load(f"c{number}", text, number * count, count) for number in range(given.collections)]
+    arguments = options(words)
+    started = time.perf_counter()
+    count = arguments.scale // arguments.collections
+    text = (
+        RewordedText(sets(arguments.data, (arguments.sets or ENGLISH).split(","))) if arguments.data else InventedText()
+    )
+    collections = [load(f"c{number}", text, number * count, count) for number in range(arguments.collections)]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-    print(f"{given.scale:,} chunks in {given.collections} collections, made in {time.perf_counter() - began:.0f} s")
-    began = time.perf_counter()
+    elapsed_s = time.perf_counter() - started
+    print(f"{arguments.scale:,} chunks in {arguments.collections} collections, created in {elapsed_s:.0f} s")
+    started = time.perf_counter()
     if built := vector_indexes.maintain_indexes():
-        print(f"{len(built)} vector indexes, made in {time.perf_counter() - began:.0f} s")
+        print(f"{len(built)} vector indexes, made in {time.perf_counter() - started:.0f} s")
     vector_indexes.forget()
-    asked = list(text.questions(QUESTIONS))
-    report(collections[0], asked)
+    questions = list(text.questions(QUESTIONS))
+    report(collections[0], questions)
 
 
 if __name__ == "__main__":

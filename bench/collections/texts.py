@@ -26,12 +26,12 @@ SYLLABLES = [first + vowel for first in "bcdfghjklmnprstvwz" for vowel in ("a", 
 @cache
 def vocabulary() -> tuple[str, ...]:
     chance = random.Random(1)
-    found: dict[str, None] = {}
-    while len(found) < WORDS_IN_ALL:
-        found["".join(chance.choices(SYLLABLES, k=chance.choice((1, 2, 2, 3, 3, 4))))] = None
-        if len(found) > 2_000 and len(found) % 7 == 0:
-            found[f"{chance.choice(SYLLABLES)}{len(found)}"] = None
-    return tuple(found)
+    words: dict[str, None] = {}
+    while len(words) < WORDS_IN_ALL:
+        words["".join(chance.choices(SYLLABLES, k=chance.choice((1, 2, 2, 3, 3, 4))))] = None
+        if len(words) > 2_000 and len(words) % 7 == 0:
+            words[f"{chance.choice(SYLLABLES)}{len(words)}"] = None
+    return tuple(words)
 
 
 @cache
@@ -83,8 +83,8 @@ class RewordedText:
         chance = random.Random(number)
         place = random.Random(number // 10).randrange(len(self._sentences)) + SENTENCES * (number % 10)
         sentences = [self._sentences[(place + each) % len(self._sentences)] for each in range(SENTENCES)]
-        told = [chance.choice(self._sentences) if chance.random() < OTHER_SENTENCES else each for each in sentences]
-        return " ".join(self._reworded(each, chance) for each in told)[:MOST_CHARACTERS]
+        chosen = [chance.choice(self._sentences) if chance.random() < OTHER_SENTENCES else each for each in sentences]
+        return " ".join(self._reworded(each, chance) for each in chosen)[:MOST_CHARACTERS]
 
     def _reworded(self, sentence: str, chance: random.Random) -> str:
         return " ".join(

@@ -35,14 +35,14 @@ class Caller:
         """The first answer that is not to come back later; `query` and `headers` may be given."""
         first, tries = time.monotonic(), 0
         while True:
-            began, tries = time.monotonic(), tries + 1
+            started, tries = time.monotonic(), tries + 1
             answer = self._once(method, path, body, more.get("query"), more.get("headers"))
             if answer.status not in (*RETRY_LATER, UNREACHABLE) and answer.code != STILL_RUNS:
                 now = time.monotonic()
-                self.tally.answered(kind, now - began, now - first)
+                self.tally.answered(kind, now - started, now - first)
                 break
-            self.tally.refused(kind, answer.status, began)
-            if began > first + GIVEN_UP_AFTER_S:
+            self.tally.refused(kind, answer.status, started)
+            if started > first + GIVEN_UP_AFTER_S:
                 self.tally.is_wrong(f"{kind} was not answered for {GIVEN_UP_AFTER_S:.0f} s, at last {answer.status}")
                 break
             time.sleep(min(LONGEST_WAIT_S, answer.wait_s or 0.2))
@@ -53,10 +53,10 @@ class Caller:
     ) -> Answer:
         """On a connection of its own: one that was kept may be closed by a server that ends in good order."""
         address = quote(path) + ("?" + urlencode(query) if query else "")
-        given = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
+        all_headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json", **(headers or {})}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
             try:
-                link.request(method, address, None if body is None else json.dumps(body), given)
+                link.request(method, address, None if body is None else json.dumps(body), all_headers)
                 answer = link.getresponse()
                 text = answer.read()
             except (OSError, http.client.HTTPException):

@@ -48,11 +48,11 @@ class Faults:
         for name, cause in islice(cycle(self.kinds.items()), most):
             if over.wait(every_s):
                 return
-            began = time.monotonic()
+            started = time.monotonic()
             with self.tally.something_is_away(name):
                 cause()
                 self.wait_until_whole(wanted)
-            self.done.append(f"{name}: whole again after {time.monotonic() - began:.1f} s")
+            self.done.append(f"{name}: whole again after {time.monotonic() - started:.1f} s")
 
     def wait_until_whole(self, wanted: dict[str, int]) -> None:
         """As many processes as at the beginning, and all is well, twice in a row."""
@@ -75,21 +75,21 @@ class Faults:
 
     def _processes(self) -> dict[str, int]:
         """How many each part has for its work; a part that just ended has none."""
-        found = dict.fromkeys(PARTS, 0)
+        counts = dict.fromkeys(PARTS, 0)
         for words in PARTS:
             with suppress(AssertionError, psutil.Error):
-                found[words] = 1 + len(self._working(words))
-        return found
+                counts[words] = 1 + len(self._working(words))
+        return counts
 
     def _working(self, words: str) -> list[psutil.Process]:
         """A part's own processes, without the one that only counts its parent's resources."""
-        found = []
-        for each in psutil.Process(self.stack.child(words).pid).children():
+        workers = []
+        for process_ in psutil.Process(self.stack.child(words).pid).children():
             # One that has just ended, after so many tasks, has no command line any more.
             with suppress(psutil.NoSuchProcess):
-                if "resource_tracker" not in " ".join(each.cmdline()):
-                    found.append(each)
-        return found
+                if "resource_tracker" not in " ".join(process_.cmdline()):
+                    workers.append(process_)
+        return workers
 
     def kill_one(self, words: str) -> None:
         until = time.monotonic() + WHOLE_WITHIN_S

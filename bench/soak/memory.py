@@ -27,7 +27,7 @@ class Memory:
                 held = [each.memory_info().rss / MB for each in (*main.children(recursive=True), main)]
                 self.seen[kind].append(max(held))
 
-    def told(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         """In the second and the last quarter of the time: the first is for what is loaded once."""
         lines = []
         for kind, held in self.seen.items():

@@ -22,11 +22,11 @@ class People:
         """Until it went well: who is not answered starts again, as people do."""
         first = time.monotonic()
         while True:
-            began = time.monotonic()
+            started = time.monotonic()
             try:
                 took_s = Browser(self.stack).sign_in(self.idp)
             except (OSError, http.client.HTTPException):
-                self.tally.refused("sign-in", UNREACHABLE, began)
+                self.tally.refused("sign-in", UNREACHABLE, started)
                 time.sleep(AGAIN_AFTER_S)
                 continue
             except SystemExit as error:

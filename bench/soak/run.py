@@ -34,12 +34,12 @@ class Soak:
     """How it went."""
 
     tally: Tally
-    took: dict[str, list[Timing]]
+    timings: dict[str, list[Timing]]
     faults: Sequence[str]
     memory: Memory
     works: Sequence[Work]
     signed_in: int
-    took_s: float
+    elapsed_s: float
 
     @property
     def acknowledged(self) -> int:
@@ -75,18 +75,18 @@ def soak(
         ]
         works[0].loads()  # which makes the collection
         signing_in.sign_in()
-        began, over = time.monotonic(), threading.Event()
+        started, finished = time.monotonic(), threading.Event()
         with ThreadPoolExecutor(callers + 1) as pool:
-            working = [pool.submit(work.go_on_until, over) for work in works]
-            causing = pool.submit(faults.go_on, every_s, over, most)
+            working = [pool.submit(work.go_on_until, finished) for work in works]
+            causing = pool.submit(faults.go_on, every_s, finished, most)
             wait([causing, *working], timeout=seconds, return_when=FIRST_COMPLETED)
-            over.set()
+            finished.set()
             for each in (causing, *working):
                 each.result()
-        took_s, took = time.monotonic() - began, tally.times_so_far()
+        elapsed_s, timings = time.monotonic() - started, tally.times_so_far()
         with psycopg.connect(servers.postgres.url, autocommit=True) as link:
             check(link, tally, works, signing_in.signed_in)
-    return Soak(tally, took, faults.done, memory, works, signing_in.signed_in, took_s)
+    return Soak(tally, timings, faults.done, memory, works, signing_in.signed_in, elapsed_s)
 
 
 def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_in: int) -> None:
@@ -106,24 +106,24 @@ def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_
         tally.is_wrong(f"{signed_in} signed in, {persons} people were made, {different} of them different")
 
 
-def report(found: Soak) -> None:
-    answers = sum(map(len, found.took.values()))
-    print(f"{answers:,} answers in {found.took_s:.0f} s, {answers / found.took_s:.0f} a second")
-    print(f"{found.acknowledged:,} writes acknowledged, {found.signed_in:,} sign-ins")
+def report(result: Soak) -> None:
+    answers = sum(map(len, result.timings.values()))
+    print(f"{answers:,} answers in {result.elapsed_s:.0f} s, {answers / result.elapsed_s:.0f} a second")
+    print(f"{result.acknowledged:,} writes acknowledged, {result.signed_in:,} sign-ins")
     print(
         f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}   with all tries{'p99':>9}{'longest':>9}"
     )
-    for kind, took in sorted(found.took.items()):
-        answers_ms, whole_ms = [each.answer_ms for each in took], [each.whole_ms for each in took]
+    for kind, timings in sorted(result.timings.items()):
+        answers_ms, whole_ms = [each.answer_ms for each in timings], [each.whole_ms for each in timings]
         shares = "".join(f"{part(answers_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
-        print(f"{kind:<14}{len(took):>8}{shares}{'':>17}{part(whole_ms, 0.99):9.0f}{max(whole_ms):9.0f}")
+        print(f"{kind:<14}{len(timings):>8}{shares}{'':>17}{part(whole_ms, 0.99):9.0f}{max(whole_ms):9.0f}")
     print(f"\n{'MB, largest of':<16}  2nd quarter    last  at most")
-    print("\n".join(found.memory.told()))
+    print("\n".join(result.memory.report_lines()))
     for title, lines in (
-        ("What was done to it", found.faults),
-        ("Told to come back, or not answered, while something was away", _counted(found.tally.late)),
-        ("The same while nothing was away", _counted(found.tally.unexpected)),
-        ("Wrong", found.tally.wrong[:20]),
+        ("What was done to it", result.faults),
+        ("Told to come back, or not answered, while something was away", _counted(result.tally.late)),
+        ("The same while nothing was away", _counted(result.tally.unexpected)),
+        ("Wrong", result.tally.wrong[:20]),
     ):
         print(f"\n{title}: {'' if lines else 'none'}")
         print("\n".join(f"  {line}" for line in lines))
@@ -142,17 +142,19 @@ def options(words: list[str]) -> argparse.Namespace:
 
 
 def main(words: list[str]) -> None:
-    given = options(words)
+    arguments = options(words)
     with (
         tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root,
         tempfile.NamedTemporaryFile("w", prefix="servicebase-bench-soak-", suffix=".log", delete=False) as log,
         product(Path(root)) as (servers, stack),
     ):
         try:
-            found = soak(servers, stack, callers=given.callers, seconds=60 * given.minutes, every_s=given.every)
-            report(found)
+            result = soak(
+                servers, stack, callers=arguments.callers, seconds=60 * arguments.minutes, every_s=arguments.every
+            )
+            report(result)
         finally:
             log.write(stack.output)
             print(f"\nWhat the service logged: {log.name}")
-    if found.tally.wrong:
+    if result.tally.wrong:
         raise SystemExit(1)

@@ -17,13 +17,13 @@ CODE = re.compile(r"<code>(\w+)</code>")
 CONNECT = """
 from sso.connections import certificate_updates
 from sso.models import OidcSetting
-made = OidcSetting.objects.create(
+setting = OidcSetting.objects.create(
     name="Bench", url_idp={url_idp!r}, realm={realm!r}, authorization_type="pkce", client_id={client_id!r},
     user_field="login", redirect_uri={redirect_uri!r}, scope="openid", active=True, enable_user_creation=True,
     issuer={issuer!r}, authorization_endpoint={auth!r}, token_endpoint={token!r}, jwks_uri={certs!r},
     algorithms=["RS256"],
 )
-certificate_updates.refresh(*made.pair, {certs!r}, reason="form")
+certificate_updates.refresh(*setting.pair, {certs!r}, reason="form")
 """
 
 
@@ -38,8 +38,8 @@ class Browser:
 
     def get(self, path: str) -> tuple[http.client.HTTPResponse, str]:
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        shown = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        link.request("GET", path, headers={"Cookie": shown, "Accept": "text/html"})
+        cookie_header = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        link.request("GET", path, headers={"Cookie": cookie_header, "Accept": "text/html"})
         answer = link.getresponse()
         page = answer.read().decode()
         for each in answer.headers.get_all("Set-Cookie", []):
@@ -50,8 +50,8 @@ class Browser:
 
     def sign_in(self, idp: HostileProvider) -> float:
         """How long it took."""
-        began = time.monotonic()
-        until = began + GIVEN_UP_AFTER_S
+        start_time = time.monotonic()
+        until = start_time + GIVEN_UP_AFTER_S
         while time.monotonic() < until:
             started, _ = self.get("/sso/start/")
             if started.status == 503:
@@ -63,7 +63,7 @@ class Browser:
             back = urlsplit(idp.authorize(started.headers["Location"]))
             code = self.come(f"{back.path}?{back.query}", until)
             if not code:
-                return time.monotonic() - began
+                return time.monotonic() - start_time
             self.started_again.append(code)
         raise SystemExit("a sign-in did not come to an end")
 

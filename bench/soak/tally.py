@@ -36,7 +36,7 @@ class Timing:
 class Tally:
     """Of all callers together."""
 
-    took: dict[str, list[Timing]] = field(default_factory=dict)
+    timings: dict[str, list[Timing]] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     """Refusals with 429, 503 or no answer while something was away: what was, and the status."""
     unexpected: Counter[str] = field(default_factory=Counter)
@@ -62,19 +62,19 @@ class Tally:
 
     def answered(self, kind: str, answer_s: float, whole_s: float) -> None:
         with self._turn:
-            self.took.setdefault(kind, []).append(Timing(1000 * answer_s, 1000 * whole_s))
+            self.timings.setdefault(kind, []).append(Timing(1000 * answer_s, 1000 * whole_s))
 
     def times_so_far(self) -> dict[str, list[Timing]]:
         with self._turn:
-            return {kind: list(each) for kind, each in self.took.items()}
+            return {kind: list(each) for kind, each in self.timings.items()}
 
-    def refused(self, kind: str, status: int, began: float) -> None:
+    def refused(self, kind: str, status: int, started: float) -> None:
         with self._turn:
-            told = str(status or "no answer")
-            if self.is_anything_away(began):
-                self.late[f"{self._away}: {told}"] += 1
+            reply = str(status or "no answer")
+            if self.is_anything_away(started):
+                self.late[f"{self._away}: {reply}"] += 1
             else:
-                self.unexpected[f"{kind}: {told}"] += 1
+                self.unexpected[f"{kind}: {reply}"] += 1
 
     def is_wrong(self, what: str) -> None:
         with self._turn:

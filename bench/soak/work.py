@@ -49,14 +49,14 @@ class Work:
     def creates(self) -> None:
         if len(self.records) >= MOST_RECORDS:
             return self.deletes()
-        given = {
+        payload = {
             "short_description": f"{self.name} {self.sentence()}",
             "description": self.sentence(),
             "priority": self.chance.choice("1234"),
         }
-        answer = self.caller.call("create", "POST", TABLE, given, headers=self.once())
+        answer = self.caller.call("create", "POST", TABLE, payload, headers=self.once())
         if self.expects(answer, 201, "a created record"):
-            self.records[answer.body["data"][0]["sys_id"]] = given
+            self.records[answer.body["data"][0]["sys_id"]] = payload
             self.acknowledged += 1
 
     def once(self) -> dict[str, str]:
@@ -65,10 +65,10 @@ class Work:
 
     def changes(self) -> None:
         if sys_id := self.any_of(self.records):
-            given = {"description": self.sentence(), "priority": self.chance.choice("1234")}
-            answer = self.caller.call("change", "PATCH", f"{TABLE}/{sys_id}", given)
+            payload = {"description": self.sentence(), "priority": self.chance.choice("1234")}
+            answer = self.caller.call("change", "PATCH", f"{TABLE}/{sys_id}", payload)
             if self.expects(answer, 200, "a changed record"):
-                self.records[sys_id] |= given
+                self.records[sys_id] |= payload
                 self.acknowledged += 1
 
     def deletes(self) -> None:
@@ -95,7 +95,7 @@ class Work:
         }  # fmt: skip
         answer = self.caller.call("list", "GET", TABLE, query=query)
         if self.expects(answer, 200, "a list"):
-            self.is_same([each["sys_id"] for each in answer.body["data"]], sorted(self.records), "the list")
+            self.is_same([row["sys_id"] for row in answer.body["data"]], sorted(self.records), "the list")
 
     # Documents
 
@@ -107,8 +107,8 @@ class Work:
             self.loaded += 1
         text = f"{self.mark(doc_id)} {self.chance.getrandbits(40)} " + ". ".join(self.sentence() for _ in range(60))
         query = {"collection_name": COLLECTION, "doc_id": doc_id, "on_duplicate": "replace"}
-        given = {"text": text, "metadata": {"of": self.name}, "wait": self.chance.random() < 0.5}
-        answer = self.caller.call("load", "POST", "/load_text_to_collection", given, query=query)
+        payload = {"text": text, "metadata": {"of": self.name}, "wait": self.chance.random() < 0.5}
+        answer = self.caller.call("load", "POST", "/load_text_to_collection", payload, query=query)
         if answer.status in (200, 201, 202):
             self.documents[doc_id] = text
             self.acknowledged += 1
@@ -127,14 +127,14 @@ class Work:
 
     def searches(self) -> None:
         """What is found are passages of this caller's documents; whether all are found is asked at the end."""
-        answer = self.found(f"{self.chance.choice(WORDS)} {self.chance.choice(WORDS)}")
-        for each in answer.body if self.expects(answer, 200, "a search") else ():
-            if each["doc_id"] not in self.documents or each["metadata"] != {"of": self.name}:
-                self.caller.tally.is_wrong(f"{self.name}: a search found {each['doc_id']}")
+        answer = self.search(f"{self.chance.choice(WORDS)} {self.chance.choice(WORDS)}")
+        for row in answer.body if self.expects(answer, 200, "a search") else ():
+            if row["doc_id"] not in self.documents or row["metadata"] != {"of": self.name}:
+                self.caller.tally.is_wrong(f"{self.name}: a search found {row['doc_id']}")
 
-    def found(self, query: str) -> Answer:
-        asked = {"collection_names": COLLECTION, "query": query, "metadata": f"of={self.name}", "k": 5}
-        return self.caller.call("search", "GET", "/get_relevant_documents", query=asked)
+    def search(self, query: str) -> Answer:
+        parameters = {"collection_names": COLLECTION, "query": query, "metadata": f"of={self.name}", "k": 5}
+        return self.caller.call("search", "GET", "/get_relevant_documents", query=parameters)
 
     @staticmethod
     def mark(doc_id: str) -> str:
@@ -150,18 +150,18 @@ class Work:
             self.checks(sys_id)
         for sys_id in self.deleted:
             self.expects(self.caller.call("read", "GET", f"{TABLE}/{sys_id}"), 404, f"deleted record {sys_id}")
-        whole = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}
-        answer = self.caller.call("content", "GET", "/get_content_by_tag", query=whole)
+        parameters = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}
+        answer = self.caller.call("content", "GET", "/get_content_by_tag", query=parameters)
         if self.expects(answer, 200, "all documents"):
-            stored = {each["doc_id"]: each["page_content"] for each in answer.body}
+            stored = {row["doc_id"]: row["page_content"] for row in answer.body}
             self.is_same(stored, self.documents, "the documents")
         for doc_id in self.documents:
-            answer = self.found(self.mark(doc_id))
+            answer = self.search(self.mark(doc_id))
             if self.expects(answer, 200, "a search"):
-                self.is_same([each["doc_id"] for each in answer.body][:1], [doc_id], f"the search for {doc_id}")
+                self.is_same([row["doc_id"] for row in answer.body][:1], [doc_id], f"the search for {doc_id}")
 
-    def any_of(self, known: dict[str, Any]) -> str:
-        return self.chance.choice(list(known)) if known else ""
+    def any_of(self, expected: dict[str, Any]) -> str:
+        return self.chance.choice(list(expected)) if expected else ""
 
     def expects(self, answer: Answer, status: int, what: str) -> bool:
         if answer.status == status:
@@ -169,6 +169,6 @@ class Work:
         self.caller.tally.is_wrong(f"{self.name}: {what} was answered with {answer.status} {answer.body}")
         return False
 
-    def is_same(self, found: Any, known: Any, what: str) -> None:
-        if found != known:
-            self.caller.tally.is_wrong(f"{self.name}: {what} is {found}, not {known}")
+    def is_same(self, actual: Any, expected: Any, what: str) -> None:
+        if actual != expected:
+            self.caller.tally.is_wrong(f"{self.name}: {what} is {actual}, not {expected}")

@@ -11,7 +11,7 @@ from statistics import median
 CHUNK = 1 << 20
 # Stands in a body where each request must say something new.
 COUNTER = b"@@@@@@@@@@"
-counted = itertools.count(int(time.time()))
+counter = itertools.count(int(time.time()))
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Done:
+class LoadResult:
     requests: int
     seconds: float
     median_ms: float  # from a request to its answer, as its client sees it
@@ -43,12 +43,12 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = b""
         self.left = -1
-        self.began = 0.0
+        self.started = 0.0
 
     def send(self) -> None:
         self.head, self.left = b"", -1
-        self.began = time.perf_counter()
-        self.socket.sendall(next(self.requests).replace(COUNTER, b"%010d" % next(counted)))
+        self.started = time.perf_counter()
+        self.socket.sendall(next(self.requests).replace(COUNTER, b"%010d" % next(counter)))
 
     def has_answer(self) -> bool:
         """Take in what has come; whether it is all of the answer."""
@@ -72,27 +72,27 @@ class Client:
         self.left = int(length.partition(b":")[2]) - len(rest)
 
 
-def run(job: Job) -> Done:
+def run(job: Job) -> LoadResult:
     """Ask for as long as the job says; what is under way then is waited for and counted."""
     clients = [Client(job, number) for number in range(job.clients)]
-    took: list[float] = []
+    durations: list[float] = []
     waiting = len(clients)
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
-        began = time.perf_counter()
+        started = time.perf_counter()
         for client in clients:
             client.send()
         while waiting:
             for key, _ in selector.select():
                 if not key.data.has_answer():
                     continue
-                took.append(time.perf_counter() - key.data.began)
-                if time.perf_counter() - began < job.seconds:
+                durations.append(time.perf_counter() - key.data.started)
+                if time.perf_counter() - started < job.seconds:
                     key.data.send()
                 else:
                     waiting -= 1
-        ended = time.perf_counter()
+        finished = time.perf_counter()
     for client in clients:
         client.socket.close()
-    return Done(len(took), ended - began, 1000 * median(took))
+    return LoadResult(len(durations), finished - started, 1000 * median(durations))

@@ -12,23 +12,23 @@ WARM_UP_S = 2.0
 
 
 @dataclass(frozen=True)
-class Way:
+class Contender:
     """One case as it is asked of one product."""
 
     product: Product
     case: Case
 
-    def slice(self, clients: int, seconds: float) -> "Spent":
+    def slice(self, clients: int, seconds: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)
         before = self.product.cpu_s()
-        done = load.run(load.Job(self.product.port, requests, self.case.status, clients, seconds))
-        spent = self.product.cpu_s()
-        spent.subtract(before)
-        return Spent(done.requests, done.seconds, spent, done.median_ms)
+        result = load.run(load.Job(self.product.port, requests, self.case.status, clients, seconds))
+        cpu_s = self.product.cpu_s()
+        cpu_s.subtract(before)
+        return Measurement(result.requests, result.seconds, cpu_s, result.median_ms)
 
 
 @dataclass(frozen=True)
-class Spent:
+class Measurement:
     """What was answered in a slice, or in several, and the seconds of CPU by part of the product."""
 
     requests: int
@@ -49,33 +49,33 @@ class Spent:
         return self.ms(*(part for part in self.cpu_s if part not in COUNTED))
 
 
-def total(slices: list[Spent]) -> Spent:
+def total(slices: list[Measurement]) -> Measurement:
     cpu_s: Counter[str] = Counter()
-    for each in slices:
-        cpu_s.update(each.cpu_s)
-    requests, seconds = sum(each.requests for each in slices), sum(each.seconds for each in slices)
-    return Spent(requests, seconds, cpu_s, median(each.median_ms for each in slices))
+    for slice_ in slices:
+        cpu_s.update(slice_.cpu_s)
+    requests, seconds = sum(slice_.requests for slice_ in slices), sum(slice_.seconds for slice_ in slices)
+    return Measurement(requests, seconds, cpu_s, median(slice_.median_ms for slice_ in slices))
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One run of two ways, each as its slices."""
 
-    first: list[Spent]
-    second: list[Spent]
+    first: list[Measurement]
+    second: list[Measurement]
 
     @property
     def ratio(self) -> float:
         """Of the medians: something else on the machine makes single slices dear."""
-        return median(each.cpu_ms for each in self.first) / median(each.cpu_ms for each in self.second)
+        return median(slice_.cpu_ms for slice_ in self.first) / median(slice_.cpu_ms for slice_ in self.second)
 
 
-def in_turn(first: Way, second: Way, *, clients: int, seconds: float, slices: int) -> Comparison:
+def compare(first: Contender, second: Contender, *, clients: int, seconds: float, slices: int) -> Comparison:
     """Warm both up, then A B, B A, A B …: neither always comes after the other."""
-    found: dict[Way, list[Spent]] = {first: [], second: []}
-    for way in found:
-        way.slice(clients, WARM_UP_S)
+    slices_of: dict[Contender, list[Measurement]] = {first: [], second: []}
+    for contender in slices_of:
+        contender.slice(clients, WARM_UP_S)
     for number in range(slices):
-        for way in (first, second) if number % 2 == 0 else (second, first):
-            found[way].append(way.slice(clients, seconds))
-    return Comparison(found[first], found[second])
+        for contender in (first, second) if number % 2 == 0 else (second, first):
+            slices_of[contender].append(contender.slice(clients, seconds))
+    return Comparison(slices_of[first], slices_of[second])

@@ -35,12 +35,12 @@ class Product:
     def __init__(self, name: str, code: Path, data: Path, **more: str) -> None:
         self.name, self.code, self.data = name, code, data
         self.port = free_port()
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
         for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
-            kept.pop(key, None)
+            inherited.pop(key, None)
         # As in production: the form of log lines and the checks of development cost differently.
         self.env = {
-            **kept,
+            **inherited,
             "SVC_ENV": "production",
             "SVC_ALLOW_EMBEDDED": "1",
             "SVC_DEMO": "1",
@@ -88,10 +88,10 @@ class Product:
 
     def manage(self, *words: str) -> str:
         command = [str(self.code / "run"), "manage", *words]
-        done = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SystemExit(f"{self.name}: manage {words[0]} failed: {done.stderr[-2000:]}")
-        return done.stdout.strip()
+        result = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise SystemExit(f"{self.name}: manage {words[0]} failed: {result.stderr[-2000:]}")
+        return result.stdout.strip()
 
     @contextmanager
     def database(self) -> Iterator["psycopg.Connection[Any]"]:
@@ -102,10 +102,10 @@ class Product:
 
     def fill(self, rows: int) -> None:
         """Make the records and the caller's key; then start again, so that nothing is remembered from before."""
-        began = time.monotonic()
+        started = time.monotonic()
         with self.database() as connection:
             indexes = seed.wait_for_indexes(connection)
-            filled = time.monotonic()
+            filling_started = time.monotonic()
             seed.records(connection, rows)
             self.tasks = seed.sample(connection)
         self.key = self.manage("key", seed.CALLER, "bench").rpartition("\n")[2]
@@ -113,8 +113,8 @@ class Product:
         with self.database() as connection:
             if seed.wait_for_indexes(connection, quiet_s=5) != indexes:
                 raise SystemExit(f"{self.name}: the indexes of the tasks changed after the records were made")
-        made = f"{rows:,} tasks, {indexes} indexes made in {time.monotonic() - filled:.0f} s"
-        print(f"{self.name}: {made}, ready after {time.monotonic() - began:.0f} s", flush=True)
+        summary = f"{rows:,} tasks, {indexes} indexes made in {time.monotonic() - filling_started:.0f} s"
+        print(f"{self.name}: {summary}, ready after {time.monotonic() - started:.0f} s", flush=True)
 
     def call(self, method: str, path: str, body: str = "") -> Any:
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}

@@ -14,14 +14,14 @@ from typing import Any
 
 from bench.tableapi import cases, load, seed
 from bench.tableapi.cases import Case
-from bench.tableapi.measure import Comparison, Spent, Way, in_turn, total
+from bench.tableapi.measure import Comparison, Contender, Measurement, compare, total
 from bench.tableapi.product import Product, check_out
 from config.env import ROOT
 
 SETTINGS_WITH_DRF = "bench.tableapi.project.settings"
 # Ids that each installation makes for itself.
 OWN_IDS = {"sys_db_table_id"}
-Pair = tuple[Way, Way]
+Pair = tuple[Contender, Contender]
 
 
 def options(words: list[str]) -> argparse.Namespace:
@@ -49,10 +49,10 @@ def running(*products: Product) -> Iterator[None]:
 def pairs_with_commit(present: Product, earlier: Product) -> list[Pair]:
     if present.tasks != earlier.tasks:
         raise SystemExit("the two products hold different records")
-    every = cases.requests(present.tasks)
-    for case in every:
+    all_cases = cases.requests(present.tasks)
+    for case in all_cases:
         check_case(case, present, earlier)
-    return [(Way(present, case), Way(earlier, case)) for case in every]
+    return [(Contender(present, case), Contender(earlier, case)) for case in all_cases]
 
 
 def check_case(case: Case, present: Product, earlier: Product) -> None:
@@ -67,14 +67,14 @@ def check_case(case: Case, present: Product, earlier: Product) -> None:
             row.get("sys_id", row.get("number")) for row in theirs
         ]:
             raise SystemExit(f"{case.name}: {path} answers other records than before")
-        elif different := differences(ours, theirs):
-            print(f"note: {case.name} answers differ in {', '.join(sorted(different))}", flush=True)
+        elif columns := differing_columns(ours, theirs):
+            print(f"note: {case.name} answers differ in {', '.join(sorted(columns))}", flush=True)
             return
 
 
-def differences(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> set[str]:
+def differing_columns(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> set[str]:
     """
-    >>> sorted(differences([{"a": 1, "b": 2}], [{"a": 1, "b": 3, "c": 4}]))
+    >>> sorted(differing_columns([{"a": 1, "b": 2}], [{"a": 1, "b": 3, "c": 4}]))
     ['b', 'c']
     """
     return {
@@ -100,58 +100,62 @@ def pairs_with_drf(product: Product) -> list[Pair]:
             compared = product.call("GET", theirs.paths[0])
             if compared.get("results", [compared]) != product.call("GET", ours.paths[0])["data"]:
                 raise SystemExit(f"the Table API and DRF answer {ours.name} differently")
-    return [(Way(product, ours), Way(product, theirs)) for ours, theirs in [*pairs, (own["R1"], cases.least())]]
+    return [
+        (Contender(product, ours), Contender(product, theirs)) for ours, theirs in [*pairs, (own["R1"], cases.least())]
+    ]
 
 
-def measure(pairs: Sequence[Pair], given: argparse.Namespace) -> dict[Pair, list[Comparison]]:
+def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
     """Each run has fresh processes: two of the same code can differ by some per cent as long as they live."""
-    found = defaultdict(list)
+    results = defaultdict(list)
     products = {way.product.name: way.product for pair in pairs for way in pair}
-    for number in range(given.runs):
-        print(f"run {number + 1} of {given.runs}", flush=True)
+    for number in range(arguments.runs):
+        print(f"run {number + 1} of {arguments.runs}", flush=True)
         for product in products.values():
             product.restart()
             with product.database() as connection:
                 connection.execute("CHECKPOINT")
         for pair in pairs:
-            found[pair].append(in_turn(*pair, clients=given.clients, seconds=given.seconds, slices=given.slices))
-    return found
+            results[pair].append(
+                compare(*pair, clients=arguments.clients, seconds=arguments.seconds, slices=arguments.slices)
+            )
+    return results
 
 
-def report(found: dict[Pair, list[Comparison]], names: tuple[str, str]) -> None:
+def report(results: dict[Pair, list[Comparison]], names: tuple[str, str]) -> None:
     """Milliseconds of CPU for one request by part, and the ratio in each run."""
     head = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
     print(f"\n{'':<33}{'':<12}{head}")
-    for (first, second), runs in found.items():
+    for (first, second), runs in results.items():
         print(line(first.case, names[0], total([each for run in runs for each in run.first])))
         print(line(second.case, names[1], total([each for run in runs for each in run.second])))
     print(f"\nCPU of web, database and log relay, {names[0]} / {names[1]}; median of the runs")
-    for (_, other), runs in found.items():
+    for (_, other), runs in results.items():
         each = " ".join(f"{run.ratio:.3f}" for run in runs)
         print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({each})")
 
 
-def line(case: Case, name: str, spent: Spent) -> str:
+def line(case: Case, name: str, spent: Measurement) -> str:
     parts = f"{spent.ms('web'):8.3f}{spent.ms('postgres'):9.3f}{spent.ms('supervisor'):7.3f}{spent.cpu_ms:8.3f}"
     rest = f"{spent.rest_ms:8.3f}{spent.requests / spent.seconds:8,.0f}{spent.median_ms:8.1f}"
     return f"{f'{case.name} {case.what}':<33}{name[:11]:<12}{parts}{rest}"
 
 
 def main(words: list[str]) -> None:
-    given = options(words)
+    arguments = options(words)
     # The products run in sessions of their own and must end with this, also when it is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch:
         root = Path(scratch)
-        if given.against:
-            name = check_out(given.against, root / "code")
+        if arguments.against:
+            name = check_out(arguments.against, root / "code")
             products = [Product("present", ROOT, root / "present"), Product(name, root / "code", root / "earlier")]
         else:
             name = "DRF"
             products = [Product("present", ROOT, root / "present", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
         with running(*products):
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda product: product.fill(given.rows), products))
-            pairs = pairs_with_commit(*products) if given.against else pairs_with_drf(*products)
-            print(f"{given.rows:,} tasks, {given.clients} clients, caller {seed.CALLER}", flush=True)
-            report(measure(pairs, given), ("present", name))
+                list(pool.map(lambda product: product.fill(arguments.rows), products))
+            pairs = pairs_with_commit(*products) if arguments.against else pairs_with_drf(*products)
+            print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER}", flush=True)
+            report(measure(pairs, arguments), ("present", name))
