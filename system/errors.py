@@ -134,7 +134,7 @@ class PreconditionFailed(ServiceError):
 class TooLarge(ServiceError):
     status = 413
     code = "too_large"
-    message = "The request's body is too large."
+    message = "The request body is too large."
 
 
 class QueryTooLong(ServiceError):
