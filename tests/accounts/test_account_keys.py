@@ -26,7 +26,7 @@ def shown(page: Any) -> list[str]:
     return SECRET.findall(page.content.decode())
 
 
-def test_the_key_is_shown_on_the_answer_and_never_again(as_bob: Client):
+def test_new_key_is_shown_only_once(as_bob: Client):
     page = make(as_bob)
 
     assert (page.status_code, page.redirect_chain) == (200, [("/account/", 302)])
@@ -37,7 +37,7 @@ def test_the_key_is_shown_on_the_answer_and_never_again(as_bob: Client):
     assert shown(as_bob.get("/account/")) == shown(make(as_bob, name="")) == []
 
 
-def test_one_whose_encryption_is_gone_before_it_is_seen_is_not_shown(as_bob: Client, settings: Any):
+def test_new_key_that_cannot_be_decrypted_is_not_shown(as_bob: Client, settings: Any):
     as_bob.post(ADDRESS, {"name": "script", "days": "90"})
     settings.SECRET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     page = as_bob.get("/account/")
@@ -45,14 +45,14 @@ def test_one_whose_encryption_is_gone_before_it_is_seen_is_not_shown(as_bob: Cli
     assert page.status_code == 200 and shown(page) == []
 
 
-def test_a_reload_of_the_page_makes_no_second_key(as_bob: Client):
+def test_reloading_the_page_creates_no_second_key(as_bob: Client):
     make(as_bob)
     as_bob.get("/account/")
 
     assert AccessKey.objects.count() == 1
 
 
-def test_the_key_travels_in_no_cookie_and_waits_in_the_session_unreadable(as_bob: Client):
+def test_new_key_is_stored_encrypted_in_the_session_and_in_no_cookie(as_bob: Client):
     as_bob.post(ADDRESS, {"name": "script", "days": "90"})
     waiting = str(dict(as_bob.session))
     (secret,) = shown(as_bob.get("/account/"))
@@ -63,7 +63,7 @@ def test_the_key_travels_in_no_cookie_and_waits_in_the_session_unreadable(as_bob
 
 
 @pytest.mark.parametrize(("days", "lifetime"), [("30", timedelta(30)), ("365", timedelta(365)), ("", None)])
-def test_its_end_is_chosen(as_bob: Client, days: str, lifetime: timedelta | None):
+def test_lifetime_can_be_chosen(as_bob: Client, days: str, lifetime: timedelta | None):
     make(as_bob, days=days)
     ends = only_key().expires_at
 
@@ -74,18 +74,18 @@ def test_its_end_is_chosen(as_bob: Client, days: str, lifetime: timedelta | None
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "x" * 101}, {"days": "7"}, {"days": "-1"}, {"name": "\x00"}])
-def test_a_wrong_form_makes_no_key(as_bob: Client, wrong: dict[str, str]):
+def test_invalid_form_creates_no_key(as_bob: Client, wrong: dict[str, str]):
     assert make(as_bob, **wrong).status_code == 400
     assert not AccessKey.objects.exists()
 
 
-def test_a_key_can_be_limited_to_roles_that_one_has(as_sonja: Client):
+def test_key_can_be_limited_to_own_roles(as_sonja: Client):
     (secret,) = shown(make(as_sonja, scope=[Role.objects.get(name="sso_admin").pk]))
 
     assert ask(bearer(secret)).json()["roles"] == ["sso_admin"]
 
 
-def test_contained_roles_can_be_chosen_too(as_sonja: Client, sonja: User):
+def test_contained_roles_can_be_chosen(as_sonja: Client, sonja: User):
     inner = Role.objects.create(name="inner")
     UserRole.objects.create(user=sonja, role=Role.objects.create(name="outer", contains=[inner.pk]))
     (secret,) = shown(make(as_sonja, scope=[inner.pk]))
@@ -94,26 +94,26 @@ def test_contained_roles_can_be_chosen_too(as_sonja: Client, sonja: User):
 
 
 @pytest.mark.parametrize("name", ["admin", "itil"])
-def test_a_role_that_one_does_not_have_cannot_be_chosen(as_sonja: Client, name: str):
+def test_role_of_others_cannot_be_chosen(as_sonja: Client, name: str):
     page = make(as_sonja, scope=[Role.objects.get(name=name).pk])
 
     assert page.status_code == 400
     assert not AccessKey.objects.exists()
 
 
-def test_who_has_no_roles_is_not_asked(as_bob: Client):
+def test_roles_are_not_offered_to_a_user_without_roles(as_bob: Client):
     assert b"Limit to roles" not in as_bob.get("/account/").content
     make(as_bob, scope=[Role.objects.get(name="admin").pk])
     assert only_key().scope == []
 
 
-def test_an_administrator_may_choose_any_role(as_alice: Client):
+def test_administrator_can_choose_any_role(as_alice: Client):
     (secret,) = shown(make(as_alice, scope=[Role.objects.get(name="itil").pk]))
 
     assert ask(bearer(secret)).json()["roles"] == ["itil"]
 
 
-def test_a_key_is_made_for_oneself_whatever_is_sent(as_bob: Client, bob: User, alice: User):
+def test_key_always_belongs_to_the_signed_in_user(as_bob: Client, bob: User, alice: User):
     make(as_bob, user=alice.pk, login="alice", kind="login")
 
     assert AccessKey.objects.values("user", "kind", "sys_created_by").get() == {
@@ -123,7 +123,7 @@ def test_a_key_is_made_for_oneself_whatever_is_sent(as_bob: Client, bob: User, a
     }
 
 
-def test_who_revokes_a_key_is_asked_first(as_bob: Client, bob: User, alice: User):
+def test_revoking_asks_for_confirmation(as_bob: Client, bob: User, alice: User):
     secret = access_keys.create(bob, "backup <b>", expires_at=None)
     asked = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
 
@@ -134,7 +134,7 @@ def test_who_revokes_a_key_is_asked_first(as_bob: Client, bob: User, alice: User
     assert as_bob.get(f"{ADDRESS}{others.pk}/revoke/")["Location"] == "/account/"
 
 
-def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
+def test_revoked_key_is_refused(as_bob: Client, bob: User):
     secret, other = (access_keys.create(bob, name, expires_at=None) for name in ("one", "two"))
     assert ask(bearer(secret)).status_code == 200
     answer = as_bob.post(f"{ADDRESS}{AccessKey.objects.get(name='one').pk}/revoke/")
@@ -144,9 +144,7 @@ def test_a_revoked_key_works_no_longer(as_bob: Client, bob: User):
 
 
 @pytest.mark.parametrize("sys_id", ["", "1", "x", "nothing-here", "9" * 200])
-def test_another_users_key_and_one_that_is_not_there_are_the_same_404(
-    as_bob: Client, alice: User, settings: Any, sys_id: str
-):
+def test_key_of_another_user_and_missing_key_are_the_same_404(as_bob: Client, alice: User, settings: Any, sys_id: str):
     secret = access_keys.create(alice, "of alice", expires_at=None)
     answer = as_bob.post(f"{ADDRESS}{sys_id or only_key().pk}/revoke/")
 
@@ -155,7 +153,7 @@ def test_another_users_key_and_one_that_is_not_there_are_the_same_404(
     assert ask(bearer(secret)).status_code == 200
 
 
-def test_the_page_lists_the_own_keys_alone(as_bob: Client, bob: User, alice: User):
+def test_page_lists_only_own_keys(as_bob: Client, bob: User, alice: User):
     access_keys.create(alice, "of alice", expires_at=None)
     access_keys.create(bob, "<b>of bob</b>", expires_at=timezone.now() - timedelta(days=1))
     page = as_bob.get("/account/").content

@@ -14,7 +14,7 @@ CHANGE = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
 ADDRESS = "/account/password/"
 
 
-def test_the_new_one_is_in_force_at_once(as_bob: Client):
+def test_new_password_works_immediately(as_bob: Client):
     assert guess("bob", PASSWORD) == 200
     assert as_bob.post(ADDRESS, CHANGE)["Location"] == "/account/"
 
@@ -22,7 +22,7 @@ def test_the_new_one_is_in_force_at_once(as_bob: Client):
     assert guess("bob", NEW) == 200
 
 
-def test_other_sessions_end_and_the_own_goes_on_under_another_cookie(bob: User, alice: User):
+def test_other_sessions_end_and_this_one_gets_a_new_cookie(bob: User, alice: User):
     here, there, of_alice = sign_in("bob"), sign_in("bob"), sign_in("alice")
     before = here.cookies["servicebase_session"].value
     here.post(ADDRESS, CHANGE)
@@ -34,7 +34,7 @@ def test_other_sessions_end_and_the_own_goes_on_under_another_cookie(bob: User, 
     assert of_alice.get(ME).status_code == 200
 
 
-def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, alice: User):
+def test_sign_in_keys_end_and_named_keys_stay(as_bob: Client, bob: User, alice: User):
     from_login, named = access_keys.create_for_login(bob), access_keys.create(bob, "script", expires_at=None)
     of_alice = access_keys.create_for_login(alice)
     as_bob.post(ADDRESS, CHANGE)
@@ -56,7 +56,7 @@ def test_keys_of_sign_ins_end_and_named_ones_stay(as_bob: Client, bob: User, ali
         ({"new_password1": NEW + "\x00", "new_password2": NEW + "\x00"}, b"Null characters"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_changes(as_bob: Client, change: dict[str, str], said: bytes):
+def test_invalid_input_is_reported_and_changes_nothing(as_bob: Client, change: dict[str, str], said: bytes):
     page = as_bob.post(ADDRESS, {**CHANGE, **change})
 
     assert page.status_code == 400
@@ -64,14 +64,14 @@ def test_what_is_wrong_is_said_and_nothing_changes(as_bob: Client, change: dict[
     assert guess("bob", PASSWORD) == 200
 
 
-def test_no_password_stands_in_the_answer(as_bob: Client):
+def test_response_contains_no_password(as_bob: Client):
     page = as_bob.post(ADDRESS, {**CHANGE, "new_password2": "a third horse 44"})
 
     for sent in (PASSWORD, NEW, "a third horse 44"):
         assert sent.encode() not in page.content
 
 
-def test_a_borrowed_session_is_no_place_to_guess_the_password(as_bob: Client):
+def test_guessing_the_current_password_is_limited(as_bob: Client):
     for number in range(10):
         assert as_bob.post(ADDRESS, {**CHANGE, "old_password": f"wrong {number}"}).status_code == 400
     refused = as_bob.post(ADDRESS, CHANGE, headers={"Accept": "text/html"})
@@ -82,7 +82,7 @@ def test_a_borrowed_session_is_no_place_to_guess_the_password(as_bob: Client):
     assert guess("bob", PASSWORD) == 200, "and from elsewhere bob is not locked out"
 
 
-def test_who_has_no_password_cannot_set_one_here(client: Client, db: None):
+def test_user_without_a_password_cannot_set_one(client: Client, db: None):
     """Signed in by a provider: a password would be a second way in that nobody asked for."""
     user = User.objects.create_user("keyless")
     client.force_login(user)
@@ -92,7 +92,7 @@ def test_who_has_no_password_cannot_set_one_here(client: Client, db: None):
     assert not user.refreshed().has_usable_password()
 
 
-def test_the_admins_own_form_for_it_is_this_one(as_alice: Client):
+def test_admin_password_form_redirects_here(as_alice: Client):
     assert as_alice.get("/admin/password_change/")["Location"] == "/account/"
     sent = as_alice.post("/admin/password_change/", {**CHANGE, "old_password": PASSWORD})
 

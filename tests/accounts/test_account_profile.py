@@ -10,20 +10,20 @@ PROFILE = {"first_name": "Bob", "last_name": "Builder", "phone": "+49 1"}
 FORMS = ["/account/password/", "/account/keys/", "/account/keys/1/revoke/", "/account/sessions/a/end/"]
 
 
-def test_a_visitor_is_sent_to_sign_in(client: Client, db: None):
+def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
     assert client.get("/account/")["Location"] == "/login/?next=/account/"
     for address in ["/account/", *FORMS]:
         assert client.post(address)["Location"] == f"/login/?next={address}"
 
 
 @pytest.mark.parametrize("address", FORMS)
-def test_opening_the_address_of_a_form_shows_the_page(as_bob: Client, address: str):
+def test_get_of_a_form_address_shows_the_page(as_bob: Client, address: str):
     """Signing in anew leads there, and so does reloading the answer by its address."""
     assert as_bob.get(address)["Location"] == "/account/"
 
 
 @pytest.mark.parametrize("address", ["/account/", *FORMS])
-def test_a_form_without_the_token_of_the_page_is_refused(bob: User, address: str):
+def test_form_without_csrf_token_is_refused(bob: User, address: str):
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(bob)
 
@@ -31,14 +31,14 @@ def test_a_form_without_the_token_of_the_page_is_refused(bob: User, address: str
     assert bob.refreshed().first_name == ""
 
 
-def test_it_shows_who_one_is_and_which_roles_one_has(as_sonja: Client):
+def test_page_shows_login_and_roles(as_sonja: Client):
     page = as_sonja.get("/account/")
 
     assert page.status_code == 200
     assert b"sonja" in page.content and b"sso_admin" in page.content
 
 
-def test_the_profile_is_saved_as_a_change_by_its_user(as_bob: Client, bob: User):
+def test_profile_change_is_recorded_for_its_user(as_bob: Client, bob: User):
     answer = as_bob.post("/account/", PROFILE)
 
     assert (answer.status_code, answer["Location"]) == (302, "/account/")
@@ -50,7 +50,7 @@ def test_the_profile_is_saved_as_a_change_by_its_user(as_bob: Client, bob: User)
 @pytest.mark.parametrize(
     "field", ["login", "email", "active", "password", "company", "is_staff", "grants", "sys_id", "roles"]
 )
-def test_nothing_else_can_be_changed_here(as_bob: Client, bob: User, field: str):
+def test_other_columns_cannot_be_changed(as_bob: Client, bob: User, field: str):
     before = User.objects.values("login", "email", "active", "password", "company", "sys_id").get()
     as_bob.post("/account/", {**PROFILE, field: "0"})
 
@@ -64,7 +64,7 @@ def test_names_are_escaped(as_bob: Client):
     assert b"<script>alert" not in as_bob.get("/account/").content
 
 
-def test_a_browser_that_calls_itself_a_script_has_no_name(bob: User):
+def test_unknown_user_agent_has_no_name(bob: User):
     page = sign_in("bob", HTTP_USER_AGENT="<script>alert(1)</script>").get("/account/")
 
     assert b"Unknown browser" in page.content

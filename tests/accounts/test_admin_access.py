@@ -55,7 +55,7 @@ def is_closed(answer: Any) -> bool:
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_who_enters(browsers: dict[str, Client], login: str):
+def test_roles_that_open_the_administration(browsers: dict[str, Client], login: str):
     page = browsers[login].get("/admin/", follow=True)
 
     expected = 200 if login in ENTER or login == "visitor" else 403
@@ -63,7 +63,7 @@ def test_who_enters(browsers: dict[str, Client], login: str):
     assert (page.request["PATH_INFO"] == "/login/") == (login == "visitor")
 
 
-def test_the_dashboard_of_an_area_shows_that_area_alone(browsers: dict[str, Client]):
+def test_dashboard_shows_only_permitted_areas(browsers: dict[str, Client]):
     for login in ("sonja", "carl"):
         page = browsers[login].get("/admin/").content.decode()
         for model in PAGES:
@@ -73,7 +73,7 @@ def test_the_dashboard_of_an_area_shows_that_area_alone(browsers: dict[str, Clie
 
 
 @pytest.mark.parametrize("model", PAGES, ids=IDS)
-def test_each_page_is_for_its_roles(browsers: dict[str, Client], model: Any):
+def test_each_page_requires_its_role(browsers: dict[str, Client], model: Any):
     never = NEVER.get(model._meta.label, set())
     for login, browser in browsers.items():
         may = is_for(login, model._meta.app_label)
@@ -86,7 +86,7 @@ def test_each_page_is_for_its_roles(browsers: dict[str, Client], model: Any):
 
 
 @pytest.mark.parametrize("model", PAGES, ids=IDS)
-def test_the_permissions_of_each_page_are_those_of_its_area(rf: Any, db: None, model: Any):
+def test_each_page_has_the_permissions_of_its_area(rf: Any, db: None, model: Any):
     page = admin.site._registry[model]
     never = NEVER.get(model._meta.label, set())
     for login in CAST[:-1]:
@@ -115,7 +115,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("label", RECORDS)
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
-def test_no_way_around_leads_to_people(browsers: dict[str, Client], label: str, login: str):  # X25
+def test_users_are_reachable_by_no_other_route(browsers: dict[str, Client], label: str, login: str):  # X25
     """Every address of the page, read and written, with a record that is there."""
     model = apps.get_model(label)
     record = RECORDS[label]()
@@ -139,7 +139,7 @@ def ways(model: Any, pk: str) -> Iterator[str]:
                     continue
 
 
-def test_there_are_ways_to_try(db: None):
+def test_routes_are_collected(db: None):
     found = list(ways(User, "1"))
 
     assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(found)
@@ -147,7 +147,7 @@ def test_there_are_ways_to_try(db: None):
 
 
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "visitor"])
-def test_the_search_for_references_shows_only_what_one_may_see(browsers: dict[str, Client], login: str):
+def test_reference_search_shows_only_permitted_records(browsers: dict[str, Client], login: str):
     make_user("hidden")
     sent = {"app_label": "accounts", "model_name": "accesskey", "field_name": "user", "term": "hid"}
     answer = browsers[login].get("/admin/autocomplete/", sent)
@@ -158,20 +158,20 @@ def test_the_search_for_references_shows_only_what_one_may_see(browsers: dict[st
 
 
 @pytest.mark.parametrize("model", [Session, FailedAttempts, UserRole, UserGroup])
-def test_sessions_and_counters_have_no_page(model: Any):  # X24
+def test_sessions_and_counters_are_not_registered(model: Any):  # X24
     assert model not in admin.site._registry
 
 
-def test_no_history_table_has_a_page_of_its_own():
+def test_history_tables_are_not_registered():
     assert not [model for model in admin.site._registry if model.__name__.startswith("Historical")]
 
 
-def test_saving_as_new_is_off():  # X25
+def test_save_as_new_is_disabled():  # X25
     """It would need the right to add alone, and take over what the form does not show."""
     assert not [page for page in admin.site._registry.values() if page.save_as]
 
 
-def test_what_a_search_of_the_menu_finds_goes_with_a_role(browsers: dict[str, Client]):
+def test_menu_search_depends_on_roles(browsers: dict[str, Client]):
     """The theme keeps what was found; that would outlast the role, and need the broker."""
     found = browsers["alice"].get("/admin/search/?s=role").content.decode()
     UserRole.objects.filter(user__login="alice").update(role=Role.objects.get(name="sso_admin"))

@@ -29,7 +29,7 @@ def page_of(key: AccessKey, page: str = "change") -> str:
     return f"{LIST}{key.pk}/{page}/"
 
 
-def test_a_key_is_made_for_somebody(as_alice: Client, alice: User, bob: User):
+def test_key_can_be_created_for_a_user(as_alice: Client, alice: User, bob: User):
     (secret,) = shown(make(as_alice, bob))
 
     assert ask(bearer(secret)).json()["login"] == "bob"
@@ -41,7 +41,7 @@ def test_a_key_is_made_for_somebody(as_alice: Client, alice: User, bob: User):
 
 
 @pytest.mark.parametrize("button", ["_save", "_continue", "_addanother", "_popup"])
-def test_it_is_shown_once_and_kept_nowhere_whatever_button_was_pressed(as_alice: Client, bob: User, button: str):
+def test_key_is_shown_once_after_every_save_button(as_alice: Client, bob: User, button: str):
     page = make(as_alice, bob, **{button: "1"})
     (secret,) = shown(page)
     key = only_key()
@@ -54,7 +54,7 @@ def test_it_is_shown_once_and_kept_nowhere_whatever_button_was_pressed(as_alice:
         assert shown(as_alice.get(later)) == [], later
 
 
-def test_reloading_the_page_that_shows_it_makes_no_other(as_alice: Client, bob: User):
+def test_reloading_the_page_creates_no_second_key(as_alice: Client, bob: User):
     page = make(as_alice, bob)
 
     shown_on, _ = page.redirect_chain[-1]
@@ -62,14 +62,14 @@ def test_reloading_the_page_that_shows_it_makes_no_other(as_alice: Client, bob: 
     assert AccessKey.objects.count() == 1
 
 
-def test_it_ends_after_90_days_unless_somebody_says_otherwise(as_alice: Client):
+def test_default_lifetime_is_90_days(as_alice: Client):
     form = as_alice.get(f"{LIST}add/").context["adminform"].form
 
     expires_at = form.get_initial_for_field(form.fields["expires_at"], "expires_at")
     assert timedelta(days=89) < expires_at - timezone.now() <= timedelta(days=90)
 
 
-def test_its_hash_is_shown_nowhere(as_alice: Client, bob: User):
+def test_hash_is_never_shown(as_alice: Client, bob: User):
     access_keys.create(bob, "script", expires_at=None)
     key = only_key()
 
@@ -79,7 +79,7 @@ def test_its_hash_is_shown_nowhere(as_alice: Client, bob: User):
         assert key.digest not in content
 
 
-def test_scope_and_end_are_chosen(as_alice: Client, alice: User):
+def test_scope_and_lifetime_can_be_chosen(as_alice: Client, alice: User):
     tomorrow = timezone.now() + timedelta(days=1)
     given = {"expires_at_0": f"{tomorrow:%Y-%m-%d}", "expires_at_1": "12:00:00"}
     (secret,) = shown(make(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **given))
@@ -89,14 +89,14 @@ def test_scope_and_end_are_chosen(as_alice: Client, alice: User):
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"user": "1"}, {"scope": ["1"]}, {"expires_at_0": "soon"}])
-def test_a_wrong_form_makes_no_key(as_alice: Client, bob: User, wrong: dict[str, Any]):
+def test_invalid_form_creates_no_key(as_alice: Client, bob: User, wrong: dict[str, Any]):
     page = make(as_alice, bob, **wrong)
 
     assert page.status_code == 200 and page.context["errors"]
     assert shown(page) == [] and not AccessKey.objects.exists()
 
 
-def test_a_key_never_changes_hands_and_never_its_secret(as_alice: Client, alice: User, bob: User):
+def test_user_and_secret_of_a_key_cannot_be_changed(as_alice: Client, alice: User, bob: User):
     secret = access_keys.create(bob, "script", expires_at=None)
     key = only_key()
     before = AccessKey.objects.values("user", "digest", "prefix", "kind").get()
@@ -108,7 +108,7 @@ def test_a_key_never_changes_hands_and_never_its_secret(as_alice: Client, alice:
     assert ask(bearer(secret)).json()["login"] == "bob"
 
 
-def test_a_scope_can_be_narrowed_later(as_alice: Client, alice: User):
+def test_scope_can_be_narrowed_later(as_alice: Client, alice: User):
     secret = access_keys.create(alice, "script", expires_at=None)
     key = only_key()
     assert ask(bearer(secret)).json()["roles"] == ["admin"]
@@ -118,7 +118,7 @@ def test_a_scope_can_be_narrowed_later(as_alice: Client, alice: User):
 
 
 @pytest.mark.parametrize("from_list", [True, False])
-def test_deleting_revokes(as_alice: Client, bob: User, from_list: bool):
+def test_deleting_revokes_the_key(as_alice: Client, bob: User, from_list: bool):
     secret = access_keys.create(bob, "script", expires_at=None)
     assert ask(bearer(secret)).status_code == 200
     key = only_key()
@@ -130,7 +130,7 @@ def test_deleting_revokes(as_alice: Client, bob: User, from_list: bool):
     assert ask(bearer(secret)).status_code == 401
 
 
-def test_it_is_called_revoking_and_said_what_that_means(as_alice: Client, bob: User):
+def test_confirmation_explains_revoking(as_alice: Client, bob: User):
     for name in ("script", "other"):
         access_keys.create(bob, name, expires_at=None)
     key, other = AccessKey.objects.order_by("sys_id")
@@ -154,7 +154,7 @@ def test_it_is_called_revoking_and_said_what_that_means(as_alice: Client, bob: U
     assert "The key third" in page and "was revoked" in page
 
 
-def test_a_name_is_escaped_on_the_answer(as_alice: Client, bob: User):
+def test_key_name_is_escaped(as_alice: Client, bob: User):
     page = make(as_alice, bob, name="<script>alert(1)</script>")
 
     assert b"<script>alert" not in page.content and b"&lt;script&gt;alert" in page.content
@@ -167,7 +167,7 @@ def test_a_name_is_escaped_on_the_answer(as_alice: Client, bob: User):
         ({"expires_at_0": "2030-12-31", "expires_at_1": "noon"}, "Enter the time as 23:59:00."),
     ],
 )
-def test_a_wrong_end_says_how_to_write_it(as_alice: Client, bob: User, given: dict[str, str], said: str):
+def test_invalid_expiry_date_names_the_format(as_alice: Client, bob: User, given: dict[str, str], said: str):
     page = make(as_alice, bob, **given)
 
     assert said in page.content.decode() and not AccessKey.objects.exists()

@@ -42,7 +42,7 @@ def is_admin(user: User) -> bool:
 
 
 @each_way
-def test_the_last_one_stays_and_it_is_said_why(as_alice: Client, alice: User, way: Change):
+def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, way: Change):
     version = alice.sys_version
     answer = way(as_alice, alice)
 
@@ -53,7 +53,7 @@ def test_the_last_one_stays_and_it_is_said_why(as_alice: Client, alice: User, wa
 
 
 @each_way
-def test_with_another_one_it_is_done(as_alice: Client, alice: User, way: Change):
+def test_administrator_can_be_removed_if_there_is_another(as_alice: Client, alice: User, way: Change):
     make_user("anna", "admin")
     way(as_alice, alice)
 
@@ -61,7 +61,7 @@ def test_with_another_one_it_is_done(as_alice: Client, alice: User, way: Change)
 
 
 @each_way
-def test_an_inactive_one_does_not_count(as_alice: Client, alice: User, way: Change):
+def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, way: Change):
     make_user("anna", "admin", active=False)
     way(as_alice, alice)
 
@@ -69,7 +69,7 @@ def test_an_inactive_one_does_not_count(as_alice: Client, alice: User, way: Chan
 
 
 @each_way
-def test_one_who_has_the_role_through_others_counts(as_alice: Client, alice: User, way: Change):
+def test_administrator_through_another_role_counts(as_alice: Client, alice: User, way: Change):
     admin = Role.objects.get(name="admin")
     outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin.pk]).pk])
     UserRole.objects.create(user=make_user("anna"), role=outer)
@@ -78,7 +78,7 @@ def test_one_who_has_the_role_through_others_counts(as_alice: Client, alice: Use
     assert not is_admin(alice)
 
 
-def test_other_users_are_changed_freely(as_alice: Client, bob: User):
+def test_other_users_can_be_changed(as_alice: Client, bob: User):
     change(as_alice, bob, active="off")
 
     assert not bob.refreshed().active
@@ -103,7 +103,7 @@ ROLE_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("address", "sent"), ROLE_WAYS.values(), ids=ROLE_WAYS.keys())
-def test_a_role_that_makes_the_last_one_stays(
+def test_role_of_the_last_administrator_cannot_be_removed(
     as_alice: Client, alice: User, keeper: Role, address: str, sent: dict[str, Any]
 ):
     answer = as_alice.post(address.format(pk=keeper.pk), {**sent, "_selected_action": keeper.pk})
@@ -113,7 +113,7 @@ def test_a_role_that_makes_the_last_one_stays(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_leave_at_once_do_not_both_go():
+def test_two_concurrent_removals_leave_one_administrator():
     """Each still sees the other; without a turn for each, nobody would be left."""
     both = [make_user("alice", "admin"), make_user("anna", "admin")]
     together = threading.Barrier(2)
@@ -134,7 +134,7 @@ def test_two_who_leave_at_once_do_not_both_go():
     assert UserRole.objects.filter(role__name="admin").count() == 1
 
 
-def test_an_api_answers_conflict(alice: User):
+def test_api_answers_with_conflict(alice: User):
     with pytest.raises(Conflict) as refused, keeping_an_admin():
         UserRole.objects.filter(user=alice).delete()
 
@@ -143,7 +143,7 @@ def test_an_api_answers_conflict(alice: User):
     assert is_admin(alice)
 
 
-def test_where_nobody_administers_anything_may_change(bob: User):
+def test_changes_are_allowed_without_any_administrator(bob: User):
     """As after a restore or by SQL: no change takes away what is not there, least of all one that gives it back."""
     with keeping_an_admin():
         bob.first_name = "Robert"

@@ -24,7 +24,7 @@ def errors(page: Any) -> str:
     return str(page.context["errors"])
 
 
-def test_a_role_is_made_that_contains_others(as_alice: Client, alice: User):
+def test_role_can_contain_others(as_alice: Client, alice: User):
     itil = Role.objects.get(name="itil")
     assert save(as_alice, None, "desk", itil.pk).status_code == 302
 
@@ -34,7 +34,7 @@ def test_a_role_is_made_that_contains_others(as_alice: Client, alice: User):
     assert f'<option value="{itil.pk}" selected>' in page
 
 
-def test_a_loop_is_a_sentence(as_alice: Client):
+def test_containment_loop_is_reported(as_alice: Client):
     outer = Role.objects.create(name="outer")
     inner = Role.objects.create(name="inner")
     assert save(as_alice, outer, "outer", inner.pk).status_code == 302
@@ -53,18 +53,18 @@ def test_a_loop_is_a_sentence(as_alice: Client):
         ("x" * 101, "at most 100"),
     ],
 )
-def test_a_name_that_cannot_be_is_a_sentence(as_alice: Client, name: str, said: str):
+def test_invalid_name_is_reported(as_alice: Client, name: str, said: str):
     assert said in errors(save(as_alice, None, name))
     assert Role.objects.count() == len(SHIPPED)
 
 
 @pytest.mark.parametrize("contained", ["1", "x", "", "9" * 50, "' OR 1=1"])
-def test_containing_what_is_not_there_is_a_sentence(as_alice: Client, contained: str):
+def test_unknown_contained_role_is_reported(as_alice: Client, contained: str):
     assert "Select a valid choice" in errors(save(as_alice, None, "desk", contained))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
+def test_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
     role = Role.objects.get(name=name)
 
     assert as_alice.post(address(role, "delete"), {"post": "yes"}).status_code == 403
@@ -75,7 +75,7 @@ def test_a_shipped_role_cannot_be_deleted(as_alice: Client, name: str):
     assert Role.objects.filter(name=name).exists()
 
 
-def test_a_shipped_role_among_others_stops_deleting_them(as_alice: Client):
+def test_shipped_role_in_a_selection_prevents_deletion(as_alice: Client):
     chosen = [Role.objects.create(name="desk").pk, Role.objects.get(name="itil").pk]
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
 
@@ -83,14 +83,14 @@ def test_a_shipped_role_among_others_stops_deleting_them(as_alice: Client):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_role_cannot_be_renamed_but_described(as_alice: Client, name: str):
+def test_shipped_role_can_be_described_but_not_renamed(as_alice: Client, name: str):
     role = Role.objects.get(name=name)
     assert save(as_alice, role, "renamed", description="Ours").status_code == 302
 
     assert (role.refreshed().name, role.description) == (name, "Ours")
 
 
-def test_another_role_can_be_renamed_and_deleted(as_alice: Client):
+def test_custom_role_can_be_renamed_and_deleted(as_alice: Client):
     role = Role.objects.create(name="desk")
     assert save(as_alice, role, "front desk").status_code == 302
     assert role.refreshed().name == "front desk"
@@ -99,7 +99,7 @@ def test_another_role_can_be_renamed_and_deleted(as_alice: Client):
     assert not Role.objects.filter(pk=role.pk).exists()
 
 
-def test_deleting_from_the_list_cleans_the_scopes_too(as_alice: Client, alice: User):
+def test_deleting_from_the_list_updates_key_scopes(as_alice: Client, alice: User):
     chosen = [Role.objects.create(name=name).pk for name in ("one", "two")]
     access_keys.create(alice, "both", expires_at=None, scope=chosen)
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": chosen, "post": "yes"})
@@ -117,7 +117,7 @@ def test_names_are_escaped(as_alice: Client):
 
 
 @pytest.mark.parametrize("name", ["Service Desk", "servicedesk", "service  desk"])
-def test_a_name_like_one_that_is_there_is_saved_and_doubted(as_alice: Client, name: str):
+def test_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
     Role.objects.create(name="service desk")
     page = as_alice.get(save(as_alice, None, name)["Location"]).content.decode()
 
@@ -125,20 +125,18 @@ def test_a_name_like_one_that_is_there_is_saved_and_doubted(as_alice: Client, na
     assert "similar to that of the role “service desk”" in page
 
 
-def test_another_name_is_not_doubted(as_alice: Client):
+def test_different_name_gets_no_warning(as_alice: Client):
     assert "similar to that" not in as_alice.get(save(as_alice, None, "desk")["Location"]).content.decode()
 
 
-def test_why_a_shipped_role_stays_is_said(as_alice: Client):
+def test_reason_for_keeping_a_shipped_role_is_shown(as_alice: Client):
     why = "cannot be renamed or deleted"
 
     assert why in as_alice.get(address(Role.objects.get(name="admin"))).content.decode()
     assert why not in as_alice.get(address(Role.objects.create(name="desk"))).content.decode()
 
 
-def test_that_admin_acts_with_every_role_is_said_where_it_seems_to_contain_none(
-    as_alice: Client, as_bob: Client, bob: User
-):
+def test_page_explains_that_admin_includes_every_role(as_alice: Client, as_bob: Client, bob: User):
     admin, itil = Role.objects.get(name="admin"), Role.objects.get(name="itil")
     assert ADMIN_HAS_ALL_ROLES in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
     assert ADMIN_HAS_ALL_ROLES not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()

@@ -29,7 +29,7 @@ def errors(page: Any) -> str:
     return str(page.context["errors"])
 
 
-def test_a_user_is_made_with_a_password(as_alice: Client, alice: User):
+def test_user_can_be_created_with_a_password(as_alice: Client, alice: User):
     sent = {"login": "dora", "usable_password": "true", "password1": NEW, "password2": NEW, **NONE}
     assert as_alice.post(users("add"), sent).status_code == 302
 
@@ -39,7 +39,7 @@ def test_a_user_is_made_with_a_password(as_alice: Client, alice: User):
     assert not dora.is_staff and not dora.grants.exists()
 
 
-def test_a_user_is_made_without_a_password(as_alice: Client):
+def test_user_can_be_created_without_a_password(as_alice: Client):
     """One who will sign in by a provider, or a technical one with keys alone."""
     assert as_alice.post(users("add"), {"login": "dora", "usable_password": "false", **NONE}).status_code == 302
 
@@ -62,21 +62,21 @@ def test_a_user_is_made_without_a_password(as_alice: Client):
         ),
     ],
 )
-def test_what_is_wrong_with_a_new_user_is_said(as_alice: Client, bob: User, wrong: dict[str, str], said: str):
+def test_invalid_new_user_is_reported(as_alice: Client, bob: User, wrong: dict[str, str], said: str):
     sent = {"login": "dora", "usable_password": "true", "password1": NEW, "password2": NEW, **NONE, **wrong}
 
     assert said in errors(as_alice.post(users("add"), sent))
     assert User.objects.count() == 2
 
 
-def test_the_page_of_a_user_shows_no_hash(as_alice: Client, bob: User):
+def test_user_page_shows_no_hash(as_alice: Client, bob: User):
     page = as_alice.get(users(bob.pk, "change")).content.decode()
 
     assert bob.login in page
     assert bob.password not in page and bob.password.rpartition("$")[2] not in page
 
 
-def test_columns_are_changed_and_sessions_stay(as_alice: Client, bob: User):
+def test_columns_can_be_changed_and_sessions_stay(as_alice: Client, bob: User):
     browser = sign_in("bob")
     assert change(as_alice, bob, first_name="Bob", email="bob@example.org").status_code == 302
 
@@ -85,7 +85,7 @@ def test_columns_are_changed_and_sessions_stay(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize("column", ["password", "last_login", "sys_id", "sys_created_by", "sys_version", "source"])
-def test_columns_that_are_only_shown_cannot_be_sent(as_alice: Client, bob: User, column: str):
+def test_read_only_columns_are_ignored(as_alice: Client, bob: User, column: str):
     kept = ("password", "last_login", "sys_id", "sys_created_by")
     before = User.objects.values(*kept).get(login="bob")
     sent: dict[str, Any] = {column: "12345"}
@@ -95,7 +95,7 @@ def test_columns_that_are_only_shown_cannot_be_sent(as_alice: Client, bob: User,
     assert bob.refreshed().sys_version == 1
 
 
-def test_deactivating_stops_everything(as_alice: Client, bob: User):
+def test_deactivation_ends_all_access(as_alice: Client, bob: User):
     key, browser = access_keys.create(bob, "script", expires_at=None), sign_in("bob")
     assert ask(bearer(key)).status_code == 200
     change(as_alice, bob, active="off")
@@ -105,7 +105,7 @@ def test_deactivating_stops_everything(as_alice: Client, bob: User):
     assert browser.get(ME).status_code == 401
 
 
-def test_a_role_is_given_and_taken(as_alice: Client, alice: User, bob: User):
+def test_role_can_be_granted_and_revoked(as_alice: Client, alice: User, bob: User):
     assert change(as_alice, bob, give=("itil",)).status_code == 302
     assert UserRole.objects.values("role__name", "source", "sys_created_by").get(user=bob) == {
         "role__name": "itil",
@@ -116,19 +116,19 @@ def test_a_role_is_given_and_taken(as_alice: Client, alice: User, bob: User):
     assert not bob.grants.exists()
 
 
-def test_a_role_is_taken_and_given_at_once(as_alice: Client, bob: User):
+def test_role_can_be_revoked_and_granted_in_one_save(as_alice: Client, bob: User):
     change(as_alice, bob, give=("itil",))
 
     assert change(as_alice, bob, give=("itil",), take=("itil",)).status_code == 302
     assert bob.grants.count() == 1
 
 
-def test_a_role_that_stands_twice_is_a_sentence(as_alice: Client, bob: User):
+def test_duplicate_role_is_reported(as_alice: Client, bob: User):
     assert "The same role was added more than once." in errors(change(as_alice, bob, give=("itil", "itil")))
     assert not bob.grants.exists()
 
 
-def test_a_new_row_that_was_thrown_away_again_counts_for_nothing(as_alice: Client, bob: User):
+def test_removed_new_row_is_ignored(as_alice: Client, bob: User):
     row = {"role": Role.objects.get(name="itil").pk, "user": bob.pk}
     sent = {"login": "bob", "active": "on", **inline("memberships", [], [])}
     sent |= inline("grants", [], [{**row, "DELETE": "on"}, row, {"role": "", "user": bob.pk}])
@@ -137,7 +137,7 @@ def test_a_new_row_that_was_thrown_away_again_counts_for_nothing(as_alice: Clien
     assert bob.grants.count() == 1
 
 
-def test_a_new_user_is_given_roles_at_once_but_none_twice(as_alice: Client):
+def test_new_user_can_get_each_role_once(as_alice: Client):
     row = {"role": Role.objects.get(name="itil").pk}
     sent = {"login": "dora", "usable_password": "false", **NONE}
 
@@ -146,7 +146,7 @@ def test_a_new_user_is_given_roles_at_once_but_none_twice(as_alice: Client):
     assert User.objects.get(login="dora").role_names == {"itil"}
 
 
-def test_a_role_that_somebody_else_gave_meanwhile_is_a_sentence(as_alice: Client, bob: User):
+def test_role_granted_by_another_administrator_is_reported(as_alice: Client, bob: User):
     """The page was open before; it does not know of the stored one."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     sent = {"login": "bob", "active": "on", **inline("memberships", [], [])}
@@ -157,7 +157,7 @@ def test_a_role_that_somebody_else_gave_meanwhile_is_a_sentence(as_alice: Client
     assert bob.grants.count() == 1
 
 
-def test_a_role_from_the_provider_may_be_given_by_hand_too(as_alice: Client, bob: User):
+def test_provider_role_can_also_be_granted_manually(as_alice: Client, bob: User):
     """Else it would go with the next sign-in, whatever the administrator meant."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
 
@@ -165,7 +165,7 @@ def test_a_role_from_the_provider_may_be_given_by_hand_too(as_alice: Client, bob
     assert set(bob.grants.values_list("source", flat=True)) == {"manual", "provider"}
 
 
-def test_a_stored_grant_cannot_be_turned_into_another(as_alice: Client, bob: User, alice: User):
+def test_stored_grant_cannot_change_its_role(as_alice: Client, bob: User, alice: User):
     """Two grants that change places would collide in the database."""
     for name in ("itil", "monitoring"):
         UserRole.objects.create(user=bob, role=Role.objects.get(name=name))
@@ -179,7 +179,7 @@ def test_a_stored_grant_cannot_be_turned_into_another(as_alice: Client, bob: Use
     assert list(UserRole.objects.order_by("sys_id").values()) == before
 
 
-def test_another_users_grant_cannot_be_taken_on_this_page(as_alice: Client, bob: User, sonja: User):
+def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: User, sonja: User):
     other = {"sys_id": sonja.grants.get().pk, "user": bob.pk, "DELETE": "on"}
     sent = {"login": "bob", "active": "on", **inline("grants", [other], []), **inline("memberships", [], [])}
 
@@ -188,7 +188,7 @@ def test_another_users_grant_cannot_be_taken_on_this_page(as_alice: Client, bob:
     assert not DeletionLogEntry.objects.exists(), "nor is it logged as if it were"
 
 
-def test_a_group_that_stands_twice_is_a_sentence(as_alice: Client, bob: User):
+def test_duplicate_group_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
     sent = {"login": "bob", "active": "on", **inline("grants", [], [])}
     sent |= inline("memberships", [], [{"group": group.pk, "user": bob.pk}] * 2)
@@ -197,7 +197,7 @@ def test_a_group_that_stands_twice_is_a_sentence(as_alice: Client, bob: User):
     assert not UserGroup.objects.exists()
 
 
-def test_a_member_that_stands_twice_is_a_sentence(as_alice: Client, bob: User):
+def test_duplicate_member_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
     UserGroup.objects.create(user=bob, group=group)
     sent = {"name": "Desk", "active": "on", **inline("memberships", [], [{"group": group.pk, "user": bob.pk}])}
@@ -212,7 +212,7 @@ def set_password(browser: Client, user: User, **more: str) -> Any:
     return browser.post(users(user.pk, "password"), sent)
 
 
-def test_an_administrator_sets_a_password_and_what_the_old_one_opened_ends(as_alice: Client, bob: User):
+def test_setting_a_password_ends_sessions_and_sign_in_keys(as_alice: Client, bob: User):
     browser = sign_in("bob")
     from_login, named = access_keys.create_for_login(bob), access_keys.create(bob, "script", expires_at=None)
     assert ask(bearer(from_login)).status_code == 200
@@ -224,7 +224,7 @@ def test_an_administrator_sets_a_password_and_what_the_old_one_opened_ends(as_al
     assert LogEntry.objects.get().get_change_message() == "Changed password."
 
 
-def test_an_administrator_takes_the_password_away(as_alice: Client, bob: User):
+def test_administrator_can_remove_a_password(as_alice: Client, bob: User):
     browser = sign_in("bob")
     sent = {"usable_password": "false", "password1": "", "password2": "", "unset-password": "1"}
     assert as_alice.post(users(bob.pk, "password"), sent).status_code == 302
@@ -233,7 +233,7 @@ def test_an_administrator_takes_the_password_away(as_alice: Client, bob: User):
     assert browser.get(ME).status_code == 401
 
 
-def test_setting_ones_own_password_there_keeps_the_own_session_alone(alice: User):
+def test_setting_the_own_password_keeps_only_this_session(alice: User):
     here, there = sign_in("alice"), sign_in("alice")
     set_password(here, alice)
 
@@ -241,14 +241,14 @@ def test_setting_ones_own_password_there_keeps_the_own_session_alone(alice: User
     assert there.get(ME).status_code == 401
 
 
-def test_a_bad_password_changes_nothing(as_alice: Client, bob: User):
+def test_weak_password_changes_nothing(as_alice: Client, bob: User):
     browser = sign_in("bob")
 
     assert set_password(as_alice, bob, password2="other").status_code == 200
     assert guess("bob", PASSWORD) == 200 and browser.get(ME).status_code == 200
 
 
-def test_a_password_like_its_user_is_refused_there_too(as_alice: Client):
+def test_password_similar_to_the_login_is_refused(as_alice: Client):
     lena = make_user("lena.bergstrom", first_name="Magdalena", email="info@bergwerk.example")
 
     for near, like in (
@@ -262,7 +262,7 @@ def test_a_password_like_its_user_is_refused_there_too(as_alice: Client):
     )
 
 
-def test_an_administrator_ends_sessions(as_alice: Client, bob: User):
+def test_administrator_can_end_sessions(as_alice: Client, bob: User):
     browser, key = sign_in("bob"), access_keys.create_for_login(bob)
     page = as_alice.get(users(bob.pk, "change")).content.decode()
     button = "accounts_user_save_and_end_sessions"
@@ -275,7 +275,7 @@ def test_an_administrator_ends_sessions(as_alice: Client, bob: User):
     assert as_alice.get(ME).status_code == 200
 
 
-def test_a_deleted_user_takes_everything_along(as_alice: Client, bob: User):
+def test_deleting_a_user_deletes_what_belongs_to_it(as_alice: Client, bob: User):
     access_keys.create(bob, "script", expires_at=None)
     sign_in("bob")
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
@@ -287,7 +287,7 @@ def test_a_deleted_user_takes_everything_along(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize("pk", ["1", "x", "a_5F", "%00", "9" * 300])
-def test_a_user_that_is_not_there_is_no_fault(as_alice: Client, pk: str):
+def test_missing_user_causes_no_server_error(as_alice: Client, pk: str):
     for page in ("change", "password", "history", "delete"):
         assert as_alice.get(users(pk, page)).status_code in (302, 404)
 
@@ -299,13 +299,13 @@ class TestASharedEmail:
     def dora(self, bob: User) -> User:
         return make_user("dora", email="bob@example.com")
 
-    def test_the_form_says_so(self, as_alice: Client, bob: User, dora: User):
+    def test_form_warns(self, as_alice: Client, bob: User, dora: User):
         for user, other in ((bob, "dora"), (dora, "bob")):
             page = as_alice.get(users(user.pk, "change")).content.decode()
             assert "Other accounts have the same email" in page and f"Also: {other}." in page
 
     @pytest.mark.parametrize("button", ["_save", "_continue"])
-    def test_so_does_the_save_that_makes_it(self, as_alice: Client, bob: User, button: str):
+    def test_saving_warns(self, as_alice: Client, bob: User, button: str):
         dora = make_user("dora")
         assert "only account" not in as_alice.get(users(dora.pk, "change")).content.decode()
         columns: dict[str, Any] = {"email": "bob@example.com", button: "1"}
@@ -314,7 +314,7 @@ class TestASharedEmail:
 
         assert page.count("Other accounts have the same email") == 1
 
-    def test_by_the_rules_on_upper_and_lower_case(self, as_alice: Client, bob: User):
+    def test_comparison_follows_the_case_property(self, as_alice: Client, bob: User):
         make_user("dora", email="BOB@example.com")
         path = users(bob.pk, "change")
         assert "only account" not in as_alice.get(path).content.decode()
@@ -322,13 +322,13 @@ class TestASharedEmail:
 
         assert "Also: dora." in as_alice.get(path).content.decode()
 
-    def test_no_email_is_shared_with_nobody(self, as_alice: Client):
+    def test_empty_emails_are_not_compared(self, as_alice: Client):
         one, _ = make_user("one"), make_user("two")
 
         assert "only account" not in as_alice.get(users(one.pk, "change")).content.decode()
 
 
-def test_who_gave_a_role_is_said(as_alice: Client, alice: User, bob: User):
+def test_page_shows_who_granted_a_role(as_alice: Client, alice: User, bob: User):
     with acting_user.acting_as(alice.pk):
         UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     UserRole.objects.create(user=bob, role=Role.objects.get(name="monitoring"))
@@ -354,7 +354,9 @@ class TestSomebodyLikeAnother:
             ({"phone": "1"}, False),
         ],
     )
-    def test_by_login_or_by_name(self, as_alice: Client, bob: User, columns: dict[str, Any], is_like: bool):
+    def test_users_are_compared_by_login_and_by_name(
+        self, as_alice: Client, bob: User, columns: dict[str, Any], is_like: bool
+    ):
         bob.first_name, bob.last_name = "Bob", "Marley"
         bob.save()
         answer = change(as_alice, make_user("dora"), **columns)
@@ -362,20 +364,20 @@ class TestSomebodyLikeAnother:
 
         assert (self.DOUBT in page, "Bob Marley (bob)" in page) == (is_like, is_like)
 
-    def test_a_new_login_too(self, as_alice: Client, bob: User):
+    def test_changed_login_is_compared(self, as_alice: Client, bob: User):
         sent = {"login": "BOB", "usable_password": "false", **inline("grants", [], []), **inline("memberships", [], [])}
         page = as_alice.post(users("add"), sent, follow=True).content.decode()
 
         assert User.objects.filter(login="BOB").exists() and self.DOUBT in page
 
 
-def test_the_form_says_in_plain_words_what_no_password_means(as_alice: Client):
+def test_form_explains_users_without_a_password(as_alice: Client):
     text = as_alice.get(users("add")).content.decode()
 
     assert "LDAP" not in text and "sign in only through an identity provider" in text
 
 
-def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Client, alice: User, bob: User):
+def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob: User):
     for name in ("Bobby", "Rob"):
         change(as_alice, bob, first_name=name)
     page = as_alice.get(users(alice.pk, "delete")).content.decode()
@@ -387,7 +389,7 @@ def test_deleting_an_administrator_says_what_goes_and_what_stays(as_alice: Clien
     assert bob.history.filter(history_user_id=gone).count() == 2
 
 
-def test_the_page_of_a_user_leads_to_the_password_in_fitting_words(as_alice: Client, bob: User):
+def test_user_page_links_to_the_password_form(as_alice: Client, bob: User):
     def state() -> str:
         return " ".join(strip_tags(as_alice.get(users(bob.pk, "change")).content.decode()).split())
 
@@ -397,6 +399,6 @@ def test_the_page_of_a_user_leads_to_the_password_in_fitting_words(as_alice: Cli
     assert "not set · set one" in state()
 
 
-def test_one_signs_out_of_the_administration_as_elsewhere(as_alice: Client):
+def test_administration_uses_the_same_sign_out(as_alice: Client):
     page = as_alice.get("/admin/").content.decode()
     assert "Sign out" in page and "Log out" not in page

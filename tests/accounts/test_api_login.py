@@ -18,7 +18,7 @@ from tests.accounts.callers import SIGN_IN, api_key, ask, basic, bearer, guess, 
 from tests.conftest import PASSWORD, make_user
 
 
-def test_it_answers_a_key_that_works(bob: User):
+def test_returned_key_works(bob: User):
     answer = api_key("bob")
 
     assert answer.status_code == 200
@@ -27,7 +27,7 @@ def test_it_answers_a_key_that_works(bob: User):
     assert ask(bearer(answer.json()["data"]["auth_key"])).json()["login"] == "bob"
 
 
-def test_the_key_ends_after_twelve_hours(bob: User):
+def test_key_expires_after_twelve_hours(bob: User):
     key = api_key("bob").json()["data"]["auth_key"]
     stored = only_key()
 
@@ -37,14 +37,14 @@ def test_the_key_ends_after_twelve_hours(bob: User):
     assert ask(bearer(key)).status_code == 401
 
 
-def test_each_sign_in_gives_a_key_of_its_own(bob: User):
+def test_each_sign_in_creates_a_new_key(bob: User):
     first, second = (api_key("bob").json()["data"]["auth_key"] for _ in range(2))
 
     assert first != second
     assert [ask(bearer(key)).status_code for key in (first, second)] == [200, 200]
 
 
-def test_of_more_than_twenty_keys_the_oldest_go(bob: User, alice: User):
+def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
     others = access_keys.create_for_login(alice)
     named = access_keys.create(bob, "script", expires_at=None)
     made = [access_keys.create_for_login(bob) for _ in range(19)]
@@ -56,7 +56,7 @@ def test_of_more_than_twenty_keys_the_oldest_go(bob: User, alice: User):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_that_sign_in_at_once_neither_leaves_a_key_too_many(monkeypatch: Any):
+def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     bob = make_user("bob")
     for _ in range(20):
         access_keys.create_for_login(bob)
@@ -81,7 +81,7 @@ def test_of_two_that_sign_in_at_once_neither_leaves_a_key_too_many(monkeypatch: 
     assert [ask(bearer(key)).status_code for key in made] == [200, 200], "the newest are those that stay"
 
 
-def test_an_ended_sign_in_leaves_no_deletion_log_entry(bob: User):
+def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
     from system.models import DeletionLogEntry
 
     for _ in range(22):
@@ -90,7 +90,7 @@ def test_an_ended_sign_in_leaves_no_deletion_log_entry(bob: User):
     assert not DeletionLogEntry.objects.exists(), "keys that come and go with programs would fill the log"
 
 
-def test_the_key_is_written_by_its_user(bob: User):
+def test_key_is_created_by_its_user(bob: User):
     api_key("bob")
 
     assert only_key().sys_created_by == bob.pk
@@ -118,9 +118,7 @@ def test_the_key_is_written_by_its_user(bob: User):
         (json.dumps({"username": "bob", "password": "x" * 1025}), 422, "invalid_value", "password"),
     ],
 )
-def test_a_body_that_is_no_login_and_password_is_refused(
-    client: Client, bob: User, body: str, status: int, code: str, field: str | None
-):
+def test_invalid_body_is_refused(client: Client, bob: User, body: str, status: int, code: str, field: str | None):
     answer = client.post(SIGN_IN, body, content_type="application/json")
 
     assert answer.status_code == status
@@ -128,15 +126,15 @@ def test_a_body_that_is_no_login_and_password_is_refused(
     assert answer.json()["errors"][0].get("field") == field
 
 
-def test_a_form_is_not_json(client: Client, bob: User):
+def test_form_body_is_refused(client: Client, bob: User):
     assert client.post(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 415
 
 
-def test_only_post_is_answered(client: Client, bob: User):
+def test_only_post_is_allowed(client: Client, bob: User):
     assert client.get(SIGN_IN, {"username": "bob", "password": PASSWORD}).status_code == 405
 
 
-def test_a_wrong_password_is_401_with_a_challenge(bob: User):
+def test_wrong_password_is_401_with_a_challenge(bob: User):
     answer = api_key("bob", "wrong")
 
     assert answer.status_code == 401
@@ -144,20 +142,20 @@ def test_a_wrong_password_is_401_with_a_challenge(bob: User):
     assert not AccessKey.objects.exists()
 
 
-def test_credentials_in_the_header_are_not_used(client: Client, bob: User, alice: User):
+def test_credentials_in_the_header_are_ignored(client: Client, bob: User, alice: User):
     sent = {"username": "alice", "password": "wrong"}
 
     assert client.post(SIGN_IN, sent, content_type="application/json", headers=basic("bob")).status_code == 401
 
 
-def test_spaces_of_a_password_count(bob: User):
+def test_spaces_in_a_password_are_significant(bob: User):
     bob.change_password(" inner horse 44 ")
 
     assert api_key("bob", "inner horse 44").status_code == 401
     assert api_key("bob", " inner horse 44 ").status_code == 200
 
 
-def test_after_ten_wrong_ones_it_answers_429(bob: User):
+def test_ten_wrong_passwords_lead_to_429(bob: User):
     for number in range(10):
         guess("bob", f"wrong {number}", address="127.0.0.1")
     answer = api_key("bob")
@@ -166,7 +164,7 @@ def test_after_ten_wrong_ones_it_answers_429(bob: User):
     assert 0 < int(answer["Retry-After"]) <= 900
 
 
-def test_an_unexpected_name_in_the_body_is_ignored(bob: User, client: Client):
+def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
     """Clients of this family send such; none of them can choose what the key may do."""
     given: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 

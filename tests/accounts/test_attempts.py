@@ -28,14 +28,14 @@ def pass_time(by: timedelta) -> None:
     FailedAttempts.objects.update(started_at=F("started_at") - by)
 
 
-def test_ten_wrong_passwords_are_checked_and_then_none(bob: User):
+def test_eleventh_password_is_not_checked(bob: User):
     fill()
 
     assert guess("bob", "wrong again") == 429
     assert guess("bob", PASSWORD) == 429, "else an eleventh guess could be the right one"
 
 
-def test_the_refusal_says_when_to_try_again(bob: User):
+def test_refusal_names_the_waiting_time(bob: User):
     fill()
     pass_time(timedelta(minutes=5))
     answer = ask(basic("bob"))
@@ -44,20 +44,20 @@ def test_the_refusal_says_when_to_try_again(bob: User):
     assert 9 * 60 <= int(answer["Retry-After"]) <= 10 * 60
 
 
-def test_another_address_is_not_affected(bob: User):
+def test_other_addresses_are_not_affected(bob: User):
     fill()
 
     assert guess("bob", "wrong", THERE) == 401
     assert guess("bob", PASSWORD, THERE) == 200, "nobody can lock somebody else out"
 
 
-def test_another_account_from_the_same_address_is_not_affected(bob: User, alice: User):
+def test_other_accounts_from_the_same_address_are_not_affected(bob: User, alice: User):
     fill()
 
     assert guess("alice", PASSWORD) == 200
 
 
-def test_all_doors_count_together(bob: User, client: Client):
+def test_all_sign_in_routes_share_one_counter(bob: User, client: Client):
     fill(count=4)
     assert [api_key("bob", f"wrong {n}", REMOTE_ADDR=HERE).status_code for n in range(3)] == [401] * 3
     sent = {"login": "bob", "password": "wrong"}
@@ -68,7 +68,7 @@ def test_all_doors_count_together(bob: User, client: Client):
     assert client.post("/login/", {**sent, "password": PASSWORD}, REMOTE_ADDR=HERE).status_code == 429
 
 
-def test_success_clears_the_account_from_this_address(bob: User):
+def test_success_resets_the_counter_of_account_and_address(bob: User):
     fill(count=MOST_PER_PAIR - 1)
     assert guess("bob", PASSWORD) == 200
     process_cache.clear_all()
@@ -76,14 +76,14 @@ def test_success_clears_the_account_from_this_address(bob: User):
     fill()
 
 
-def test_success_does_not_clear_what_the_address_did_to_others(bob: User):
+def test_success_does_not_reset_the_counter_of_the_address(bob: User):
     fill("nobody", count=7)
     assert guess("bob", PASSWORD) == 200
 
     assert FailedAttempts.objects.get(key=PasswordAttempt("", HERE).address_key).count == 7
 
 
-def test_a_hundred_wrong_passwords_close_the_address(bob: User):
+def test_hundred_wrong_passwords_block_the_address(bob: User):
     for number in range(MOST_PER_ADDRESS // MOST_PER_PAIR):
         fill(f"stranger {number}")
 
@@ -91,7 +91,7 @@ def test_a_hundred_wrong_passwords_close_the_address(bob: User):
     assert guess("bob", PASSWORD, THERE) == 200
 
 
-def test_what_is_refused_is_not_counted(bob: User, alice: User):
+def test_refused_attempts_are_not_counted(bob: User, alice: User):
     """A script that goes on with one old password must not close its address to everybody behind it."""
     fill()
     assert {guess("bob", "wrong") for _ in range(MOST_PER_ADDRESS)} == {429}
@@ -100,7 +100,7 @@ def test_what_is_refused_is_not_counted(bob: User, alice: User):
     assert FailedAttempts.objects.get(key=PasswordAttempt("bob", HERE).pair_key).count == MOST_PER_PAIR
 
 
-def test_the_window_ends_after_fifteen_minutes(bob: User):
+def test_window_ends_after_fifteen_minutes(bob: User):
     fill()
     pass_time(WINDOW - timedelta(seconds=5))
     assert guess("bob", PASSWORD) == 429
@@ -110,7 +110,7 @@ def test_the_window_ends_after_fifteen_minutes(bob: User):
     assert guess("bob", PASSWORD) == 200
 
 
-def test_a_new_window_counts_from_one(bob: User):
+def test_new_window_counts_from_one(bob: User):
     fill()
     pass_time(WINDOW + timedelta(seconds=1))
     fill()
@@ -128,13 +128,13 @@ def test_a_new_window_counts_from_one(bob: User):
         ("fe80::1%eth0", "fe80::2%eth0", True),
     ],
 )
-def test_an_ipv6_caller_is_a_network_and_a_mapped_one_is_ipv4(bob: User, first: str, second: str, together: bool):
+def test_ipv6_callers_count_by_network_and_mapped_ones_as_ipv4(bob: User, first: str, second: str, together: bool):
     fill(address=first)
 
     assert guess("bob", "wrong", second) == (429 if together else 401)
 
 
-def test_an_address_that_a_caller_makes_up_does_not_count(bob: User):
+def test_forged_address_is_ignored(bob: User):
     for number in range(10):
         made_up = {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": f"for=198.51.100.{number}"}
         assert ask({**basic("bob", f"wrong {number}"), **made_up}).status_code == 401
@@ -142,7 +142,7 @@ def test_an_address_that_a_caller_makes_up_does_not_count(bob: User):
     assert ask({**basic("bob"), "X-Forwarded-For": "198.51.100.99", "X-Real-IP": "198.51.100.99"}).status_code == 429
 
 
-def test_behind_a_trusted_proxy_each_caller_has_an_own_count(bob: User, settings: Any):
+def test_callers_behind_a_trusted_proxy_are_counted_separately(bob: User, settings: Any):
     settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"),)
 
     def through_proxy(caller: str, password: str, proxy: str = "10.0.0.1") -> int:
@@ -154,13 +154,13 @@ def test_behind_a_trusted_proxy_each_caller_has_an_own_count(bob: User, settings
     assert through_proxy(THERE, PASSWORD) == 200
 
 
-def test_an_unreadable_address_counts_as_one(bob: User):
+def test_unreadable_addresses_share_one_counter(bob: User):
     fill(address="")
 
     assert guess("bob", PASSWORD, "") == 429
 
 
-def test_spellings_of_a_login_count_together_where_case_does_not(bob: User):
+def test_spellings_share_a_counter_if_case_is_ignored(bob: User):
     properties.put(properties.CASE_SENSITIVE, "false")
     fill("bob", count=5)
     fill("BOB", count=5)
@@ -168,7 +168,7 @@ def test_spellings_of_a_login_count_together_where_case_does_not(bob: User):
     assert guess("Bob", PASSWORD) == 429
 
 
-def test_where_case_counts_another_spelling_is_another_account(bob: User):
+def test_spellings_are_counted_separately_if_case_matters(bob: User):
     """Else whoever has the account BOB could clear what is counted against bob, and guess on."""
     make_user("BOB")
     fill("bob", count=9)
@@ -178,7 +178,7 @@ def test_where_case_counts_another_spelling_is_another_account(bob: User):
     assert guess("bob", PASSWORD) == 429
 
 
-def test_no_login_or_address_is_kept(bob: User):
+def test_no_login_or_address_is_stored(bob: User):
     fill(count=2)
 
     assert FailedAttempts.objects.count() == 2
@@ -186,7 +186,7 @@ def test_no_login_or_address_is_kept(bob: User):
         assert len(row.key) == 64 and "bob" not in str(row) and HERE not in str(row)
 
 
-def test_the_dashboard_says_how_many_logins_wait(as_alice: Client, bob: User):
+def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User):
     def people() -> str:
         (tile,) = [each for each in as_alice.get("/admin/").context["tiles"] if each.title == "People"]
         return str(tile.about)
@@ -214,7 +214,7 @@ class TestAFullDisk:
         monkeypatch.setattr("django.db.models.query.QuerySet.delete", fail)
         monkeypatch.setattr(login_attempts, "MEMORY_COUNTERS", login_attempts.MemoryCounters())
 
-    def test_the_right_password_and_key_are_taken(self, bob: User):
+    def test_correct_password_and_key_are_accepted(self, bob: User):
         key = AccessKey(user=bob, name="script")
         secret = key.arm()
         key.save()

@@ -29,21 +29,21 @@ def all_at_once(guesses: list[tuple[str, str]]) -> Counter[int]:
         return Counter(threads.map(one, guesses))
 
 
-def test_of_thirty_different_guesses_ten_are_checked(checked: list[str]):
+def test_ten_of_thirty_different_guesses_are_checked(checked: list[str]):
     make_user("bob")
 
     assert all_at_once([("bob", f"wrong {number}") for number in range(AT_ONCE)]) == {401: 10, 429: 20}
     assert len(checked) == 10
 
 
-def test_of_thirty_equal_guesses_ten_are_checked(checked: list[str]):
+def test_ten_of_thirty_equal_guesses_are_checked(checked: list[str]):
     make_user("bob")
 
     assert all_at_once([("bob", "wrong")] * AT_ONCE) == {401: 10, 429: 20}
     assert len(checked) == 10
 
 
-def test_thirty_right_ones_are_checked_once_and_all_pass(checked: list[str]):
+def test_thirty_correct_passwords_are_hashed_once_and_all_accepted(checked: list[str]):
     """A script that starts many requests at once does not meet a limit made for guessing."""
     make_user("bob")
 
@@ -51,7 +51,7 @@ def test_thirty_right_ones_are_checked_once_and_all_pass(checked: list[str]):
     assert len(checked) == 1
 
 
-def test_right_and_wrong_ones_together_leave_no_debt(checked: list[str]):
+def test_mixed_attempts_leave_no_reservation(checked: list[str]):
     make_user("bob")
     User.objects.create_user("carol", PASSWORD)
     found = all_at_once([("bob", PASSWORD), ("carol", "wrong")] * (AT_ONCE // 2))

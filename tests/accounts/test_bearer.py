@@ -18,7 +18,7 @@ def key(bob: User) -> str:
     return access_keys.create(bob, "script", expires_at=None)
 
 
-def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
+def test_scheme_is_case_insensitive(key: str):
     for scheme in ("Bearer", "bearer", "BEARER"):
         assert ask({"Authorization": f"{scheme} {key}"}).status_code == 200
 
@@ -40,35 +40,35 @@ def test_a_key_is_accepted_however_the_scheme_is_spelled(key: str):
         lambda key: "sb_" + digest(key),
     ],
 )
-def test_what_is_not_the_whole_key_is_refused(key: str, change: Any):
+def test_incomplete_key_is_refused(key: str, change: Any):
     assert ask(bearer(change(key))).status_code == 401
 
 
-def test_a_key_in_the_query_is_not_accepted(key: str, client: Client):  # B61
+def test_key_in_the_query_is_refused(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key", "api_key", "authorization"):
         assert client.get(ME, {name: key}).status_code == 401
 
 
-def test_a_key_in_the_body_is_not_accepted(key: str, client: Client):  # B61
+def test_key_in_the_body_is_refused(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key"):
         form = client.generic("GET", ME, f"{name}={key}", content_type="application/x-www-form-urlencoded")
         json = client.generic("GET", ME, f'{{"{name}": "{key}"}}', content_type="application/json")
         assert (form.status_code, json.status_code) == (401, 401)
 
 
-def test_a_key_in_a_cookie_or_another_header_is_not_accepted(key: str, client: Client):
+def test_key_in_a_cookie_or_another_header_is_refused(key: str, client: Client):
     client.cookies["servicebase_session"] = key
 
     assert client.get(ME, headers={"X-Api-Key": key, "Proxy-Authorization": f"Bearer {key}"}).status_code == 401
 
 
-def test_a_key_is_no_password(key: str, bob: User):
+def test_key_is_not_accepted_as_a_password(key: str, bob: User):
     assert ask(basic("bob", key)).status_code == 401
     assert ask(basic("", key)).status_code == 401
     assert ask(basic(key, "x")).status_code == 401
 
 
-def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):  # B61
+def test_two_authorization_headers_are_refused(key: str, bob: User):  # B61
     """The web server joins headers of one name by a comma; which one counted would be a guess."""
     bearing, password = bearer(key)["Authorization"], basic("bob")["Authorization"]
 
@@ -77,7 +77,7 @@ def test_two_headers_at_once_are_refused_in_any_order(key: str, bob: User):  # B
             assert ask({"Authorization": first + comma + second}).status_code == 401
 
 
-def test_an_expired_key_is_refused(bob: User):
+def test_expired_key_is_refused(bob: User):
     expired = access_keys.create(bob, "old", expires_at=timezone.now() - timedelta(seconds=1))
     valid = access_keys.create(bob, "new", expires_at=timezone.now() + timedelta(minutes=1))
 
@@ -85,14 +85,14 @@ def test_an_expired_key_is_refused(bob: User):
     assert ask(bearer(valid)).status_code == 200
 
 
-def test_a_revoked_key_works_no_longer(key: str):
+def test_revoked_key_is_refused(key: str):
     assert ask(bearer(key)).status_code == 200
     AccessKey.objects.get().delete()
 
     assert ask(bearer(key)).status_code == 401
 
 
-def test_a_key_revoked_in_another_process_works_no_longer_than_a_second(key: str, monkeypatch: Any):
+def test_key_revoked_in_another_process_is_refused_within_a_second(key: str, monkeypatch: Any):
     assert ask(bearer(key)).status_code == 200
     # Another process's deletion raises no signal here.
     AccessKey.objects.all()._raw_delete("default")
@@ -102,7 +102,7 @@ def test_a_key_revoked_in_another_process_works_no_longer_than_a_second(key: str
     assert ask(bearer(key)).status_code == 401
 
 
-def test_a_key_of_a_user_who_lost_the_password_still_works(key: str, bob: User):
+def test_key_works_after_the_password_was_removed(key: str, bob: User):
     bob.change_password("another horse 43")
 
     assert ask(bearer(key)).status_code == 200, "named keys stay"

@@ -28,21 +28,21 @@ def deactivated_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("deactivated_meanwhile")
-def test_saving_the_profile_does_not_bring_an_account_back(as_bob: Client, bob: User):
+def test_saving_the_profile_does_not_reactivate_an_account(as_bob: Client, bob: User):
     as_bob.post("/account/", {"first_name": "Robert", "last_name": "", "email": "", "phone": ""})
 
     assert (bob.refreshed().first_name, bob.active) == ("Robert", False)
 
 
 @pytest.mark.usefixtures("deactivated_meanwhile")
-def test_changing_ones_password_does_not_bring_an_account_back(as_bob: Client, bob: User):
+def test_changing_the_password_does_not_reactivate_an_account(as_bob: Client, bob: User):
     as_bob.post("/account/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
 
     assert (bob.refreshed().check_password(NEW), bob.active) == (True, False)
 
 
 @pytest.mark.usefixtures("deactivated_meanwhile")
-def test_a_password_set_by_an_administrator_does_not_bring_an_account_back(as_alice: Client, bob: User):
+def test_password_set_by_an_administrator_does_not_reactivate_an_account(as_alice: Client, bob: User):
     sent = {"usable_password": "true", "password1": NEW, "password2": NEW, "set-password": "1"}
     as_alice.post(f"/admin/accounts/user/{bob.pk}/password/", sent)
 

@@ -30,21 +30,21 @@ def refused(*words: str) -> str:
     return str(error.value)
 
 
-def test_grant_gives_a_role(bob: User):
+def test_grant_adds_a_role(bob: User):
     assert run("grant", "bob", "admin") == "bob now has the role admin.\n"
     assert User.objects.get(login="bob").is_superuser
     assert run("grant", "bob", "admin") == "bob already had the role admin.\n"
     assert bob.grants.count() == 1
 
 
-def test_grant_wakes_an_inactive_user(bob: User):
+def test_grant_activates_an_inactive_user(bob: User):
     User.objects.update(active=False)
 
     assert "was not active and is now" in run("grant", "bob", "admin")
     assert bob.refreshed().active
 
 
-def test_grant_is_given_by_hand_beside_the_providers(bob: User):
+def test_grant_adds_a_manual_grant_beside_one_of_the_provider(bob: User):
     """What the provider gave goes with the next sign-in; what the operator gave must not."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"), source=UserRole.PROVIDER)
     run("grant", "bob", "admin")
@@ -53,17 +53,17 @@ def test_grant_is_given_by_hand_beside_the_providers(bob: User):
 
 
 @pytest.mark.parametrize("words", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
-def test_somebody_who_is_not_there_is_named(db: None, words: tuple[str, ...]):
+def test_unknown_login_is_named(db: None, words: tuple[str, ...]):
     assert refused(*words) == "There is no user with the login 'nobody'."
 
 
-def test_a_role_that_is_not_there_is_named_with_those_that_are(bob: User):
+def test_unknown_role_is_named_with_the_known_ones(bob: User):
     assert refused("grant", "bob", "king") == (
         "There is no role 'king'; these exist: admin, collection_admin, itil, monitoring, sso_admin"
     )
 
 
-def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: User, monkeypatch: Any):
+def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch: Any):
     browser, from_login = sign_in("bob"), access_keys.create_for_login(bob)
     named = access_keys.create(bob, "script", expires_at=None)
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
@@ -77,7 +77,7 @@ def test_password_reads_standard_input_and_ends_what_the_old_one_opened(bob: Use
     assert [ask(bearer(key)).status_code for key in (from_login, named)] == [401, 200]
 
 
-def test_password_makes_a_random_one_and_prints_it(bob: User):
+def test_password_prints_a_random_password(bob: User):
     match = re.search(r"Password: (\S{16,})\n", run("password", "bob", "--random"))
 
     assert match and guess("bob", match.group(1)) == 200
@@ -94,7 +94,7 @@ def test_password_makes_a_random_one_and_prints_it(bob: User):
         ("bobbobbob1", "similar to the login"),
     ],
 )
-def test_password_refuses_what_the_page_would_refuse(bob: User, monkeypatch: Any, given: str, said: str):
+def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, given: str, said: str):
     monkeypatch.setattr("sys.stdin", io.StringIO(given + "\n"))
 
     assert said in refused("password", "bob")
@@ -102,7 +102,7 @@ def test_password_refuses_what_the_page_would_refuse(bob: User, monkeypatch: Any
 
 
 @pytest.mark.parametrize(("again", "is_set"), [(NEW, True), ("a third horse 44", False)])
-def test_password_asks_twice_at_a_terminal(bob: User, monkeypatch: Any, again: str, is_set: bool):
+def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, again: str, is_set: bool):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -118,7 +118,7 @@ def test_password_asks_twice_at_a_terminal(bob: User, monkeypatch: Any, again: s
     assert guess("bob", NEW) == (200 if is_set else 401)
 
 
-def test_key_prints_a_key_and_nothing_else(bob: User):
+def test_key_prints_only_the_key(bob: User):
     secret = run("key", "bob", "backup").removesuffix("\n")
 
     assert ask(bearer(secret)).json()["login"] == "bob"
@@ -127,14 +127,14 @@ def test_key_prints_a_key_and_nothing_else(bob: User):
     assert abs(stored.expires_at - timezone.now() - timedelta(days=90)) < timedelta(seconds=10)
 
 
-def test_key_takes_a_lifetime_and_roles(alice: User):
+def test_key_accepts_a_lifetime_and_roles(alice: User):
     secret = run("key", "alice", "backup", "--days", "0", "--role", "itil", "--role", "monitoring").strip()
 
     assert only_key().expires_at is None
     assert ask(bearer(secret)).json()["roles"] == ["itil", "monitoring"]
 
 
-def test_key_tells_of_a_role_that_its_user_does_not_hold(bob: User, alice: User):
+def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: User):
     for login, said in (("bob", "bob does not have the role itil"), ("alice", "")):
         out, told = io.StringIO(), io.StringIO()
         call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=told)
@@ -150,7 +150,7 @@ def test_key_tells_of_a_role_that_its_user_does_not_hold(bob: User, alice: User)
         (("--days", "999999999"), "--days must be between 0"),
     ],
 )
-def test_key_refuses_what_cannot_be(alice: User, words: tuple[str, ...], said: str):
+def test_key_refuses_invalid_arguments(alice: User, words: tuple[str, ...], said: str):
     assert said in refused("key", "alice", "backup", *words)
     assert said not in refused("key", "alice", "x" * 101)
     assert not AccessKey.objects.exists()

@@ -29,13 +29,13 @@ def deactivate_elsewhere(user: User) -> None:
     User.objects.filter(pk=user.pk).update(active=False)
 
 
-def test_a_key_stops(bob: User, key: str):
+def test_key_stops_working(bob: User, key: str):
     deactivate(bob)
 
     assert ask(bearer(key)).status_code == 401
 
 
-def test_a_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
+def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
     deactivate_elsewhere(bob)
     assert ask(bearer(key)).status_code == 200, "this test would show nothing if look-ups were not remembered"
 
@@ -43,7 +43,7 @@ def test_a_key_stops_within_a_second_in_other_processes(bob: User, key: str, mon
     assert ask(bearer(key)).status_code == 401
 
 
-def test_a_key_in_constant_use_stops_too(bob: User, key: str, monkeypatch: Any):
+def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
     """Using what is remembered must not make it younger."""
     deactivate_elsewhere(bob)
     for tenth in range(10):
@@ -55,7 +55,7 @@ def test_a_key_in_constant_use_stops_too(bob: User, key: str, monkeypatch: Any):
 
 
 @pytest.mark.parametrize("how", [deactivate, deactivate_elsewhere])
-def test_a_remembered_password_stops_at_once(bob: User, how: Any):
+def test_cached_password_stops_immediately(bob: User, how: Any):
     assert guess("bob", PASSWORD) == 200
     how(bob)
 
@@ -64,7 +64,7 @@ def test_a_remembered_password_stops_at_once(bob: User, how: Any):
 
 
 @pytest.mark.parametrize("how", [deactivate, deactivate_elsewhere])
-def test_a_session_stops_at_once(bob: User, how: Any):
+def test_session_stops_immediately(bob: User, how: Any):
     browser = sign_in("bob")
     assert browser.get(ME).status_code == 200
     how(bob)
@@ -75,14 +75,14 @@ def test_a_session_stops_at_once(bob: User, how: Any):
     assert not bob.access_keys.exists()
 
 
-def test_an_administrator_who_is_deactivated_is_out_of_the_admin(as_alice: Client, alice: User):
+def test_deactivated_administrator_loses_the_administration(as_alice: Client, alice: User):
     assert as_alice.get("/admin/").status_code == 200
     deactivate_elsewhere(alice)
 
     assert as_alice.get("/admin/").status_code == 302
 
 
-def test_signing_in_says_the_same_as_for_a_wrong_password(bob: User, client: Client):
+def test_sign_in_message_equals_that_of_a_wrong_password(bob: User, client: Client):
     deactivate(bob)
     right = client.post("/login/", {"login": "bob", "password": PASSWORD})
     wrong = client.post("/login/", {"login": "bob", "password": "wrong"})
@@ -91,7 +91,7 @@ def test_signing_in_says_the_same_as_for_a_wrong_password(bob: User, client: Cli
     assert right.context["form"].non_field_errors() == wrong.context["form"].non_field_errors()
 
 
-def test_a_deleted_user_is_out_of_everything(bob: User, key: str):
+def test_deleted_user_loses_all_access(bob: User, key: str):
     browser = sign_in("bob")
     bob.delete()
 

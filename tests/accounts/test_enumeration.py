@@ -40,14 +40,14 @@ CAST = ["bob", "gone", "keyless", "nobody"]
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_the_first_try_after_a_start_costs_as_much_for_everybody(cast: None, computed: list[str], login: str):
+def test_first_attempt_after_a_start_costs_the_same_for_every_login(cast: None, computed: list[str], login: str):
     guess(login, "wrong")
 
     assert computed == ["of nobody", "wrong"]
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_each_further_try_costs_one_computation_for_everybody(cast: None, computed: list[str], login: str):
+def test_each_attempt_costs_one_hash_for_every_login(cast: None, computed: list[str], login: str):
     guess("somebody else", "wrong")
     computed.clear()
 
@@ -58,7 +58,7 @@ def test_each_further_try_costs_one_computation_for_everybody(cast: None, comput
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_after_ten_nothing_is_computed_for_anybody(cast: None, computed: list[str], login: str):
+def test_no_hash_is_computed_after_ten_attempts(cast: None, computed: list[str], login: str):
     for _ in range(10):
         guess(login, "wrong")
     computed.clear()
@@ -73,7 +73,7 @@ def real_hasher(settings: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
 
 
-def test_with_the_real_hasher_all_doors_work(db: None, real_hasher: None):
+def test_all_sign_in_routes_work_with_the_real_hasher(db: None, real_hasher: None):
     user = make_user("bob")
 
     assert user.password.startswith(f"pbkdf2_sha256${PBKDF2PasswordHasher.iterations}$")
@@ -83,7 +83,7 @@ def test_with_the_real_hasher_all_doors_work(db: None, real_hasher: None):
     assert guess("bob", "wrong") == 401
 
 
-def test_with_the_real_hasher_the_costly_rounds_are_equal(db: None, real_hasher: None, monkeypatch: Any):
+def test_hash_rounds_are_equal_with_the_real_hasher(db: None, real_hasher: None, monkeypatch: Any):
     make_user("bob")
     str(passwords.NOBODY)
     rounds: list[int] = []
@@ -99,5 +99,5 @@ def test_with_the_real_hasher_the_costly_rounds_are_equal(db: None, real_hasher:
     assert rounds == [PBKDF2PasswordHasher.iterations] * 2
 
 
-def test_nobody_has_the_password_of_nobody(db: None, computed: list[str]):
+def test_dummy_password_matches_no_account(db: None, computed: list[str]):
     assert guess("nobody", "of nobody") == 401, "it compares as right, and there is still nobody"

@@ -11,14 +11,14 @@ from tests.conftest import make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_the_first_start_makes_one_and_the_next_none():
+def test_only_the_first_start_creates_an_administrator():
     setup.make("admin", lambda: "a long first word")
     setup.make("second", lambda: pytest.fail("it asked for a password"))
 
     assert list(User.objects.filter(grants__role__name="admin").values_list("login", flat=True)) == ["admin"]
 
 
-def test_who_holds_admin_through_another_role_counts():
+def test_administrator_through_another_role_counts():
     root = Role(name="root", contains=[Role.objects.get(name="admin").pk])
     root.save()
     UserRole.objects.create(user=make_user("alice"), role=root)
@@ -28,7 +28,7 @@ def test_who_holds_admin_through_another_role_counts():
     assert not User.objects.filter(login="admin").exists()
 
 
-def test_a_start_makes_new_properties_and_roles_without_a_migration():
+def test_start_creates_new_properties_and_roles_without_a_migration():
     make_user("alice", "admin")
     Property.objects.filter(name="svc.welcome_page.url").delete()
     Role.objects.filter(name="monitoring").delete()

@@ -15,13 +15,13 @@ def never() -> str:
     pytest.fail("a password was made that nobody will see")
 
 
-def test_the_first_administrator_can_sign_in(db: Any):
+def test_first_administrator_can_sign_in(db: Any):
     setup.make("root", lambda: SECRET)
 
     assert ask(basic("root", SECRET)).json()["roles"] == ["admin"]
 
 
-def test_the_second_start_makes_nobody(db: Any):
+def test_second_start_creates_nobody(db: Any):
     setup.make("root", lambda: SECRET)
     setup.make("root", never)
     setup.make("other", never)
@@ -29,7 +29,7 @@ def test_the_second_start_makes_nobody(db: Any):
     assert User.objects.get().login == "root"
 
 
-def test_a_user_of_that_login_becomes_the_administrator_with_the_own_password(bob: User):
+def test_existing_user_becomes_administrator_and_keeps_the_password(bob: User):
     before = bob.password
     setup.make("bob", never)
 
@@ -37,7 +37,7 @@ def test_a_user_of_that_login_becomes_the_administrator_with_the_own_password(bo
     assert User.objects.get(login="bob").is_superuser
 
 
-def test_the_demo_people_are_one_who_works_and_one_who_asks(db: Any):
+def test_demo_creates_an_agent_and_a_user(db: Any):
     demo.make(lambda: SECRET)
 
     assert ask(basic("demo.agent", SECRET)).json()["roles"] == ["itil"]
@@ -45,7 +45,7 @@ def test_the_demo_people_are_one_who_works_and_one_who_asks(db: Any):
     assert not UserRole.objects.filter(role__name="admin").exists()
 
 
-def test_the_demo_is_made_once(db: Any):
+def test_demo_is_created_once(db: Any):
     demo.make(lambda: SECRET)
     User.objects.get(login="demo.user").delete()
     demo.make(never)

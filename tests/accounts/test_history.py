@@ -33,7 +33,7 @@ def everything_in(model: Any) -> str:
 HISTORIES = [model for model in apps.get_models() if hasattr(model, "history_type")]
 
 
-def test_a_change_says_what_and_by_whom(as_alice: Client, alice: User, bob: User):
+def test_change_records_columns_and_user(as_alice: Client, alice: User, bob: User):
     change(as_alice, bob, first_name="Bob")
     first, second = bob.history.order_by("history_id")
 
@@ -54,7 +54,7 @@ def test_grants_and_memberships_have_history(as_alice: Client, alice: User, bob:
     assert UserGroup.history.count() == Group.history.count() == 1
 
 
-def test_the_history_of_a_user_knows_no_password(bob: User):
+def test_history_of_a_user_has_no_password(bob: User):
     bob.change_password("another horse 43")
     sign_in("bob", "another horse 43")
     columns = {field.name for field in User.history.model._meta.get_fields()}
@@ -70,11 +70,11 @@ def test_no_history_has_a_column_for_a_secret(model: Any):
     assert not {field.name for field in model._meta.get_fields()} & {*secrets, "password", "digest"}
 
 
-def test_there_are_histories():
+def test_histories_are_collected():
     assert len(HISTORIES) >= 6
 
 
-def test_a_deleted_user_is_logged_without_password(as_alice: Client, alice: User, bob: User):
+def test_deletion_log_has_no_password(as_alice: Client, alice: User, bob: User):
     hashed = bob.password
     as_alice.post(users(bob.pk, "delete"), {"post": "yes"})
     entry = DeletionLogEntry.objects.get(table="user")
@@ -84,7 +84,7 @@ def test_a_deleted_user_is_logged_without_password(as_alice: Client, alice: User
     assert hashed not in everything_in(DeletionLogEntry)
 
 
-def test_what_goes_with_a_user_is_logged_too(bob: User):
+def test_cascaded_deletions_are_logged(bob: User):
     access_keys.create(bob, "script", expires_at=None)
     access_keys.create_for_login(bob)
     digests = list(AccessKey.objects.values_list("digest", flat=True))
@@ -105,14 +105,14 @@ def test_what_goes_with_a_user_is_logged_too(bob: User):
 @pytest.mark.parametrize(
     "model", [model for model in apps.get_models() if issubclass(model, Record)], ids=lambda model: model._meta.label
 )
-def test_no_payload_holds_a_secret_column(model: type[Record]):
+def test_no_deletion_log_payload_has_a_secret_column(model: type[Record]):
     found = Record.payload(model()).keys()
 
     assert not found & {*model.secret_columns, "password", "digest"}
     assert "sys_id" in found
 
 
-def test_a_revoked_key_is_logged_with_its_first_characters_alone(as_bob: Client, bob: User):
+def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
     secret = access_keys.create(bob, "script", expires_at=None)
     key = AccessKey.objects.get()
     as_bob.post(f"/account/keys/{key.pk}/revoke/")
@@ -122,7 +122,7 @@ def test_a_revoked_key_is_logged_with_its_first_characters_alone(as_bob: Client,
     assert key.digest not in str(entry.payload) and secret not in str(entry.payload)
 
 
-def test_the_pages_of_history_show_no_password(as_alice: Client, bob: User):
+def test_history_pages_show_no_password(as_alice: Client, bob: User):
     change(as_alice, bob, first_name="Bob")
     as_alice.post(users(bob.pk, "password"), {"usable_password": "true", "password1": PASSWORD, "password2": PASSWORD})
     entry = bob.history.latest("history_id").history_id
@@ -134,7 +134,7 @@ def test_the_pages_of_history_show_no_password(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize("sent", [{"login": "bob", "active": "on"}, {"login": "taken"}, {"_change_history": "1"}, {}])
-def test_an_old_state_is_never_brought_back(as_alice: Client, alice: User, bob: User, sent: dict[str, str]):
+def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, sent: dict[str, str]):
     """The button is hidden; the address must refuse too: it knows none of the checks of the real page."""
     change(as_alice, bob, first_name="Bob")
     oldest = bob.history.earliest("history_id").history_id
@@ -144,7 +144,7 @@ def test_an_old_state_is_never_brought_back(as_alice: Client, alice: User, bob: 
         assert User.objects.values().get(pk=user.pk) == before
 
 
-def test_the_pages_of_history_outlive_the_user(as_alice: Client, bob: User):
+def test_history_pages_work_after_the_user_was_deleted(as_alice: Client, bob: User):
     entry = bob.history.earliest("history_id").history_id
     pk = bob.pk
     bob.delete()
@@ -154,7 +154,7 @@ def test_the_pages_of_history_outlive_the_user(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize("entry", ["x", "999999999999999999999", "-1", "0"])
-def test_an_entry_that_is_not_there_is_no_fault(as_alice: Client, bob: User, entry: str):
+def test_missing_entry_causes_no_server_error(as_alice: Client, bob: User, entry: str):
     assert as_alice.get(users(bob.pk, "history", entry)).status_code == 404
 
 
@@ -162,7 +162,7 @@ TRACKED = [label for label in RECORDS if hasattr(apps.get_model(label), "history
 
 
 @pytest.mark.parametrize("label", TRACKED)
-def test_no_address_of_a_page_changes_an_entry_that_stands(as_alice: Client, label: str):  # X10
+def test_no_page_changes_a_history_entry(as_alice: Client, label: str):  # X10
     """By a holder of admin, who may do anything to the record: entries only come after those that are there."""
     model = apps.get_model(label)
     record = renamed(RECORDS[label]())
@@ -189,7 +189,7 @@ def entries_of(record: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("label", TRACKED)
-def test_what_cannot_be_written_down_does_not_happen(  # X11
+def test_change_fails_if_its_history_cannot_be_written(  # X11
     db: None, label: str, monkeypatch: pytest.MonkeyPatch
 ):
     record = renamed(RECORDS[label]())
@@ -213,7 +213,7 @@ def told(browser: Client, address: str) -> list[str]:
     return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain if line]
 
 
-def test_the_page_says_which_roles_and_groups_were_given_and_taken(as_alice: Client, bob: User):
+def test_page_shows_granted_and_revoked_roles_and_groups(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
     change(as_alice, bob, give=("itil", "monitoring"))
     change(as_alice, bob, take=("itil",))
@@ -233,7 +233,7 @@ def test_the_page_says_which_roles_and_groups_were_given_and_taken(as_alice: Cli
     ]
 
 
-def test_a_password_is_told_without_being_kept(as_alice: Client, bob: User):
+def test_password_change_is_recorded_without_the_password(as_alice: Client, bob: User):
     bob.change_password("another horse 43")
     bob.set_unusable_password()
     bob.save()
@@ -247,7 +247,7 @@ def test_a_password_is_told_without_being_kept(as_alice: Client, bob: User):
     ]
 
 
-def test_the_entry_of_some_columns_tells_of_no_others(bob: User):
+def test_entry_lists_only_changed_columns(bob: User):
     """Somebody else changed them since, or this object never came to save them."""
     other = User.objects.get(pk=bob.pk)
     other.first_name = "Robert"
@@ -263,7 +263,7 @@ def test_the_entry_of_some_columns_tells_of_no_others(bob: User):
     assert bob.history.count() == 4
 
 
-def test_a_password_that_is_only_hashed_anew_is_no_change(bob: User, settings: Any):
+def test_rehashing_a_password_is_not_a_change(bob: User, settings: Any):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher", *settings.PASSWORD_HASHERS]
     hashed = bob.password
 
@@ -272,7 +272,7 @@ def test_a_password_that_is_only_hashed_anew_is_no_change(bob: User, settings: A
 
 
 @pytest.mark.parametrize("way", ["page", "api"])
-def test_a_save_that_changes_nothing_leaves_no_entry(as_alice: Client, alice: User, way: str):
+def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, way: str):
     made = Role.objects.create(name="desk")
     before = made.history.count()
 
@@ -289,7 +289,7 @@ def test_a_save_that_changes_nothing_leaves_no_entry(as_alice: Client, alice: Us
     assert made.history.count() == before + 1
 
 
-def test_a_long_history_has_pages(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):
     for name in ("itil", "monitoring"):
         change(as_alice, bob, give=(name,))
         change(as_alice, bob, first_name=name)
@@ -303,7 +303,7 @@ def test_a_long_history_has_pages(as_alice: Client, bob: User, monkeypatch: pyte
     ]
 
 
-def test_roles_in_a_list_are_named_also_those_that_are_gone(as_alice: Client, db: None):
+def test_deleted_roles_in_a_list_are_named(as_alice: Client, db: None):
     desk, gone = (Role.objects.create(name=name) for name in ("desk", "gone"))
     desk.contains = [gone.pk, Role.objects.get(name="itil").pk]
     desk.save()

@@ -43,7 +43,7 @@ def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
 class Law(TestCase):
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(graph=graphs, held=subsets, scope=subsets, taken=subsets)
-    def test_the_right_is_that_of_the_key_and_of_the_user(
+    def test_permissions_are_the_intersection_of_key_and_user(
         self, graph: list[list[int]], held: list[int], scope: list[int], taken: list[int]
     ):
         """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
@@ -63,20 +63,20 @@ class Law(TestCase):
         assert roles_of(key) == expected([each for each in held if each not in taken])
 
 
-def test_a_key_of_an_administrator_acts_as_its_scope_alone(alice: User):
+def test_scoped_key_of_an_administrator_has_only_its_scope(alice: User):
     itil = Role.objects.get(name="itil")
 
     assert roles_of(access_keys.create(alice, "all", expires_at=None)) == {"admin"}
     assert roles_of(access_keys.create(alice, "narrow", expires_at=None, scope=[itil.pk])) == {"itil"}
 
 
-def test_a_key_scoped_to_admin_gives_nobody_admin(bob: User):
+def test_key_scoped_to_admin_grants_nothing_to_others(bob: User):
     scope = [Role.objects.get(name="admin").pk]
 
     assert roles_of(access_keys.create(bob, "script", expires_at=None, scope=scope)) == set()
 
 
-def test_a_narrowed_administrator_is_none(alice: User):
+def test_scoped_administrator_is_not_an_administrator(alice: User):
     key = access_keys.create(alice, "narrow", expires_at=None, scope=[Role.objects.get(name="itil").pk])
     user: Any = access_keys.owner(key)
 
@@ -84,7 +84,7 @@ def test_a_narrowed_administrator_is_none(alice: User):
     assert user.has_role("itil")
 
 
-def test_narrowing_by_one_key_leaves_the_users_other_keys_alone(sonja: User):
+def test_scope_of_one_key_does_not_affect_other_keys(sonja: User):
     itil = Role.objects.get(name="itil")
     narrow = access_keys.create(sonja, "narrow", expires_at=None, scope=[itil.pk])
     whole = access_keys.create(sonja, "whole", expires_at=None)
@@ -94,7 +94,7 @@ def test_narrowing_by_one_key_leaves_the_users_other_keys_alone(sonja: User):
         assert ask(bearer(whole)).json()["roles"] == ["sso_admin"]
 
 
-def test_a_role_given_later_is_in_the_key_too(bob: User):
+def test_role_granted_later_applies_to_the_key(bob: User):
     itil = Role.objects.get(name="itil")
     key = access_keys.create(bob, "script", expires_at=None, scope=[itil.pk])
     assert roles_of(key) == set()
@@ -103,7 +103,7 @@ def test_a_role_given_later_is_in_the_key_too(bob: User):
     assert roles_of(key) == {"itil"}
 
 
-def test_a_role_taken_in_this_process_counts_in_the_next_request(sonja: User):
+def test_revoked_role_applies_to_the_next_request(sonja: User):
     key = access_keys.create(sonja, "script", expires_at=None)
     assert ask(bearer(key)).json()["roles"] == ["sso_admin"]
     sonja.grants.all().delete()
@@ -111,7 +111,7 @@ def test_a_role_taken_in_this_process_counts_in_the_next_request(sonja: User):
     assert ask(bearer(key)).json()["roles"] == []
 
 
-def test_a_deleted_role_goes_from_the_scopes(db: None):
+def test_deleted_role_is_removed_from_scopes(db: None):
     user, gone, stays = make_user("dora"), Role.objects.create(name="gone"), Role.objects.create(name="stays")
     grant(user, gone, stays)
     key = access_keys.create(user, "both", expires_at=None, scope=[gone.pk, stays.pk])
@@ -121,7 +121,7 @@ def test_a_deleted_role_goes_from_the_scopes(db: None):
     assert AccessKey.objects.get().scope == [stays.pk]
 
 
-def test_a_key_scoped_only_to_a_deleted_role_is_deleted_and_not_unlimited(alice: User):
+def test_key_scoped_only_to_a_deleted_role_is_deleted(alice: User):
     gone = Role.objects.create(name="gone")
     once = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk])
     twice = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk, gone.pk])
@@ -131,7 +131,7 @@ def test_a_key_scoped_only_to_a_deleted_role_is_deleted_and_not_unlimited(alice:
     assert not AccessKey.objects.exists()
 
 
-def test_when_all_roles_of_a_scope_are_deleted_together_the_key_goes_too(alice: User):
+def test_key_is_deleted_with_all_roles_of_its_scope(alice: User):
     both = [Role.objects.create(name=name) for name in ("one", "two")]
     key = access_keys.create(alice, "both", expires_at=None, scope=[role.pk for role in both])
     Role.objects.filter(name__in=["one", "two"]).delete()
@@ -139,7 +139,7 @@ def test_when_all_roles_of_a_scope_are_deleted_together_the_key_goes_too(alice: 
     assert ask(bearer(key)).status_code == 401
 
 
-def test_a_role_deleted_past_the_model_leaves_a_key_for_nothing(alice: User):
+def test_role_deleted_by_sql_leaves_a_key_without_permissions(alice: User):
     """By SQL no rule of ours runs; still the key must not become one for everything."""
     gone = Role.objects.create(name="gone")
     key = access_keys.create(alice, "only", expires_at=None, scope=[gone.pk])

@@ -14,7 +14,7 @@ from accounts.models import AccessKey, User
 from tests.accounts.callers import ask, bearer, later, only_key
 
 
-def test_a_key_holds_256_random_bits(bob: User):
+def test_key_has_256_random_bits(bob: User):
     made = {access_keys.create(bob, "script", expires_at=None) for _ in range(50)}
 
     assert len(made) == 50
@@ -26,7 +26,7 @@ def test_a_key_holds_256_random_bits(bob: User):
     assert all(len(set(characters)) > 5 for characters in places)
 
 
-def test_only_its_hash_and_its_first_characters_are_stored(bob: User):
+def test_only_hash_and_prefix_are_stored(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_access_key AS stored")
@@ -37,7 +37,7 @@ def test_only_its_hash_and_its_first_characters_are_stored(bob: User):
     assert only_key().prefix == key[:9]
 
 
-def test_a_key_is_found_by_its_hash(bob: User):
+def test_key_is_looked_up_by_its_hash(bob: User):
     """Equality of hashes in an index: no comparison of secrets whose time could tell."""
     key = access_keys.create(bob, "script", expires_at=None)
     with CaptureQueriesContext(
@@ -49,7 +49,7 @@ def test_a_key_is_found_by_its_hash(bob: User):
     assert not any(key[10:] in query["sql"] for query in seen)
 
 
-def test_a_remembered_key_costs_no_query(bob: User):
+def test_cached_key_costs_no_query(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     ask(bearer(key))
 
@@ -58,7 +58,7 @@ def test_a_remembered_key_costs_no_query(bob: User):
     assert [query["sql"] for query in seen] == []
 
 
-def test_its_last_use_is_noted_at_most_once_a_minute(bob: User):
+def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     assert only_key().last_used_at is None
 
@@ -76,7 +76,7 @@ def test_its_last_use_is_noted_at_most_once_a_minute(bob: User):
     assert used(before=timedelta(seconds=61)) >= timedelta(seconds=61)
 
 
-def test_noting_a_use_is_no_change_of_the_record(bob: User):
+def test_recording_a_use_does_not_change_the_record_version(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
     ask(bearer(key))
@@ -84,14 +84,14 @@ def test_noting_a_use_is_no_change_of_the_record(bob: User):
     assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == before
 
 
-def test_a_refused_use_is_not_noted(bob: User):
+def test_refused_use_is_not_recorded(bob: User):
     key = access_keys.create(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
     ask(bearer(key))
 
     assert only_key().last_used_at is None
 
 
-def test_a_key_that_ends_is_refused_within_a_second(bob: User, monkeypatch: Any):
+def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
     key = access_keys.create(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
     assert ask(bearer(key)).status_code == 200
     AccessKey.objects.filter().update(expires_at=timezone.now())
@@ -100,14 +100,14 @@ def test_a_key_that_ends_is_refused_within_a_second(bob: User, monkeypatch: Any)
     assert ask(bearer(key)).status_code == 401
 
 
-def test_memory_is_bounded(bob: User, monkeypatch: Any):
+def test_cache_is_bounded(bob: User, monkeypatch: Any):
     monkeypatch.setattr(access_keys.REMEMBERED, "limit", 3 * access_keys.PER_USER + 2 * access_keys.PER_ROLE)
     for _ in range(7):
         assert ask(bearer(access_keys.create(bob, "script", expires_at=None))).status_code == 200
         assert 0 < access_keys.REMEMBERED.weight <= access_keys.REMEMBERED.limit
 
 
-def test_a_user_without_login_to_sign_in_can_have_a_key(db: None):
+def test_user_without_password_can_have_a_key(db: None):
     """A technical user: no password at all, only a key."""
     robot = User.objects.create_user("robot")
 

@@ -40,19 +40,19 @@ doors = pytest.mark.parametrize("door", [by_basic, by_api, by_page])
 
 
 @doors
-def test_case_counts_unless_said_otherwise(bob: User, door: Door):
+def test_case_matters_by_default(bob: User, door: Door):
     assert door("bob") == "bob"
     assert door("Bob") is None
     assert door("BOB") is None
 
 
 @doors
-def test_where_it_does_not_count_any_spelling_signs_in(bob: User, case_does_not_count: None, door: Door):
+def test_any_spelling_signs_in_if_case_is_ignored(bob: User, case_does_not_count: None, door: Door):
     assert [door(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
 
 
 @doors
-def test_of_two_that_differ_in_case_the_one_as_spelled_signs_in(bob: User, case_does_not_count: None, door: Door):
+def test_exact_spelling_is_preferred(bob: User, case_does_not_count: None, door: Door):
     make_user("BOB")
 
     assert door("bob") == "bob"
@@ -60,27 +60,27 @@ def test_of_two_that_differ_in_case_the_one_as_spelled_signs_in(bob: User, case_
 
 
 @doors
-def test_a_third_spelling_of_two_is_nobody(bob: User, case_does_not_count: None, door: Door):
+def test_ambiguous_spelling_is_refused(bob: User, case_does_not_count: None, door: Door):
     """Else one of them could act as the other."""
     make_user("BOB")
 
     assert door("Bob") is None
 
 
-def test_case_is_folded_in_any_language(case_does_not_count: None):
+def test_case_is_folded_in_every_script(case_does_not_count: None):
     make_user("Ünsal")
 
     assert by_basic("ünsal") == by_basic("ÜNSAL") == "Ünsal"
 
 
 @pytest.mark.parametrize(("stored", "tried"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")])
-def test_letters_that_only_look_alike_are_not_merged(case_does_not_count: None, stored: str, tried: str):
+def test_look_alike_letters_are_not_merged(case_does_not_count: None, stored: str, tried: str):
     make_user(stored)
 
     assert by_basic(tried) is None
 
 
-def test_the_property_is_in_force_at_once_in_this_process(bob: User):
+def test_property_applies_immediately_in_this_process(bob: User):
     assert by_basic("BOB") is None
     properties.put(properties.CASE_SENSITIVE, "false")
     assert by_basic("BOB") == "bob"
@@ -88,7 +88,7 @@ def test_the_property_is_in_force_at_once_in_this_process(bob: User):
     assert by_basic("BOB") is None
 
 
-def test_logins_are_unique_as_spelled(bob: User):
+def test_logins_are_unique_by_spelling(bob: User):
     from django.core.exceptions import ValidationError
 
     User(login="BOB", password="!").full_clean()
@@ -97,7 +97,7 @@ def test_logins_are_unique_as_spelled(bob: User):
 
 
 @pytest.mark.parametrize("login", ["", " bob", "bob ", "b:ob", "bo\nb", "bo\x00b", "bo\u200bb", "bo\u202eb", "b" * 151])
-def test_a_login_that_could_be_taken_for_another_is_refused(db: None, login: str):
+def test_confusable_login_is_refused(db: None, login: str):
     from django.core.exceptions import ValidationError
 
     with pytest.raises(ValidationError) as error:

@@ -46,21 +46,21 @@ ELSEWHERE = [
 HERE = ["/account/", "/admin/accounts/user/?q=a&o=1", "/account/#keys", "/a//b", "/ü?ü=ü", "/@evil.example", "/a:b"]
 
 
-def test_the_page_is_shown(client: Client, db: None):
+def test_page_is_shown(client: Client, db: None):
     page = client.get("/login/")
 
     assert page.status_code == 200
     assert b'name="login"' in page.content and b'type="password"' in page.content
 
 
-def test_the_right_password_signs_in(client: Client, bob: User):
+def test_correct_password_signs_in(client: Client, bob: User):
     answer = client.post("/login/", RIGHT)
 
     assert (answer.status_code, answer["Location"]) == (302, "/")
     assert client.get(ME).json()["login"] == "bob"
 
 
-def test_a_wrong_one_shows_the_page_again_with_401(client: Client, bob: User):
+def test_wrong_password_shows_the_page_again_with_401(client: Client, bob: User):
     page = client.post("/login/", {**RIGHT, "password": "wrong-canary", "next": "/account/"})
 
     assert page.status_code == 401
@@ -71,22 +71,22 @@ def test_a_wrong_one_shows_the_page_again_with_401(client: Client, bob: User):
 
 
 @pytest.mark.parametrize("sent", [{}, {"login": "bob"}, {"password": PASSWORD}, {**RIGHT, "login": "b" * 2000}])
-def test_a_form_that_is_not_filled_is_400(client: Client, bob: User, sent: dict[str, str]):
+def test_incomplete_form_is_400(client: Client, bob: User, sent: dict[str, str]):
     assert client.post("/login/", sent).status_code == 400
 
 
-def test_a_nul_in_the_form_is_400(client: Client, bob: User):
+def test_nul_character_is_400(client: Client, bob: User):
     assert client.post("/login/", {**RIGHT, "login": "bob\x00"}).status_code == 400
     assert client.post("/login/", {**RIGHT, "password": PASSWORD + "\x00"}).status_code == 400
 
 
-def test_bytes_that_are_no_text_sign_nobody_in(client: Client, bob: User):
+def test_invalid_utf8_signs_nobody_in(client: Client, bob: User):
     body = b"login=bob&password=%ff%fe%ed%a0%80"
 
     assert client.post("/login/", body, content_type="application/x-www-form-urlencoded").status_code == 401
 
 
-def test_after_ten_wrong_ones_the_page_says_so_with_429(client: Client, bob: User):
+def test_ten_wrong_passwords_lead_to_429(client: Client, bob: User):
     for number in range(10):
         guess("bob", f"wrong {number}", address="127.0.0.1")
     page = client.post("/login/", RIGHT)
@@ -97,7 +97,7 @@ def test_after_ten_wrong_ones_the_page_says_so_with_429(client: Client, bob: Use
     assert client.get(ME).status_code == 401
 
 
-def test_how_long_to_wait_is_the_same_whether_or_not_the_login_exists(client: Client, bob: User):
+def test_waiting_time_does_not_depend_on_the_login(client: Client, bob: User):
     told = []
     for login in ("bob", "nobody"):
         for number in range(10):
@@ -110,12 +110,12 @@ def test_how_long_to_wait_is_the_same_whether_or_not_the_login_exists(client: Cl
 
 
 @pytest.mark.parametrize("wanted", ELSEWHERE)
-def test_nobody_is_sent_elsewhere(client: Client, bob: User, wanted: str):
+def test_no_redirect_to_another_site(client: Client, bob: User, wanted: str):
     assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == "/"
     assert client.get("/login/", {"next": wanted})["Location"] == "/", "signed in already"
 
 
-def test_an_encoded_tab_before_the_slashes_does_not_help(client: Client, bob: User):
+def test_encoded_tab_does_not_redirect_to_another_site(client: Client, bob: User):
     client.post("/login/", RIGHT)
 
     assert client.get("/login/?next=%09//evil.example")["Location"] == "/"
@@ -123,32 +123,32 @@ def test_an_encoded_tab_before_the_slashes_does_not_help(client: Client, bob: Us
 
 
 @pytest.mark.parametrize("wanted", HERE)
-def test_a_path_of_this_service_is_where_one_goes_on(client: Client, bob: User, wanted: str):
+def test_redirect_to_a_path_of_this_service(client: Client, bob: User, wanted: str):
     from django.utils.encoding import iri_to_uri
 
     assert client.post("/login/", {**RIGHT, "next": wanted})["Location"] == iri_to_uri(wanted)
 
 
-def test_the_page_hands_the_wish_on_and_escapes_it(client: Client, db: None):
+def test_next_parameter_is_passed_on_and_escaped(client: Client, db: None):
     page = client.get("/login/", {"next": '/a"><script>'})
 
     assert b"<script>" not in page.content.replace(b"<script src", b"")
     assert b"/a&quot;&gt;" in page.content
 
 
-def test_who_is_signed_in_goes_on(as_bob: Client):
+def test_signed_in_user_is_redirected(as_bob: Client):
     assert as_bob.get("/login/", {"next": "/account/"})["Location"] == "/account/"
     assert as_bob.get("/login/")["Location"] == "/"
 
 
-def test_signing_in_without_the_token_of_the_page_is_refused(bob: User):
+def test_sign_in_without_csrf_token_is_refused(bob: User):
     strict = Client(enforce_csrf_checks=True)
 
     assert strict.post("/login/", RIGHT).status_code == 403
     assert strict.get(ME).status_code == 401
 
 
-def test_signing_in_with_it_works(bob: User):
+def test_sign_in_with_csrf_token_works(bob: User):
     strict = Client(enforce_csrf_checks=True)
     strict.get("/login/")
     token = strict.cookies["servicebase_csrf"].value
@@ -156,7 +156,7 @@ def test_signing_in_with_it_works(bob: User):
     assert strict.post("/login/", {**RIGHT, "csrfmiddlewaretoken": token}).status_code == 302
 
 
-def test_a_session_known_before_is_worth_nothing_after(bob: User):
+def test_sign_in_changes_the_session_key(bob: User):
     """Session fixation: who planted a cookie in a browser must not be signed in with it."""
     planted = Client()
     planted.session.save()  # a session that an attacker got from the server
@@ -169,7 +169,7 @@ def test_a_session_known_before_is_worth_nothing_after(bob: User):
     assert planted.get(ME).status_code == 401
 
 
-def test_an_invented_session_is_never_taken_over(bob: User):
+def test_invented_session_key_is_never_used(bob: User):
     client = Client()
     client.cookies["servicebase_session"] = "a" * 32
     client.post("/login/", RIGHT)
@@ -177,7 +177,7 @@ def test_an_invented_session_is_never_taken_over(bob: User):
     assert client.cookies["servicebase_session"].value != "a" * 32
 
 
-def test_signing_in_as_another_keeps_nothing_of_the_first(bob: User, alice: User):
+def test_signing_in_as_another_user_clears_the_session(bob: User, alice: User):
     browser = sign_in("bob")
     session = browser.session
     session["left behind"] = "of bob"
@@ -189,14 +189,14 @@ def test_signing_in_as_another_keeps_nothing_of_the_first(bob: User, alice: User
     assert not Session.objects.filter(user=bob).exists()
 
 
-def test_the_cookie_is_for_the_server_alone(client: Client, bob: User):
+def test_cookie_is_http_only(client: Client, bob: User):
     cookie = client.post("/login/", RIGHT).cookies["servicebase_session"]
 
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
     assert cookie["max-age"] == 12 * 60 * 60
 
 
-def test_signing_in_is_noted_but_no_change_of_the_user(client: Client, bob: User):
+def test_sign_in_is_recorded_without_changing_the_user(client: Client, bob: User):
     before = User.objects.values("sys_version", "sys_updated_at").get()
     client.post("/login/", RIGHT)
 
@@ -205,7 +205,7 @@ def test_signing_in_is_noted_but_no_change_of_the_user(client: Client, bob: User
     assert bob.history.count() == 1, "made once, changed never"
 
 
-def test_the_admin_has_no_sign_in_of_its_own(client: Client, alice: User):
+def test_administration_uses_this_page(client: Client, alice: User):
     wanted = "/admin/accounts/user/"
     page = client.get(wanted, follow=True)
 
@@ -215,5 +215,5 @@ def test_the_admin_has_no_sign_in_of_its_own(client: Client, alice: User):
     assert client.get(ME).status_code == 401
 
 
-def test_who_may_not_enter_the_admin_is_told_so_and_not_sent_in_circles(as_bob: Client):
+def test_user_without_access_to_the_administration_gets_403(as_bob: Client):
     assert as_bob.get("/admin/", follow=True).status_code == 403

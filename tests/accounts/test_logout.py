@@ -10,7 +10,7 @@ BOTH = pytest.mark.parametrize("address", ["/logout/", "/admin/logout/"])
 
 
 @BOTH
-def test_it_ends_the_session_and_shows_the_sign_in_page(alice: User, address: str):
+def test_sign_out_ends_the_session_and_shows_the_sign_in_page(alice: User, address: str):
     browser = sign_in("alice")
     answer = browser.post(address)
 
@@ -22,7 +22,7 @@ def test_it_ends_the_session_and_shows_the_sign_in_page(alice: User, address: st
 
 
 @BOTH
-def test_the_old_cookie_is_worth_nothing(alice: User, address: str):
+def test_old_cookie_is_refused(alice: User, address: str):
     browser = sign_in("alice")
     kept = Client()
     kept.cookies["servicebase_session"] = browser.cookies["servicebase_session"].value
@@ -33,7 +33,7 @@ def test_the_old_cookie_is_worth_nothing(alice: User, address: str):
 
 
 @BOTH
-def test_a_link_or_an_image_signs_nobody_out(alice: User, address: str):
+def test_get_signs_nobody_out(alice: User, address: str):
     browser = sign_in("alice")
 
     assert browser.get(address).status_code == 405
@@ -41,7 +41,7 @@ def test_a_link_or_an_image_signs_nobody_out(alice: User, address: str):
 
 
 @BOTH
-def test_another_sites_form_signs_nobody_out(alice: User, address: str):
+def test_form_of_another_site_signs_nobody_out(alice: User, address: str):
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(alice)
 
@@ -49,15 +49,15 @@ def test_another_sites_form_signs_nobody_out(alice: User, address: str):
     assert strict.get(ME).status_code == 200
 
 
-def test_a_wish_where_to_go_is_not_heard(as_bob: Client):
+def test_next_parameter_is_ignored(as_bob: Client):
     assert as_bob.post("/logout/?next=//evil.example", {"next": "//evil.example"})["Location"] == "/login/?signed_out=1"
 
 
-def test_who_is_not_signed_in_ends_there_too(client: Client, db: None):
+def test_anonymous_user_sees_the_same_page(client: Client, db: None):
     assert client.post("/logout/")["Location"] == "/login/?signed_out=1"
 
 
-def test_who_is_signed_in_is_never_told_that_they_are_signed_out(as_bob: Client):
+def test_signed_in_user_never_sees_the_signed_out_message(as_bob: Client):
     """They signed in meanwhile in another window, or somebody made them open the address."""
     for address in ("/login/?signed_out=1", "/sso/logout/"):
         answer = as_bob.get(address, follow=True)
@@ -65,7 +65,7 @@ def test_who_is_signed_in_is_never_told_that_they_are_signed_out(as_bob: Client)
         assert b"You are signed out" not in answer.content
 
 
-def test_other_sessions_go_on(bob: User):
+def test_other_sessions_continue(bob: User):
     here, there = sign_in("bob"), sign_in("bob")
     here.post("/logout/")
 

@@ -64,7 +64,7 @@ def use_everything(dora: User) -> list[str]:
     return [named, login_key, by_admin, *(digest(key) for key in (named, login_key, by_admin)), *cookies]
 
 
-def test_using_everything_leaves_no_secret_anywhere(db: None, lines: list[str], capfd: Any):
+def test_no_secret_is_left_in_logs_or_tables(db: None, lines: list[str], capfd: Any):
     dora = User.objects.create_user("dora", RIGHT)
     made = use_everything(dora)
     whole = "\n".join(lines) + "".join(capfd.readouterr())
@@ -78,7 +78,7 @@ def test_using_everything_leaves_no_secret_anywhere(db: None, lines: list[str], 
     assert found == []
 
 
-def test_a_fault_of_ours_shows_and_logs_no_secret(db: None, lines: list[str], capfd: Any, monkeypatch: Any):
+def test_server_error_reveals_no_secret(db: None, lines: list[str], capfd: Any, monkeypatch: Any):
     """The worst moment: with the password in hand, something breaks."""
     make_user("dora")
     client = Client(raise_request_exception=False)
@@ -105,7 +105,7 @@ def test_a_fault_of_ours_shows_and_logs_no_secret(db: None, lines: list[str], ca
     assert not [answer for answer in answers if b"broken" in answer.content]
 
 
-def test_a_key_in_free_text_is_hidden_by_the_log(bob: User):
+def test_key_in_free_text_is_redacted(bob: User):
     from system.monitoring.logs import clean
 
     key = access_keys.create(bob, "script", expires_at=None)

@@ -47,14 +47,14 @@ def whole(answer: Any) -> tuple[int, bytes, dict[str, str]]:
 
 
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED.keys())
-def test_every_refusal_is_the_same(bob: User, make: Callable[[User], dict[str, str]]):
+def test_all_refusals_are_identical(bob: User, make: Callable[[User], dict[str, str]]):
     refusal = ask(make(bob))
 
     assert whole(refusal) == whole(ask(bearer("x")))
     assert refusal.content == ask().content, "and so is the body without credentials"
 
 
-def test_signing_in_by_api_refuses_alike(bob: User):
+def test_api_sign_in_refusals_are_identical(bob: User):
     make_user("gone", active=False)
     answers = [api_key("bob", "wrong"), api_key("nobody"), api_key("gone"), api_key("bob\u0301"), api_key(" bob")]
 
@@ -62,7 +62,7 @@ def test_signing_in_by_api_refuses_alike(bob: User):
     assert answers[0].status_code == 401
 
 
-def test_a_full_window_refuses_alike_whether_the_user_exists(bob: User):
+def test_locked_login_refusals_do_not_depend_on_the_user(bob: User):
     bodies = {}
     for login in ("bob", "nobody"):
         statuses = [ask(basic(login, "wrong"), address="192.0.2.9").status_code for _ in range(11)]
@@ -73,7 +73,7 @@ def test_a_full_window_refuses_alike_whether_the_user_exists(bob: User):
     assert bodies["bob"][1] == 429
 
 
-def test_no_refusal_says_what_was_sent(bob: User):
+def test_refusals_do_not_repeat_the_input(bob: User):
     for answer in (ask(basic("bob", "wrong-canary")), api_key("bob", "wrong-canary"), ask(bearer("sb_wrong-canary"))):
         assert b"canary" not in answer.content
         assert PASSWORD.encode() not in answer.content

@@ -28,12 +28,12 @@ def routes(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPa
 REST = [(address, entry) for address, entry in routes(get_resolver()) if address.lstrip("^").startswith("rest/")]
 
 
-def test_there_are_such_addresses():
+def test_rest_routes_are_collected():
     assert "rest/v1/auth/login" in [address for address, _ in REST]
 
 
 @pytest.mark.parametrize(("address", "entry"), REST, ids=[address for address, _ in REST])
-def test_no_view_takes_a_session_for_credentials(address: str, entry: URLPattern):
+def test_no_rest_view_accepts_a_session(address: str, entry: URLPattern):
     view: Any = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
 
     assert view is not None and issubclass(view, APIView), "only DRF's views ignore Django's request.user"
@@ -41,13 +41,13 @@ def test_no_view_takes_a_session_for_credentials(address: str, entry: URLPattern
     assert set(view.authentication_classes) <= {Basic, Bearer}
 
 
-def test_a_new_view_gets_no_session_by_default():
+def test_new_view_accepts_no_session_by_default():
     defaults: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
 
     assert not [each for each in defaults if issubclass(each, SessionAuthentication)]
 
 
-def test_a_session_signs_nobody_in_by_api(as_bob: Client, bob: User):
+def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):
     """The address that answers without credentials at all: the cookie takes the place of no password."""
     answer = as_bob.post(SIGN_IN, {"username": "bob", "password": "wrong"}, content_type="application/json")
 

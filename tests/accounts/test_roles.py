@@ -26,7 +26,7 @@ def refused(role: Role) -> dict[str, list[str]]:
     return error.value.message_dict
 
 
-def test_containment_reaches_to_the_end(bob: User):
+def test_containment_is_transitive(bob: User):
     first, *_, last = chain("a", "b", "c", "d", "e")
     UserRole.objects.create(user=bob, role=first)
 
@@ -36,7 +36,7 @@ def test_containment_reaches_to_the_end(bob: User):
     assert roles.ids_that_give(first.pk) == {first.pk}
 
 
-def test_many_ways_to_one_role_are_one(db: None):
+def test_role_contained_several_times_counts_once(db: None):
     (top, _, bottom), side = chain("top", "left", "bottom"), Role.objects.create(name="right")
     side.contains = [bottom.pk]
     side.save()
@@ -47,13 +47,13 @@ def test_many_ways_to_one_role_are_one(db: None):
     assert roles.contained_ids(top.pk) >= {bottom.pk, side.pk}
 
 
-def test_nobody_is_asked_about_no_roles(db: None):
+def test_no_roles_cost_no_query(db: None):
     with CaptureQueriesContext(connection) as seen:
         assert roles.closure([]) == frozenset()
     assert len(seen) == 0
 
 
-def test_the_depth_costs_no_further_query(bob: User):
+def test_nested_roles_cost_one_query(bob: User):
     UserRole.objects.create(user=bob, role=chain(*(f"level {number}" for number in range(30)))[0])
 
     with CaptureQueriesContext(connection) as seen:
@@ -62,14 +62,14 @@ def test_the_depth_costs_no_further_query(bob: User):
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_role_that_would_contain_itself_is_refused(db: None, length: int):  # B76
+def test_role_cannot_contain_itself(db: None, length: int):  # B76
     made = chain(*(f"level {number}" for number in range(length)))
     made[-1].contains = [made[0].pk]
 
     assert refused(made[-1]).keys() == {"contains"}
 
 
-def test_a_loop_among_others_is_not_this_roles_fault(db: None):
+def test_loop_between_other_roles_is_not_reported_here(db: None):
     """A loop that SQL made must not stop administrators from saving another role."""
     first, second = chain("first", "second")
     Role.objects.filter(pk=second.pk).update(contains=[first.pk])
@@ -80,7 +80,7 @@ def test_a_loop_among_others_is_not_this_roles_fault(db: None):
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_a_loop_made_by_sql_ends(bob: User, length: int):  # B76
+def test_loop_created_by_sql_terminates(bob: User, length: int):  # B76
     made = chain(*(f"level {number}" for number in range(length)))
     Role.objects.filter(pk=made[-1].pk).update(contains=[made[0].pk])
     UserRole.objects.create(user=bob, role=made[0])
@@ -90,7 +90,7 @@ def test_a_loop_made_by_sql_ends(bob: User, length: int):  # B76
     assert roles.contained_ids(made[0].pk) == roles.ids_that_give(made[0].pk) == {role.pk for role in made}
 
 
-def test_contained_ids_that_are_no_role_are_dropped(db: None):
+def test_unknown_contained_ids_are_dropped(db: None):
     role = Role.objects.create(name="role")
     other = Role.objects.create(name="other")
     role.contains = ["missing", other.pk, other.pk]
@@ -100,7 +100,7 @@ def test_contained_ids_that_are_no_role_are_dropped(db: None):
     assert roles.closure(["missing"]) == frozenset()
 
 
-def test_a_deleted_role_leaves_the_roles_that_contained_it(bob: User):
+def test_deleted_role_is_removed_from_containing_roles(bob: User):
     above, gone, below = chain("above", "gone", "below")
     UserRole.objects.create(user=bob, role=above)
     version = above.refreshed().sys_version
@@ -113,14 +113,14 @@ def test_a_deleted_role_leaves_the_roles_that_contained_it(bob: User):
     assert Role.objects.filter(pk=below.pk).exists()
 
 
-def test_deleting_a_chain_at_once_works(db: None):
+def test_chain_of_roles_can_be_deleted_together(db: None):
     chain("a", "b", "c")
     Role.objects.filter(name__in="abc").delete()
 
     assert DeletionLogEntry.objects.filter(table="sys_role").count() == 3
 
 
-def test_a_deleted_role_is_taken_from_its_holders(sonja: User):
+def test_deleted_role_is_revoked(sonja: User):
     role = Role.objects.create(name="gone")
     UserRole.objects.create(user=sonja, role=role)
     role.delete()
@@ -128,7 +128,7 @@ def test_a_deleted_role_is_taken_from_its_holders(sonja: User):
     assert User.objects.get(pk=sonja.pk).role_names == {"sso_admin"}
 
 
-def test_the_shipped_roles_exist(db: None):
+def test_shipped_roles_exist(db: None):
     found = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
 
     assert found == {
@@ -140,7 +140,7 @@ def test_the_shipped_roles_exist(db: None):
     }
 
 
-def test_a_shipped_role_that_was_changed_stays_so_after_an_upgrade(db: None):
+def test_changed_shipped_role_survives_an_upgrade(db: None):
     from accounts.apps import after_migrate
 
     Role.objects.filter(name="itil").update(description="Ours", grantable_by_sign_in=False)
@@ -155,11 +155,11 @@ def test_a_shipped_role_that_was_changed_stays_so_after_an_upgrade(db: None):
 
 
 @pytest.mark.parametrize("name", ["", " itil", "itil ", "it\x07il", "it\nil", "itil"])
-def test_a_name_that_could_be_taken_for_another_is_refused(db: None, name: str):
+def test_confusable_name_is_refused(db: None, name: str):
     assert refused(Role(name=name)).keys() == {"name"}
 
 
-def test_admin_has_every_role_and_others_only_theirs(alice: User, sonja: User):
+def test_admin_has_every_role_and_others_only_their_own(alice: User, sonja: User):
     names: Any = Role.objects.values_list("name", flat=True)
 
     assert all(alice.has_role(name) for name in names)
@@ -167,7 +167,7 @@ def test_admin_has_every_role_and_others_only_theirs(alice: User, sonja: User):
 
 
 @pytest.mark.parametrize("name", roles.SHIPPED)
-def test_a_shipped_role_stays_by_whatever_way(db: None, name: str):
+def test_shipped_role_cannot_be_deleted_by_any_route(db: None, name: str):
     role = Role.objects.get(name=name)
     with pytest.raises(ValidationError, match="part of the product"):
         role.delete()
@@ -180,7 +180,7 @@ def test_a_shipped_role_stays_by_whatever_way(db: None, name: str):
     assert Role.objects.filter(name=name).exists()
 
 
-def test_a_shipped_role_is_described_and_another_one_renamed_and_deleted(db: None):
+def test_shipped_role_can_be_described_and_custom_role_renamed_and_deleted(db: None):
     itil, desk = Role.objects.get(name="itil"), Role.objects.create(name="desk")
     itil.description, desk.name = "Ours", "front desk"
     itil.save()

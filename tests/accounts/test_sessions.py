@@ -21,7 +21,7 @@ def end(browser: Client, session: str) -> Any:
     return browser.post(f"/account/sessions/{session}/end/")
 
 
-def test_the_database_holds_a_hash_of_the_cookie(bob: User):
+def test_database_holds_only_a_hash_of_the_cookie(bob: User):
     browser = sign_in("bob", HTTP_USER_AGENT="Firefox", REMOTE_ADDR="192.0.2.7")
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_session AS stored")
@@ -32,7 +32,7 @@ def test_the_database_holds_a_hash_of_the_cookie(bob: User):
     assert hashed(cookie(browser)) in rows[0]
 
 
-def test_what_the_database_holds_opens_nothing(bob: User):
+def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
     sign_in("bob")
     thief = Client()
     thief.cookies["servicebase_session"] = Session.objects.get().session_key
@@ -40,14 +40,14 @@ def test_what_the_database_holds_opens_nothing(bob: User):
     assert thief.get(ME).status_code == 401
 
 
-def test_a_row_says_whose_it_is_and_from_where(bob: User):
+def test_session_row_has_user_and_address(bob: User):
     sign_in("bob", HTTP_USER_AGENT="F" * 300, REMOTE_ADDR="192.0.2.7")
     row = Session.objects.get()
 
     assert (row.user, row.address, row.browser) == (bob, "192.0.2.7", "F" * 200)
 
 
-def test_its_start_stays_while_it_is_used(bob: User):
+def test_start_time_does_not_change(bob: User):
     browser = sign_in("bob")
     started = Session.objects.get().started_at
     session = browser.session
@@ -57,7 +57,7 @@ def test_its_start_stays_while_it_is_used(bob: User):
     assert Session.objects.get().started_at == started
 
 
-def test_the_page_lists_the_own_sessions_and_marks_this_one(bob: User, alice: User):
+def test_page_lists_own_sessions_and_marks_this_one(bob: User, alice: User):
     here = sign_in("bob", HTTP_USER_AGENT="Firefox at home")
     sign_in("bob", HTTP_USER_AGENT="Phone")
     sign_in("alice", HTTP_USER_AGENT="Browser of alice")
@@ -68,7 +68,7 @@ def test_the_page_lists_the_own_sessions_and_marks_this_one(bob: User, alice: Us
     assert cookie(here) not in page
 
 
-def test_a_session_is_told_by_browser_and_system_not_by_what_the_browser_sends(bob: User):
+def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
     sent = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15"
     page = sign_in("bob", HTTP_USER_AGENT=sent, REMOTE_ADDR="192.0.2.7").get("/account/").content.decode()
 
@@ -89,11 +89,11 @@ def test_a_session_is_told_by_browser_and_system_not_by_what_the_browser_sends(b
         ("", "Unknown browser"),
     ],
 )
-def test_what_browsers_call_themselves_is_read(sent: str, read: str):
+def test_known_user_agents_are_recognized(sent: str, read: str):
     assert readable(sent) == read
 
 
-def test_an_own_session_is_ended(bob: User):
+def test_own_session_can_be_ended(bob: User):
     here, there = sign_in("bob"), sign_in("bob")
     assert end(here, hashed(cookie(there)))["Location"] == "/account/"
 
@@ -101,7 +101,7 @@ def test_an_own_session_is_ended(bob: User):
     assert here.get(ME).status_code == 200
 
 
-def test_anothers_session_is_not_ended(bob: User, alice: User):
+def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
     here, of_alice = sign_in("bob"), sign_in("alice")
     end(here, hashed(cookie(of_alice)))
 
@@ -109,14 +109,14 @@ def test_anothers_session_is_not_ended(bob: User, alice: User):
 
 
 @pytest.mark.parametrize("session", ["x", "a" * 40, "a" * 5000])
-def test_ending_what_is_not_there_harms_nobody(bob: User, session: str):
+def test_ending_a_missing_session_is_harmless(bob: User, session: str):
     here = sign_in("bob")
 
     assert end(here, session).status_code == 302
     assert here.get(ME).status_code == 200
 
 
-def test_an_ended_session_is_not_revived_by_a_request_on_its_way(bob: User):
+def test_running_request_does_not_revive_an_ended_session(bob: User):
     """A request that loaded it before it was ended must not write it back."""
     from django.contrib.sessions.backends.base import UpdateError
 
@@ -129,7 +129,7 @@ def test_an_ended_session_is_not_revived_by_a_request_on_its_way(bob: User):
     assert not Session.objects.exists()
 
 
-def test_an_expired_session_opens_nothing(bob: User):
+def test_expired_session_is_refused(bob: User):
     from django.utils import timezone
 
     browser = sign_in("bob")
@@ -138,7 +138,7 @@ def test_an_expired_session_opens_nothing(bob: User):
     assert browser.get(ME).status_code == 401
 
 
-def test_data_that_this_service_did_not_sign_opens_nothing(bob: User):
+def test_unsigned_session_data_is_refused(bob: User):
     browser = sign_in("bob")
     row = Session.objects.get()
     data, signature = row.session_data.rsplit(":", 1)
@@ -148,7 +148,7 @@ def test_data_that_this_service_did_not_sign_opens_nothing(bob: User):
     assert browser.get(ME).status_code == 401
 
 
-def test_a_visitor_gets_no_session(client: Client, db: None):
+def test_anonymous_visitor_gets_no_session(client: Client, db: None):
     client.get("/login/")
     client.get("/")
     client.get(ME)

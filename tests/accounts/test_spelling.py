@@ -25,7 +25,7 @@ NFC, NFD = "jos\xe9", "jose\u0301"
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=8))
-def test_a_spelling_is_one_and_no_character_becomes_a_plain_one(text: str):
+def test_normalisation_is_idempotent_and_never_yields_ascii(text: str):
     once = composed(text)
 
     assert composed(once) == once
@@ -35,13 +35,13 @@ def test_a_spelling_is_one_and_no_character_becomes_a_plain_one(text: str):
 
 @pytest.mark.parametrize("made", [NFC, NFD])
 @doors
-def test_either_spelling_signs_in(db: None, door: Any, made: str):
+def test_both_spellings_sign_in(db: None, door: Any, made: str):
     make_user(made)
 
     assert door(NFC) == door(NFD) == NFC
 
 
-def test_there_is_no_second_account(as_alice: Client):
+def test_second_spelling_creates_no_second_account(as_alice: Client):
     make_user(NFC)
     page = as_alice.post(users("add"), {"login": NFD, "usable_password": "false", **NONE})
 
@@ -50,7 +50,7 @@ def test_there_is_no_second_account(as_alice: Client):
         provisioning.create({"login": NFD, "email": "jose@example.com"})
 
 
-def test_both_spellings_are_counted_as_one(db: None):
+def test_both_spellings_share_one_counter(db: None):
     make_user(NFC)
     half = MOST_PER_PAIR // 2
     assert {guess(NFC, f"wrong {number}") for number in range(half)} == {401}
@@ -59,7 +59,7 @@ def test_both_spellings_are_counted_as_one(db: None):
     assert guess(NFC, PASSWORD) == guess(NFD, PASSWORD) == 429
 
 
-def test_commands_find_either(db: None):
+def test_commands_accept_both_spellings(db: None):
     make_user(NFC)
     call_command("grant", NFD, "itil")
 
@@ -79,14 +79,14 @@ def migrate() -> None:
 
 
 class TestLoginsFromBefore:
-    def test_are_composed_once(self, before: User):
+    def test_existing_logins_are_composed_once(self, before: User):
         other = make_user("\u212aelvin")
         migrate()
 
         assert (before.refreshed().login, other.refreshed().login) == (NFC, "\u212aelvin")
         assert by_basic(NFD) == by_basic(NFC) == NFC
 
-    def test_stay_while_somebody_else_has_that_login(self, before: User, as_alice: Client):
+    def test_existing_login_stays_if_the_composed_one_is_taken(self, before: User, as_alice: Client):
         theirs = make_user(NFC)
         migrate()
         assert (before.refreshed().login, theirs.refreshed().login) == (NFD, NFC)

@@ -8,14 +8,14 @@ from system import properties
 from system.models import Property
 
 
-def test_a_visitor_is_sent_to_sign_in(client: Client, db: None):
+def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
     answer = client.get("/")
 
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
 
 
 @pytest.mark.parametrize("address", ["/start/page", "/rest/v1/x?y=z", "https://testserver/login/sso/", "/login/?a=b"])
-def test_a_visitor_is_sent_to_the_welcome_page(client: Client, db: None, address: str):
+def test_anonymous_user_is_redirected_to_the_welcome_page(client: Client, db: None, address: str):
     properties.put(properties.WELCOME_PAGE, address)
 
     assert client.get("/")["Location"] == address
@@ -24,14 +24,14 @@ def test_a_visitor_is_sent_to_the_welcome_page(client: Client, db: None, address
 @pytest.mark.parametrize(
     "address", ["/", "/?", "/?a=b", "/#top", "http://testserver", "https://testserver/", "?a", "/.", "/a/..", "/%2e"]
 )
-def test_a_welcome_page_that_is_this_page_is_no_circle(client: Client, db: None, address: str):
+def test_welcome_page_cannot_redirect_to_itself(client: Client, db: None, address: str):
     Property.objects.filter(name="svc.welcome_page.url").update(value=address)
 
     assert client.get("/")["Location"] == "/login/"
 
 
 @pytest.mark.parametrize("address", ["login", "nothing", "accounts"])
-def test_a_welcome_page_is_an_address_and_not_a_name_in_the_code(client: Client, db: None, address: str):
+def test_welcome_page_is_not_resolved_as_a_view_name(client: Client, db: None, address: str):
     with pytest.raises(ValueError, match="begins with a slash"):
         properties.put(properties.WELCOME_PAGE, address)
     Property.objects.filter(name="svc.welcome_page.url").update(value=address)
@@ -39,13 +39,13 @@ def test_a_welcome_page_is_an_address_and_not_a_name_in_the_code(client: Client,
     assert client.get("/")["Location"] == address
 
 
-def test_a_welcome_page_elsewhere_cannot_be_set(db: None):
+def test_welcome_page_of_another_site_is_refused(db: None):
     for address in ("https://evil.example", "//evil.example", "javascript:alert(1)", "/\\evil.example"):
         with pytest.raises(ValueError, match="Enter a path"):
             properties.put(properties.WELCOME_PAGE, address)
 
 
-def test_emptied_it_is_the_sign_in_page_again(client: Client, db: None):
+def test_empty_welcome_page_means_the_sign_in_page(client: Client, db: None):
     properties.put(properties.WELCOME_PAGE, "/start")
     properties.put(properties.WELCOME_PAGE, "")
 
@@ -53,7 +53,7 @@ def test_emptied_it_is_the_sign_in_page_again(client: Client, db: None):
     assert client.get("/")["Location"] == "/login/"
 
 
-def test_somebody_signed_in_finds_what_they_can_use(as_bob: Client):
+def test_signed_in_user_sees_permitted_entries(as_bob: Client):
     properties.put(properties.WELCOME_PAGE, "/start")
     page = as_bob.get("/")
 
@@ -62,7 +62,7 @@ def test_somebody_signed_in_finds_what_they_can_use(as_bob: Client):
     assert b'href="/admin/"' not in page.content, "a link that would only be refused"
 
 
-def test_who_has_no_password_is_promised_none(client: Client, as_bob: Client):
+def test_user_without_a_password_sees_no_password_entry(client: Client, as_bob: Client):
     client.force_login(User.objects.create_user("keyless"))
 
     assert b"Profile, access keys and sessions." in client.get("/").content
@@ -71,7 +71,7 @@ def test_who_has_no_password_is_promised_none(client: Client, as_bob: Client):
 
 
 @pytest.mark.parametrize("role", ["as_alice", "as_sonja", "as_carl"])
-def test_who_may_enter_the_admin_finds_the_way(request: pytest.FixtureRequest, role: str):
+def test_administrator_sees_the_administration(request: pytest.FixtureRequest, role: str):
     browser = request.getfixturevalue(role)
 
     assert b'href="/admin/"' in browser.get("/").content

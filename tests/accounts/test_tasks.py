@@ -14,7 +14,7 @@ from tests.accounts.callers import ME, ask, bearer, guess, sign_in
 from tests.conftest import PASSWORD
 
 
-def test_ended_sessions_go_and_others_stay(bob: User):
+def test_ended_sessions_are_deleted(bob: User):
     ended, goes_on = sign_in("bob"), sign_in("bob")
     first = Session.objects.order_by("started_at").first()
     assert first is not None
@@ -25,7 +25,7 @@ def test_ended_sessions_go_and_others_stay(bob: User):
     assert (ended.get(ME).status_code, goes_on.get(ME).status_code) == (401, 200)
 
 
-def test_expired_keys_of_sign_ins_go_and_named_ones_stay_to_be_seen(bob: User):
+def test_expired_sign_in_keys_are_deleted_and_named_keys_stay(bob: User):
     valid = access_keys.create_for_login(bob)
     for kind in (AccessKey.LOGIN, AccessKey.NAMED):
         access_keys.create(bob, kind, expires_at=timezone.now() - timedelta(days=1))
@@ -36,7 +36,7 @@ def test_expired_keys_of_sign_ins_go_and_named_ones_stay_to_be_seen(bob: User):
     assert ask(bearer(valid)).status_code == 200
 
 
-def test_counters_of_an_open_window_stay(bob: User):
+def test_counters_of_an_open_window_are_kept(bob: User):
     for number in range(10):
         guess("bob", f"wrong {number}")
     forget_expired()
@@ -48,7 +48,7 @@ def test_counters_of_an_open_window_stay(bob: User):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_counter_that_is_being_counted_is_skipped():
+def test_locked_counter_is_skipped():
     """Waiting for it, with others locked already, could deadlock with the request that counts."""
     long_ago = timezone.now() - timedelta(hours=1)
     for key in ("held", "free"):

@@ -53,7 +53,7 @@ def can_add(visitor: Visitor, path: str) -> bool:
 
 
 @pytest.mark.parametrize("login", EXPECTED)
-def test_every_page_of_a_role_opens_without_a_complaint(visitor: Visitor, login: str):
+def test_every_page_of_a_role_opens_without_errors(visitor: Visitor, login: str):
     visitor.sign_in(login)
     assert visitor.open("/admin/") == 200
     pages = sidebar(visitor)
@@ -74,14 +74,14 @@ def test_every_page_of_a_role_opens_without_a_complaint(visitor: Visitor, login:
     assert opened >= (5 if login == "alice" else 0)
 
 
-def test_somebody_without_a_role_is_told_so(visitor: Visitor):
+def test_user_without_a_role_gets_an_explanation(visitor: Visitor):
     visitor.sign_in("bob")
 
     assert visitor.open("/admin/") == 403
     assert "Your roles do not open the administration" in visitor.page.content()
 
 
-def test_a_page_asks_to_sign_in_and_leads_back(at_desk: Visitor):
+def test_page_asks_to_sign_in_and_returns(at_desk: Visitor):
     at_desk.page.goto("/admin/accounts/role/")
     at_desk.page.get_by_label("Login").fill("alice")
     at_desk.page.get_by_label("Password").fill("correct horse 42")
@@ -90,7 +90,7 @@ def test_a_page_asks_to_sign_in_and_leads_back(at_desk: Visitor):
     at_desk.page.wait_for_url("**/admin/accounts/role/")
 
 
-def test_the_administrator_makes_a_user_with_a_role(at_desk: Visitor):
+def test_administrator_creates_a_user_with_a_role(at_desk: Visitor):
     at_desk.sign_in("alice")
     page = at_desk.page
     page.goto("/admin/accounts/user/add/")
@@ -108,7 +108,7 @@ def test_the_administrator_makes_a_user_with_a_role(at_desk: Visitor):
     assert page.locator("#result_list").get_by_text("dora").count() == 1
 
 
-def test_one_of_many_roles_is_found_by_typing_and_long_names_stay_on_the_page(visitor: Visitor, product: Stack):
+def test_roles_can_be_filtered_and_long_names_fit(visitor: Visitor, product: Stack):
     """By keyboard alone."""
     has_many_roles(product)
     visitor.sign_in("alice")
@@ -128,7 +128,7 @@ def test_one_of_many_roles_is_found_by_typing_and_long_names_stay_on_the_page(vi
     assert visitor.overflow() <= 0
 
 
-def test_a_new_key_is_shown_once(at_desk: Visitor):
+def test_new_key_is_shown_once(at_desk: Visitor):
     at_desk.sign_in("alice")
     page = at_desk.page
     page.goto("/admin/accounts/accesskey/add/")

@@ -24,7 +24,7 @@ def seen(visitor: Visitor) -> set[str]:
     return {name for name, place in places.items() if visitor.page.locator(place).first.is_visible()}
 
 
-def test_a_field_is_shown_for_the_types_that_have_it(visitor: Visitor):
+def test_fields_depend_on_the_column_type(visitor: Visitor):
     visitor.sign_in("alice")
     visitor.open("/admin/tableapi/column/add/")
     for kind, fields in SHOWN.items():
@@ -32,7 +32,7 @@ def test_a_field_is_shown_for_the_types_that_have_it(visitor: Visitor):
         assert seen(visitor) == ALWAYS | fields, kind
 
 
-def test_what_has_a_value_is_never_hidden(visitor: Visitor):
+def test_fields_with_a_value_are_never_hidden(visitor: Visitor):
     visitor.sign_in("alice")
     visitor.open("/admin/tableapi/column/add/")
     visitor.page.fill("[name=max_length]", "40")

@@ -43,9 +43,7 @@ def save(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
 
 
-def test_somebody_begins_to_type_in_the_first_field_and_goes_on_in_the_first_wrong_one(
-    visitor: Visitor, provider: HostileProvider
-):
+def test_first_field_or_first_invalid_field_has_the_focus(visitor: Visitor, provider: HostileProvider):
     visitor.sign_in("sonja").open(ADD)
     expect(visitor.page.locator("#id_name")).to_be_focused()
     fill(visitor.page, provider, realm="no realm", scope="email")
@@ -55,7 +53,7 @@ def test_somebody_begins_to_type_in_the_first_field_and_goes_on_in_the_first_wro
     expect(visitor.page.locator("#id_realm")).to_be_in_viewport(ratio=1)
 
 
-def test_all_buttons_are_reached_without_pushing(visitor: Visitor, provider: HostileProvider):
+def test_all_buttons_are_reachable_without_scrolling(visitor: Visitor, provider: HostileProvider):
     page = visitor.sign_in("alice").page
     visitor.open(ADD)
     fill(page, provider, client_secret="typed")
@@ -70,7 +68,7 @@ def test_all_buttons_are_reached_without_pushing(visitor: Visitor, provider: Hos
     assert visitor.overflow() <= 0
 
 
-def test_after_a_test_the_page_says_what_is_stored(at_desk: Visitor, provider: HostileProvider):
+def test_page_shows_stored_certificates_after_a_test(at_desk: Visitor, provider: HostileProvider):
     page = at_desk.sign_in("sonja").page
     page.goto(ADD)
     fill(page, provider)

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/docs", "/api/docs/reference"])
-def test_every_page_opens_without_a_complaint(visitor: Visitor, path: str):
+def test_every_page_opens_without_errors(visitor: Visitor, path: str):
     visitor.sign_in("bob")
 
     assert visitor.open(path) == 200
@@ -18,13 +18,13 @@ def test_every_page_opens_without_a_complaint(visitor: Visitor, path: str):
     assert visitor.overflow() <= 0
 
 
-def test_an_unknown_address_is_a_page_of_ours(visitor: Visitor):
+def test_unknown_address_shows_the_product_page(visitor: Visitor):
     assert visitor.open("/nowhere") == 404
     assert visitor.page.get_by_text("The requested address does not exist.").is_visible()
     assert visitor.overflow() <= 0
 
 
-def test_signing_in_and_out_works_by_keyboard(at_desk: Visitor):
+def test_sign_in_and_out_work_by_keyboard(at_desk: Visitor):
     page = at_desk.page
     page.goto("/")
     page.wait_for_url("**/login/")
@@ -41,7 +41,7 @@ def test_signing_in_and_out_works_by_keyboard(at_desk: Visitor):
     assert page.get_by_text("You are signed out.").is_visible()
 
 
-def test_a_wrong_password_says_so_and_keeps_the_login(at_desk: Visitor):
+def test_wrong_password_is_reported_and_keeps_the_login(at_desk: Visitor):
     page = at_desk.page
     page.goto("/login/")
     page.get_by_label("Login").fill("bob")
@@ -53,7 +53,7 @@ def test_a_wrong_password_says_so_and_keeps_the_login(at_desk: Visitor):
     assert page.get_by_label("Password").input_value() == ""
 
 
-def test_one_of_many_roles_of_a_key_is_found_by_typing(visitor: Visitor, product: Stack):
+def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
     """By keyboard alone."""
     has_many_roles(product)
     visitor.sign_in("alice")
@@ -75,7 +75,7 @@ def test_one_of_many_roles_of_a_key_is_found_by_typing(visitor: Visitor, product
     assert page.url.endswith("/account/") and visitor.overflow() <= 0
 
 
-def test_somebody_makes_a_key_uses_it_and_revokes_it(at_desk: Visitor):
+def test_user_creates_uses_and_revokes_a_key(at_desk: Visitor):
     at_desk.sign_in("bob")
     page = at_desk.page
     page.goto("/account/")

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.provider]
     ],
     ids=["realms with secret", "realms with PKCE", "realm with secret", "no realm, secret in the form", "fragment"],
 )
-def test_somebody_comes_in_by_the_provider(travel: Any, pairing: Pairing, realm: str, columns: dict[str, str]):
+def test_user_signs_in_through_the_provider(travel: Any, pairing: Pairing, realm: str, columns: dict[str, str]):
     pairing.connect(realm, **columns)
     anna = travel().sign_in("anna")
 
@@ -33,7 +33,7 @@ def test_somebody_comes_in_by_the_provider(travel: Any, pairing: Pairing, realm:
     assert (session["secure"], session["httpOnly"], session["sameSite"]) == (True, True, "Lax")  # A59
 
 
-def test_a_token_of_the_fragment_stays_nowhere(travel: Any, pairing: Pairing):  # A60
+def test_token_in_the_fragment_is_not_left_behind(travel: Any, pairing: Pairing):  # A60
     pairing.connect(**FRAGMENT)
     anna = travel().sign_in("anna")
     own = [address for address in anna.addresses if address.startswith(pairing.product.url)]
@@ -45,7 +45,7 @@ def test_a_token_of_the_fragment_stays_nowhere(travel: Any, pairing: Pairing):  
     assert "id_token" not in pairing.product.output and "eyJ" not in pairing.product.output
 
 
-def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pairing: Pairing):
+def test_four_fields_are_enough_for_a_connection(travel: Any, pairing: Pairing):
     pairing.disconnect()
     alice = travel().sign_in_locally("alice", LOCAL_PASSWORD)
     page = alice.page
@@ -66,7 +66,7 @@ def test_an_administrator_fills_four_fields_and_people_come_in(travel: Any, pair
     assert page.locator("#result_list").get_by_text("anna").first.is_visible()
 
 
-def test_a_test_keeps_what_was_typed_the_secret_too(travel: Any, pairing: Pairing):
+def test_test_connection_keeps_unsaved_input(travel: Any, pairing: Pairing):
     pairing.disconnect()
     page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
     page.goto("/admin/sso/oidcsetting/add/")
@@ -87,7 +87,7 @@ def test_a_test_keeps_what_was_typed_the_secret_too(travel: Any, pairing: Pairin
     page.get_by_text("The connection works. No setting was changed.").wait_for()
 
 
-def test_a_test_of_what_cannot_be_shows_the_fields(travel: Any, pairing: Pairing):
+def test_test_connection_reports_invalid_fields(travel: Any, pairing: Pairing):
     page = travel().sign_in_locally("alice", LOCAL_PASSWORD).page
     page.goto("/admin/sso/oidcsetting/add/")
     fill_connection(page, "Impossible", pairing)
@@ -109,7 +109,7 @@ def test_enter_saves_the_form(travel: Any, pairing: Pairing):
     assert page.locator("#id_name").input_value() == "By keyboard"
 
 
-def test_an_administrator_approves_what_another_saved(travel: Any, pairing: Pairing):  # A57
+def test_administrator_approves_a_connection(travel: Any, pairing: Pairing):  # A57
     pairing.disconnect()
     sonja = travel().sign_in_locally("sonja", LOCAL_PASSWORD).page
     sonja.goto("/admin/sso/oidcsetting/add/")
@@ -125,7 +125,7 @@ def test_an_administrator_approves_what_another_saved(travel: Any, pairing: Pair
 
 
 @pytest.mark.parametrize("overlap", [True, False], ids=["with overlap", "without overlap"])
-def test_the_provider_changes_its_keys(travel: Any, pairing: Pairing, overlap: bool):
+def test_provider_rotates_its_keys(travel: Any, pairing: Pairing, overlap: bool):
     pairing.connect()
     travel().sign_in("anna")
     pairing.provider.rotate("main", overlap=overlap)
@@ -133,7 +133,7 @@ def test_the_provider_changes_its_keys(travel: Any, pairing: Pairing, overlap: b
     assert travel().sign_in("anna").greets("Anna")
 
 
-def test_signing_out_here_signs_out_there(travel: Any, pairing: Pairing):
+def test_sign_out_here_also_signs_out_at_the_provider(travel: Any, pairing: Pairing):
     pairing.connect()
     anna = travel().sign_in("anna")
     page = anna.page
@@ -149,7 +149,7 @@ def test_signing_out_here_signs_out_there(travel: Any, pairing: Pairing):
     assert page.get_by_label("Password").is_visible()
 
 
-def test_signing_out_there_signs_out_here(travel: Any, pairing: Pairing):
+def test_sign_out_at_the_provider_also_signs_out_here(travel: Any, pairing: Pairing):
     pairing.connect()
     anna, ben = travel().sign_in("anna"), travel().sign_in("ben")
     assert "servicebase" in pairing.provider.end_sessions("main", "anna")
@@ -159,7 +159,7 @@ def test_signing_out_there_signs_out_here(travel: Any, pairing: Pairing):
     assert ben.greets("ben")
 
 
-def test_a_provider_that_is_away_is_said_and_the_password_still_works(travel: Any, pairing: Pairing):  # A61
+def test_unreachable_provider_is_reported_and_passwords_work(travel: Any, pairing: Pairing):  # A61
     pairing.connect()
     alice = travel()
     pairing.provider.stop()

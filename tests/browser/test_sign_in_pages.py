@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.provider]
 NOT_FOUND_YET = "from sso.models import OidcSetting; OidcSetting.objects.update(issuer='', resolve_tried_at=None)"
 
 
-def test_who_comes_back_with_an_empty_fragment_starts_again_and_never_in_circles(travel: Any, pairing: Pairing):
+def test_empty_fragment_restarts_the_sign_in_without_a_loop(travel: Any, pairing: Pairing):
     """As somebody who left the provider's page and opens the service anew: an attempt is still open."""
     pairing.connect(**FRAGMENT)
     anna = travel()
@@ -41,7 +41,7 @@ def about_to_test(alice: Traveller, pairing: Pairing, provider: HostileProvider)
     return page
 
 
-def test_a_sign_in_that_finds_no_place_waits_and_goes_on_by_itself(travel: Any, pairing: Pairing):
+def test_sign_in_without_a_free_slot_waits_and_continues(travel: Any, pairing: Pairing):
     """Two tests of a provider that does not answer take both places of the only web process."""
     pairing.connect()
     forgotten = manage("shell", "-c", NOT_FOUND_YET, env=pairing.product.env)
@@ -66,7 +66,7 @@ def test_a_sign_in_that_finds_no_place_waits_and_goes_on_by_itself(travel: Any, 
     anna.page.get_by_label("Login").wait_for()
 
 
-def test_the_button_beside_the_redirect_uri_copies_it(travel: Any, pairing: Pairing):
+def test_redirect_uri_can_be_copied(travel: Any, pairing: Pairing):
     alice = travel().sign_in_locally("alice", PASSWORD)
     alice.context.grant_permissions(["clipboard-read", "clipboard-write"])
     alice.page.goto("/admin/sso/oidcsetting/add/")

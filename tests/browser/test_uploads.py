@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 IN_PLACE = "Replace documents with the same file name"
 
 
-def test_files_are_dropped(at_desk: Visitor):
+def test_files_can_be_dropped(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page
@@ -36,7 +36,7 @@ def test_files_are_dropped(at_desk: Visitor):
     expect(documents(page)).to_contain_text("dropped.txt")
 
 
-def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
+def test_failed_upload_shows_the_reason(at_manuals: Visitor):
     page = at_manuals.page
     page.get_by_text("Metadata for new uploads").click()
     page.get_by_label("JSON object, stored with each file").fill('{"priority": "high"}')
@@ -51,7 +51,7 @@ def test_what_cannot_be_loaded_says_why(at_manuals: Visitor):
     expect(documents(page)).to_contain_text("0 documents")
 
 
-def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_manuals: Visitor):
+def test_retry_sends_the_current_metadata(at_manuals: Visitor):
     page = at_manuals.page
     sent = page.locator("#uploads li")
     metadata = page.get_by_label("JSON object, stored with each file")
@@ -74,7 +74,7 @@ def test_what_was_refused_is_sent_again_with_the_metadata_as_they_are_now(at_man
     expect(page.get_by_role("button", name="Retry all")).to_be_hidden()
 
 
-def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
+def test_failed_upload_can_be_removed(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page
@@ -92,7 +92,7 @@ def test_what_cannot_be_loaded_is_taken_off_the_list(at_desk: Visitor):
     expect(page.locator("#files")).to_be_focused()
 
 
-def test_the_same_file_is_there_once(at_desk: Visitor):
+def test_same_file_is_stored_once(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page
@@ -103,7 +103,7 @@ def test_the_same_file_is_there_once(at_desk: Visitor):
     expect(documents(page)).to_contain_text("1 document,")
 
 
-def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: Visitor):
+def test_changed_file_replaces_the_document(at_manuals: Visitor):
     page = at_manuals.page
     given = page.locator("#upload").get_by_text("Metadata for new uploads")
     given.click()
@@ -128,7 +128,7 @@ def test_a_changed_file_takes_the_place_of_the_document_of_its_name(at_manuals: 
     wait_until_ready(page, 4)
 
 
-def test_a_name_is_the_same_however_it_is_composed(at_manuals: Visitor):
+def test_composed_and_decomposed_names_are_equal(at_manuals: Visitor):
     page = at_manuals.page
     page.get_by_label(IN_PLACE).check()
     sent = (file("cafe\u0301.md", b"Once"), file("caf\u00e9.md", b"Twice"), file("cafe\u0301.md", b"Thrice"))
@@ -138,7 +138,7 @@ def test_a_name_is_the_same_however_it_is_composed(at_manuals: Visitor):
     expect(documents(page)).to_contain_text("1 document,")
 
 
-def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals: Visitor):
+def test_second_document_with_the_name_is_reported(at_manuals: Visitor):
     page = at_manuals.page
     assert not page.get_by_label(IN_PLACE).is_checked()
     sent = send(page, file("b.md", b"The old lamp"))
@@ -160,7 +160,7 @@ def test_a_second_document_of_a_name_is_told_and_neither_is_replaced(at_manuals:
     wait_until_ready(page, 1)
 
 
-def test_metadata_are_corrected(at_manuals: Visitor):
+def test_metadata_can_be_corrected(at_manuals: Visitor):
     page = at_manuals.page
     send(page, file("b.md", b"The lamp"))
     wait_until_ready(page)
@@ -178,7 +178,7 @@ def test_metadata_are_corrected(at_manuals: Visitor):
     at_manuals.complaints = [each for each in at_manuals.complaints if "status of 400" not in each]  # meant
 
 
-def test_what_is_uploaded_while_the_list_is_asked_for_is_in_it(at_desk: Visitor):
+def test_upload_during_a_refresh_appears_in_the_list(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page

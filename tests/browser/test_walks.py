@@ -178,7 +178,7 @@ def with_body(body: dict[str, Any]) -> tuple[str, ...]:
     return ("-H", "Content-Type: application/json", "-d", json.dumps(body))
 
 
-def test_an_integrator_does_every_operation_with_curl(house: House, tmp_path: Path):
+def test_integrator_uses_every_table_operation_with_curl(house: House, tmp_path: Path):
     devices = f"{house.product.url}/rest/v1/table/device"
     status, me = curl(house, f"{house.product.url}/rest/v1/table/user?sysparm_query=login=admin")
     assert status == 200
@@ -200,7 +200,7 @@ def test_an_integrator_does_every_operation_with_curl(house: House, tmp_path: Pa
     assert curl(house, one)[0] == 404
 
 
-def test_an_integrator_loads_searches_and_deletes_documents_with_curl(house: House, tmp_path: Path):
+def test_integrator_loads_searches_and_deletes_documents_with_curl(house: House, tmp_path: Path):
     own = house.product.url
     (tmp_path / "doors.md").write_text("# Doors\n\nA door that stays open longer than a minute calls the porter.\n")
     load = ("-F", f"file=@{tmp_path}/doors.md", "-F", 'metadata={"type": "manual"}')
@@ -221,7 +221,7 @@ def test_an_integrator_loads_searches_and_deletes_documents_with_curl(house: Hou
     assert [curl(house, "-X", "DELETE", gone)[0] for _ in range(2)] == [200, 404]
 
 
-def test_a_person_comes_in_by_the_provider_and_finds_what_is_theirs(house: House, browser: Browser):
+def test_user_signs_in_through_the_provider_and_finds_own_records(house: House, browser: Browser):
     anna = Traveller(browser, house.product.url, house.demo.field("URL IdP"))
     page = anna.sign_in("anna", house.demo.password).page
     expect(page.get_by_role("heading", name="Hello, Anna")).to_be_visible()
@@ -247,7 +247,7 @@ def test_a_person_comes_in_by_the_provider_and_finds_what_is_theirs(house: House
     assert anna.complaints == []
 
 
-def test_the_rules_of_the_administrator_hold_for_that_person(house: House, browser: Browser):
+def test_access_rules_apply_to_that_user(house: House, browser: Browser):
     """With a key that she makes, since scripts see what she sees."""
     devices = "/rest/v1/table/device"
     made = house.product.call(
