@@ -99,7 +99,7 @@ def databases(servers: SharedServers) -> set[str]:
         return {name for (name,) in link.execute("SELECT datname FROM pg_database").fetchall()}
 
 
-def test_a_backup_of_a_running_service_restores_into_a_fresh_folder(service: Service, folder: Path):  # X15
+def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Service, folder: Path):  # X15
     with psycopg.connect(service.servers.postgres.url) as link:  # noted once a minute: not just now
         link.execute("UPDATE accounts_access_key SET last_used_at = now()")
     before = contents(service.servers.postgres.url)
@@ -170,7 +170,7 @@ def status_of_me(service: Service) -> int:
             return error.code
 
 
-def test_a_backup_is_private_and_holds_no_secret_in_plain(service: Service, folder: Path):
+def test_backup_is_private_and_holds_no_secret_in_plain(service: Service, folder: Path):
     saved = backup(service, folder / "private.backup")
 
     assert saved.stat().st_mode & 0o777 == 0o600
@@ -205,7 +205,7 @@ made.remember_claims({{"email": {claim!r}}})
 """
 
 
-def test_what_a_provider_entrusts_to_us_is_read_in_a_backup_with_the_key_alone(service: Service, folder: Path):  # A56
+def test_provider_tokens_in_a_backup_require_the_key(service: Service, folder: Path):  # A56
     code = CONNECT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM)
     connected = manage("shell", "-c", code, env=service.web.env)
     assert connected.returncode == 0, connected.stderr
@@ -222,9 +222,7 @@ def test_what_a_provider_entrusts_to_us_is_read_in_a_backup_with_the_key_alone(s
         assert secret not in script and base64.b64encode(secret.encode()).decode().rstrip("=") not in script
 
 
-def test_a_restored_service_reads_the_secrets_with_the_key_and_says_when_it_has_another(
-    service: Service, folder: Path
-):  # X15
+def test_restored_service_requires_its_key(service: Service, folder: Path):  # X15
     code = CONNECT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM)
     read = "from sso.models import OidcSetting; print(OidcSetting.objects.filter(name='Backed up').last().secret)"
     assert manage("shell", "-c", code, env=service.web.env).returncode == 0
@@ -254,7 +252,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service: Service, folder: Path):
+def test_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service: Service, folder: Path):
     saved = backup(service, folder / "damaged.backup")
     saved.write_bytes(damage(saved.read_bytes()))
     before, known = contents(service.servers.postgres.url), databases(service.servers)
@@ -268,14 +266,14 @@ def test_a_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], servic
     assert status_of_me(service) == 200
 
 
-def test_a_missing_file_is_refused(service: Service, folder: Path):
+def test_missing_file_is_refused(service: Service, folder: Path):
     refused = manage("restore", str(folder / "none"), env=service.web.env)
 
     assert (refused.returncode, refused.stderr) == (1, f"CommandError: There is no file {folder}/none.\n")
 
 
 @pytest.mark.parametrize("target", ["missing/today.backup", "."])
-def test_a_backup_that_cannot_be_written_leaves_nothing(target: str, service: Service, folder: Path):
+def test_failed_backup_leaves_no_file(target: str, service: Service, folder: Path):
     refused = manage("backup", str(folder / target), env=service.web.env)
 
     assert refused.returncode == 1
@@ -283,7 +281,7 @@ def test_a_backup_that_cannot_be_written_leaves_nothing(target: str, service: Se
     assert list(folder.iterdir()) == []
 
 
-def test_a_restore_replaces_a_running_service_and_keeps_what_was_there(service: Service, folder: Path):
+def test_restore_replaces_a_running_service_and_keeps_the_old_data(service: Service, folder: Path):
     saved = backup(service, folder / "before.backup")
     assert manage("key", "admin", "made later", env=service.web.env).returncode == 0
     counts = "SELECT count(*) FROM accounts_access_key WHERE name = 'made later'"
@@ -302,7 +300,7 @@ def test_a_restore_replaces_a_running_service_and_keeps_what_was_there(service: 
             assert link.execute(counts).fetchone() == (expected,)
 
 
-def test_a_restored_database_sorts_as_before_whatever_the_server_does(service: Service, folder: Path):
+def test_restored_database_keeps_its_sort_order(service: Service, folder: Path):
     saved = backup(service, folder / "sorted.backup")
     url = service.servers.postgres.url.replace("@/servicebase?", "@/sorted?")
     kind = "SELECT encoding, datcollate, datlocprovider, datlocale FROM pg_database WHERE datname = %s"

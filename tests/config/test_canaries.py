@@ -175,7 +175,7 @@ def log(stack: Stack) -> str:
     return "".join(line for line in stack.lines if " | " in line[:12])
 
 
-def test_none_is_in_logs_broker_metrics_histories_or_refusals(planted: Planted):
+def test_no_secret_is_in_logs_broker_metrics_history_or_errors(planted: Planted):
     places = {
         "log": log(planted.stack),
         "broker": planted.in_broker,
@@ -192,7 +192,7 @@ def test_none_is_in_logs_broker_metrics_histories_or_refusals(planted: Planted):
     assert seen == set()
 
 
-def test_the_files_of_the_service_hold_only_those_that_are_kept_there(planted: Planted):
+def test_files_contain_only_the_secrets_stored_there(planted: Planted):
     own = planted.stack.data
     texts = {each: each.read_bytes() for each in own.rglob("*") if each.is_file() and each.parent.name != "secrets"}
 

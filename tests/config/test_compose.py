@@ -33,7 +33,7 @@ def words_of(word: str) -> list[deployment.Instruction]:
 # The image
 
 
-def test_only_packages_that_the_lock_pins_get_into_the_image():
+def test_image_contains_only_locked_packages():
     everything = deployment.dockerfile()
     runs = " && ".join(each.rest for each in everything if each.word == "RUN")
 
@@ -45,7 +45,7 @@ def test_only_packages_that_the_lock_pins_get_into_the_image():
     assert {each.rest.split()[0] for each in everything if each.word == "FROM"} == {"python:3.13-slim"}
 
 
-def test_everything_copied_exists_and_is_let_through():
+def test_copied_files_exist_and_are_not_ignored():
     for source, target in deployment.copies():
         assert (ROOT / source).exists(), source
         assert target in ("./", source)
@@ -59,7 +59,7 @@ SUPERFLUOUS = (".venv/bin/python", "tests/servers.py", "config/__pycache__/env.c
 
 
 @pytest.mark.parametrize("path", PRIVATE + SUPERFLUOUS)
-def test_nothing_private_or_superfluous_is_let_through(path: str):
+def test_private_files_are_ignored(path: str):
     assert not deployment.is_in_context(path)
 
 
@@ -69,7 +69,7 @@ def test_every_package_of_the_product_is_copied():
     assert {source for source, _ in deployment.copies()} == {*contracts["root_packages"], "templates", "manage.py"}
 
 
-def test_the_image_runs_as_an_ordinary_user_and_without_a_shell_between():
+def test_image_runs_as_an_ordinary_user_without_a_shell():
     (user,) = words_of("USER")
     (entry,), (command,) = words_of("ENTRYPOINT"), words_of("CMD")
 
@@ -79,14 +79,14 @@ def test_the_image_runs_as_an_ordinary_user_and_without_a_shell_between():
     assert [each.rest for each in words_of("STOPSIGNAL")] == ["SIGTERM"]
 
 
-def test_the_image_sets_only_variables_that_exist():
+def test_image_sets_only_variables_that_exist():
     given = deployment.image_environment()
 
     assert set(given) - ENVIRONMENT_OF_PYTHON <= KNOWN
     assert env.read({name: value for name, value in given.items() if name in KNOWN}).is_production
 
 
-def test_what_the_image_holds_is_enough_to_start(tmp_path: Path):
+def test_image_contents_are_enough_to_start(tmp_path: Path):
     app = deployment.copy_image(tmp_path / "app")
     given = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
     secrets = {
@@ -108,7 +108,7 @@ def test_what_the_image_holds_is_enough_to_start(tmp_path: Path):
     assert checked.stdout.startswith("System check identified no issues")
 
 
-def test_the_health_check_fails_when_nobody_answers(tmp_path: Path):
+def test_health_check_fails_without_a_response(tmp_path: Path):
     (check,) = words_of("HEALTHCHECK")
     program, *words = json.loads(check.rest.partition(" CMD ")[2])
 
@@ -154,7 +154,7 @@ def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(ours:
             assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared)
 
 
-def test_web_hosts_let_requests_end_and_only_the_proxy_says_who_calls(
+def test_web_hosts_drain_requests_and_trust_only_the_proxy(
     ours: dict[str, dict[str, Any]], services: dict[str, dict[str, Any]]
 ):
     proxy = services["proxy"]["networks"]["inside"]["ipv4_address"]
@@ -169,7 +169,7 @@ def test_web_hosts_let_requests_end_and_only_the_proxy_says_who_calls(
     assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy))
 
 
-def test_the_servers_keep_their_data_and_are_reached_by_nobody_outside(services: dict[str, dict[str, Any]]):
+def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[str, Any]]):
     database, broker = services["database"], services["broker"]
 
     assert database["image"] == "pgvector/pgvector:pg18"
@@ -183,7 +183,7 @@ def test_the_servers_keep_their_data_and_are_reached_by_nobody_outside(services:
     assert deployment.compose()["networks"]["data"]["internal"] is True
 
 
-def test_made_secrets_make_a_production_that_starts(tmp_path: Path, ours: dict[str, dict[str, Any]]):
+def test_created_secrets_are_valid_in_production(tmp_path: Path, ours: dict[str, dict[str, Any]]):
     shutil.copytree(ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns("secrets", "production.env"))
     made = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
     folder = tmp_path / "compose" / "secrets"
@@ -203,7 +203,7 @@ def test_made_secrets_make_a_production_that_starts(tmp_path: Path, ours: dict[s
     assert {each.name: each.read_text() for each in folder.iterdir()} == before
 
 
-def test_what_make_secrets_makes_is_kept_out_of_git():
+def test_created_secrets_are_ignored_by_git():
     ignored = (ROOT / ".gitignore").read_text().splitlines()
 
     assert {"compose/secrets/", "compose/production.env"} <= set(ignored)
@@ -218,7 +218,7 @@ def proxy() -> dict[str, list[list[str]]]:
     return deployment.nginx("nginx.conf", "service.conf", "errors.conf")
 
 
-def test_the_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
+def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
     ((number, buffer),) = proxy["large_client_header_buffers"]
     ((largest,),) = proxy["client_max_body_size"]
 
@@ -228,7 +228,7 @@ def test_the_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]
     assert proxy["proxy_request_buffering"] == [["on"]]
 
 
-def test_the_proxy_tells_the_service_who_calls_and_how(proxy: dict[str, list[list[str]]]):
+def test_proxy_forwards_client_address_and_scheme(proxy: dict[str, list[list[str]]]):
     given = dict(proxy["proxy_set_header"])
 
     assert given["X-Forwarded-For"] == "$remote_addr"
@@ -236,7 +236,7 @@ def test_the_proxy_tells_the_service_who_calls_and_how(proxy: dict[str, list[lis
     assert given["Host"] == "$http_host"
 
 
-def test_the_proxy_goes_to_every_web_host_and_to_the_next_when_one_restarts(
+def test_proxy_uses_every_web_host_and_retries_on_another(
     proxy: dict[str, list[list[str]]], services: dict[str, dict[str, Any]]
 ):
     upstream = {words[0].removesuffix(":8000") for words in proxy["server"] if words}
@@ -247,7 +247,7 @@ def test_the_proxy_goes_to_every_web_host_and_to_the_next_when_one_restarts(
     assert mounted == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}
 
 
-def test_the_refusals_of_the_proxy_look_like_those_of_the_service(proxy: dict[str, list[list[str]]]):
+def test_proxy_errors_equal_those_of_the_service(proxy: dict[str, list[list[str]]]):
     answers = {int(status): json.loads(text) for status, text in proxy["return"]}
 
     assert {status: answer["errors"][0]["code"] for status, answer in answers.items()} == {
@@ -260,7 +260,7 @@ def test_the_refusals_of_the_proxy_look_like_those_of_the_service(proxy: dict[st
     assert ["Retry-After", str(error_responses.RETRY_AFTER_S), "always"] in proxy["add_header"]
 
 
-def test_tls_is_laid_over_with_a_certificate_from_the_secrets():
+def test_tls_overlay_uses_a_certificate_from_the_secrets():
     overlay, server = deployment.compose("compose/tls.yaml"), deployment.nginx("tls.conf")
 
     assert set(overlay["services"]) == {"proxy"}

@@ -21,7 +21,7 @@ def end_by_server(pid: int) -> None:
             pass
 
 
-def test_one_that_the_server_ended_is_known_without_a_question(db: Any):
+def test_connection_closed_by_the_server_is_detected_without_a_query(db: Any):
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (pid,) = cursor.fetchone()
@@ -33,7 +33,7 @@ def test_one_that_the_server_ended_is_known_without_a_question(db: Any):
     connection.close()
 
 
-def test_one_that_only_got_a_notice_stays(db: Any):
+def test_connection_with_a_pending_notice_is_kept(db: Any):
     with connection.cursor() as cursor:
         cursor.execute("LISTEN something")
     with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
@@ -49,7 +49,7 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def test_one_goes_with_its_thread_and_waits_for_no_collector(no_collector: None):
+def test_connection_is_closed_with_its_thread(no_collector: None):
     """The web server ends idle threads and begins new ones."""
     found: list[int] = []
 
@@ -70,6 +70,6 @@ def test_one_goes_with_its_thread_and_waits_for_no_collector(no_collector: None)
     eventually(lambda: not is_there(), within_s=10)
 
 
-def test_looking_asks_the_server_nothing(django_assert_num_queries: Any):
+def test_check_sends_no_query(django_assert_num_queries: Any):
     with django_assert_num_queries(0):
         assert connection.is_usable()

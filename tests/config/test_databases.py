@@ -21,7 +21,7 @@ def test_each_part_has_its_timeouts_and_its_name(process: str):
     assert found["application_name"] == f"servicebase {process}"
 
 
-def test_a_web_request_waits_no_longer_than_two_seconds_to_connect():
+def test_web_request_waits_no_longer_than_two_seconds_to_connect():
     assert [int(options(URL, process)["connect_timeout"]) for process in ("web", "worker")] == [2, 5]
 
 
@@ -31,11 +31,11 @@ def test_only_threads_of_the_web_server_keep_their_connection():
     assert kept == {"web": None, "worker": 0, "command": 0}
 
 
-def test_a_command_of_a_person_is_not_cut_off():
+def test_interactive_commands_have_no_timeout():
     assert "statement_timeout" not in options(URL, "command")["options"]
 
 
-def test_a_vanished_host_is_noticed_on_both_ends_within_a_minute():
+def test_vanished_host_is_noticed_on_both_ends_within_a_minute():
     found = options(URL, "beat")
 
     asked = {name: int(found[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
@@ -44,7 +44,7 @@ def test_a_vanished_host_is_noticed_on_both_ends_within_a_minute():
         assert f"-c tcp_keepalives_{name}={value}" in found["options"]
 
 
-def test_what_the_operator_wrote_into_the_address_counts():
+def test_options_in_the_database_url_take_precedence():
     url = "postgresql://me@db.example.com/records?connect_timeout=1&application_name=mine&options=-c%20work_mem%3D64MB"
     found = options(url)
 

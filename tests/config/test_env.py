@@ -27,19 +27,19 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_a_wrong_value_is_named_with_what_it_must_be(name: str, value: str):
+def test_invalid_value_names_the_expected_form(name: str, value: str):
     with pytest.raises(ConfigurationError, match=rf"^{name} must .*\.$"):
         env.read({name: value})
 
 
-def test_a_wrong_secret_is_not_repeated():
+def test_invalid_secret_is_not_repeated():
     with pytest.raises(ConfigurationError) as error:
         env.read({"DATABASE_URL": "mysql://user:canary@host/name"})
 
     assert "canary" not in str(error.value)
 
 
-def test_an_embedding_provider_needs_a_model_and_an_address_or_a_key():
+def test_embedding_provider_needs_a_model_and_an_address_or_a_key():
     chosen = {"SVC_EMBEDDING_PROVIDER": "openai"}
     with pytest.raises(ConfigurationError, match="SVC_EMBEDDING_MODEL"):
         env.read(chosen)
@@ -50,44 +50,44 @@ def test_an_embedding_provider_needs_a_model_and_an_address_or_a_key():
     assert (found.openai_base_url, found.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
 
 
-def test_a_password_in_the_providers_address_is_refused_and_not_repeated():
+def test_password_in_the_providers_address_is_refused_and_not_repeated():
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as error:
         env.read({"OPENAI_BASE_URL": "http://me:canary@127.0.0.1/v1"})
 
     assert "canary" not in str(error.value)
 
 
-def test_an_empty_value_counts_as_not_set():
+def test_empty_value_means_not_set():
     assert env.read({"SVC_PORT": " ", "DATABASE_URL": ""}) == env.Environment()
 
 
-def test_a_secret_may_come_from_a_file(tmp_path: Path):
+def test_secret_can_be_read_from_a_file(tmp_path: Path):
     (tmp_path / "key").write_text("from the file\n")
 
     assert env.read({"SECRET_KEY_FILE": str(tmp_path / "key")}).secret_key == "from the file"
 
 
-def test_a_secret_file_must_be_readable_and_alone(tmp_path: Path):
+def test_secret_file_must_be_readable_and_exclusive(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="SECRET_KEY_FILE names a file that cannot be read"):
         env.read({"SECRET_KEY_FILE": str(tmp_path / "missing")})
     with pytest.raises(ConfigurationError, match="not both"):
         env.read({"SECRET_KEY_FILE": str(tmp_path), "SECRET_KEY": "x"})
 
 
-def test_a_variable_that_is_no_secret_has_no_file(tmp_path: Path):
+def test_only_secrets_can_be_read_from_a_file(tmp_path: Path):
     (tmp_path / "port").write_text("9")
 
     assert env.read({"SVC_PORT_FILE": str(tmp_path / "port")}).port == 8000
 
 
-def test_certificate_and_key_belong_together(tmp_path: Path):
+def test_certificate_and_key_require_each_other(tmp_path: Path):
     (tmp_path / "tls.crt").write_text("x")
 
     with pytest.raises(ConfigurationError, match="together"):
         env.read({"SVC_TLS_CERT": str(tmp_path / "tls.crt")})
 
 
-def test_demo_data_are_for_development_unless_asked_for():
+def test_demo_data_is_only_for_development_by_default():
     assert env.read({}).wants_demo
     assert not env.read({"SVC_ENV": "production"}).wants_demo
     assert env.read({"SVC_ENV": "production", "SVC_DEMO": "1"}).wants_demo
@@ -106,7 +106,7 @@ def test_demo_data_are_for_development_unless_asked_for():
         ({"SVC_ENV": "production"}, False),
     ],
 )
-def test_providers_over_http_are_for_a_machine_of_ones_own(given: dict[str, str], allowed: bool):
+def test_http_providers_are_only_for_development(given: dict[str, str], allowed: bool):
     assert env.read(given).lets_http_idp is allowed
 
 
@@ -118,7 +118,7 @@ def test_providers_over_http_are_for_a_machine_of_ones_own(given: dict[str, str]
         ({"SVC_HOST": "::1"}, "http://[::1]:8000"),
     ],
 )
-def test_a_person_on_this_machine_is_told_an_address_that_works(given: dict[str, str], url: str):
+def test_printed_address_is_reachable(given: dict[str, str], url: str):
     assert env.read(given).local_url == url
 
 
@@ -129,14 +129,14 @@ class TestDotenv:
 
         assert env.read_dotenv(path) == {"SVC_PORT": "9000", "SVC_HOST": "0.0.0.0", "SECRET_KEY": "a=b # c"}
 
-    def test_a_line_of_another_form_is_named_by_its_number(self, tmp_path: Path):
+    def test_invalid_line_is_named_by_its_number(self, tmp_path: Path):
         path = tmp_path / ".env"
         path.write_text("SVC_PORT=9000\nnonsense\n")
 
         with pytest.raises(ConfigurationError, match=r"Line 2 of \.env"):
             env.read_dotenv(path)
 
-    def test_the_process_wins_over_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_environment_takes_precedence_over_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (tmp_path / ".env").write_text("SVC_PORT=9000\nSVC_HOST=0.0.0.0\n")
         monkeypatch.setattr(env, "ROOT", tmp_path)
         monkeypatch.setenv("SVC_PORT", "9001")

@@ -72,14 +72,14 @@ def refusal(words: str, data: Path, **variables: str) -> str:
         ("postgresql://me@db.example.com/", "names no database"),
     ],
 )
-def test_a_wrong_address_is_refused(url: str, said: str, words: str, tmp_path: Path):
+def test_invalid_address_is_refused(url: str, said: str, words: str, tmp_path: Path):
     assert said in refusal(words, tmp_path, DATABASE_URL=url)
 
 
 @pytest.mark.parametrize(
     "url", ["postgresql://me:top%zzsecret@h/x", "postgresql://me:top\u2100secret@h/x", "x:topsecret"]
 )
-def test_an_unreadable_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
+def test_unreadable_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
     sentence = refusal("prepare", tmp_path, DATABASE_URL=url)
 
     assert "DATABASE_URL" in sentence
@@ -87,14 +87,14 @@ def test_an_unreadable_address_is_refused_without_quoting_its_password(url: str,
 
 
 @pytest.mark.parametrize("url", ["redis://:topsecret@h:none/0", "redis://:top/secret@h/0", "http://:topsecret@h"])
-def test_a_wrong_broker_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
+def test_invalid_broker_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
     sentence = refusal("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
 
     assert "REDIS_URL must be redis://" in sentence
     assert "secret" not in sentence
 
 
-def test_a_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Path):
+def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/service"
         assert "cannot be reached" in refusal("up", tmp_path, DATABASE_URL=url)
@@ -111,7 +111,7 @@ def test_a_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: 
         ("poor", "poor", 'permission denied to create extension "vector"'),
     ],
 )
-def test_an_unfit_database_is_refused_and_left_as_it_was(
+def test_unsuitable_database_is_refused_and_not_changed(
     server: SharedServers, database: str, user: str, said: str, tmp_path: Path
 ):
     assert said in refusal("up", tmp_path, DATABASE_URL=url_of(server, database, user))
@@ -122,7 +122,7 @@ def test_an_unfit_database_is_refused_and_left_as_it_was(
             assert "user" not in {name for (name,) in tables}
 
 
-def test_vector_installed_long_ago_is_refused_with_the_command_that_updates_it(server: SharedServers, tmp_path: Path):
+def test_old_pgvector_is_refused_with_the_update_command(server: SharedServers, tmp_path: Path):
     with psycopg.connect(server.postgres.url, autocommit=True) as link:
         link.execute("CREATE DATABASE long_ago")
     with psycopg.connect(url_of(server, "long_ago")) as link:
@@ -134,7 +134,7 @@ def test_vector_installed_long_ago_is_refused_with_the_command_that_updates_it(s
     assert "still uses pgvector 0.7.0; let its owner run: ALTER EXTENSION vector UPDATE" in sentence
 
 
-def test_an_ordinary_owner_is_enough_once_a_superuser_made_the_extension(server: SharedServers, tmp_path: Path):
+def test_database_owner_is_enough_after_the_extension_exists(server: SharedServers, tmp_path: Path):
     with psycopg.connect(url_of(server, "helped")) as link:
         link.execute("CREATE EXTENSION vector")
 
@@ -178,7 +178,7 @@ class Replica(Postgres):
     ("kind", "said"),
     [(Older, "The database is PostgreSQL 16; version 17 or newer is needed."), (Replica, "names a replica")],
 )
-def test_an_unfit_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
+def test_unsuitable_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
     server = SharedServers(tmp_path / "server", kind).start_postgres()
     try:
         database = "postgres" if kind is Replica else "servicebase"

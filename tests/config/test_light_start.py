@@ -19,7 +19,7 @@ LOADS = {
 
 
 @pytest.mark.parametrize("part", LOADS)
-def test_what_few_need_is_not_loaded_at_the_start(part: str):
+def test_rarely_used_libraries_are_not_imported_at_start(part: str):
     command = f"{LOADS[part]}; import sys; print([name for name in {HEAVY!r} if name in sys.modules])"
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"}
     done = subprocess.run(

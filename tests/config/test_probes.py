@@ -17,17 +17,17 @@ CALLS = [
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_probe_is_answered_under_any_name(path: str):
+def test_probe_is_answered_for_any_host_name(path: str):
     assert Client().get(path, HTTP_HOST="10.0.0.7:8000").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/api/me", "/metrics", "/healthz/", "/login/"])
-def test_everything_else_is_refused_under_a_name_that_is_not_ours(path: str):
+def test_other_requests_with_a_foreign_host_name_are_refused(path: str):
     assert Client().get(path, HTTP_HOST="10.0.0.7:8000").status_code == 400
 
 
 @pytest.mark.parametrize(("names", "call"), CALLS)
-def test_the_first_call_goes_to_a_name_that_the_service_answers_to(names: list[str], call: str, settings: Any):
+def test_first_call_uses_an_allowed_host_name(names: list[str], call: str, settings: Any):
     settings.BASE_URL, settings.ALLOWED_HOSTS = "https://service.example.com", names
     said = io.StringIO()
 

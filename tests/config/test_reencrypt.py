@@ -47,7 +47,7 @@ def connection_with_secrets() -> OidcSetting:
 
 
 class TestTheProductsOwn:
-    def test_are_read_with_the_new_key_alone(self, keys: Any, bob: User):
+    def test_can_be_read_with_only_the_new_key(self, keys: Any, bob: User):
         setting = connection_with_secrets()
         session = ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, "id-token")
         version, changes = setting.refreshed().sys_version, setting.history.count()
@@ -63,7 +63,7 @@ class TestTheProductsOwn:
         assert "secret-of-client" not in said
         assert (setting.sys_version, setting.history.count()) == (version, changes), "it is no change"
 
-    def test_a_second_run_finds_nothing_to_do(self, keys: Any):
+    def test_second_run_changes_nothing(self, keys: Any):
         connection_with_secrets()
         keys(NEW, OLD)
         reencrypt()
@@ -72,7 +72,7 @@ class TestTheProductsOwn:
         assert "oidc_setting.last_claims: 0 of 1 encrypted anew." in reencrypt()
         assert OidcSetting.objects.values().get() == before
 
-    def test_what_no_key_reads_is_named_and_left(self, keys: Any):
+    def test_undecryptable_values_are_reported_and_kept(self, keys: Any):
         first = connection_with_secrets()
         keys(OTHER)
         second = make(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
@@ -87,7 +87,7 @@ class TestTheProductsOwn:
         assert first.refreshed().secret == "secret-of-client"
         assert second.refreshed().client_secret == before
 
-    def test_what_somebody_sets_meanwhile_stays(self, keys: Any, monkeypatch: Any):
+    def test_concurrent_changes_are_kept(self, keys: Any, monkeypatch: Any):
         setting = connection_with_secrets()
         keys(NEW, OLD)
         rotate = encryption.rotate
@@ -100,7 +100,7 @@ class TestTheProductsOwn:
         reencrypt()
         assert setting.refreshed().secret == "set just now"
 
-    def test_more_than_are_read_at_once(self, keys: Any, bob: User, monkeypatch: Any):
+    def test_more_rows_than_one_batch(self, keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "AT_ONCE", 2)
         setting = make()
         for number in range(5):
@@ -111,7 +111,7 @@ class TestTheProductsOwn:
 
         assert {each.token_hint for each in ProviderSession.objects.all()} == {f"token-{n}" for n in range(5)}
 
-    def test_every_secret_column_is_hashed_or_encrypted_anew(self):
+    def test_every_secret_column_is_hashed_or_reencrypted(self):
         secret = {
             (model.table_name(), column)
             for model in apps.get_models()
@@ -135,7 +135,7 @@ class TestDesignedTables:
     def tokens(self) -> set[str]:
         return {encryption.decrypt(stored) for (stored,) in ask("SELECT token FROM records.device WHERE token <> ''")}
 
-    def test_their_secrets_are_read_with_the_new_key_alone(self, keys: Any, bob: User, monkeypatch: Any):
+    def test_secrets_can_be_read_with_only_the_new_key(self, keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "AT_ONCE", 2)
         for number in range(3):
             data(api(bob).post("device", {"token": f"token-{number}"}))
@@ -151,7 +151,7 @@ class TestDesignedTables:
         assert "device.token: 4 of 4 encrypted anew." in said and "laptop.contains: 1 of 1" in said
         assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == before
 
-    def test_records_that_are_created_later_too(self, keys: Any, bob: User):
+    def test_deferred_records_are_included(self, keys: Any, bob: User):
         table("plan", deferred_create=True)
         field("plan", "contains", "secret")
         open_table("plan")

@@ -49,23 +49,23 @@ def refusal(words: str, data: Path, **variables: str) -> str:
 
 
 @pytest.mark.parametrize(("otherwise", "said"), UNSAFE, ids=lambda value: str(value)[:40])
-def test_an_unsafe_production_is_refused(otherwise: dict[str, str], said: str, tmp_path: Path):  # X03
+def test_unsafe_production_is_refused(otherwise: dict[str, str], said: str, tmp_path: Path):  # X03
     assert said in refusal("up", tmp_path / "data", **{**SAFE, **otherwise})
     assert not (tmp_path / "data").exists()
 
 
-def test_a_safe_production_gets_as_far_as_its_database(tmp_path: Path):
+def test_safe_production_settings_are_accepted(tmp_path: Path):
     assert "The database cannot be reached" in refusal("up", tmp_path, **SAFE)
 
 
-def test_keys_of_another_form_are_refused(tmp_path: Path):
+def test_malformed_keys_are_refused(tmp_path: Path):
     said = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
 
     assert "SVC_SECRET_KEYS must hold Fernet keys" in said
     assert "no-key-at-all" not in said
 
 
-def test_a_first_password_that_many_use_is_refused_in_production(tmp_path: Path):
+def test_common_first_password_is_refused_in_production(tmp_path: Path):
     embedded = {**SAFE, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
 
     said = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
@@ -77,7 +77,7 @@ def test_a_first_password_that_many_use_is_refused_in_production(tmp_path: Path)
     assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in said
 
 
-def test_a_certificate_that_does_not_fit_its_key_is_refused(tmp_path: Path):
+def test_certificate_of_another_key_is_refused(tmp_path: Path):
     certificate = certificates.make("a", names=("a.example.com",)).write(tmp_path, "a")
     key = certificates.make("b", names=("b.example.com",)).write(tmp_path, "b")
     junk = tmp_path / "junk"
@@ -89,7 +89,7 @@ def test_a_certificate_that_does_not_fit_its_key_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("words", ["up", "prepare"])
-def test_a_data_folder_that_cannot_be_made_is_refused(words: str, tmp_path: Path):
+def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Path):
     (tmp_path / "file").touch()
 
     said = refusal(words, tmp_path / "file" / "data")
@@ -98,7 +98,7 @@ def test_a_data_folder_that_cannot_be_made_is_refused(words: str, tmp_path: Path
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
-def test_a_folder_without_the_right_to_write_is_refused(tmp_path: Path):
+def test_read_only_folder_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
 
     assert "cannot be written (Permission denied)" in refusal("up", tmp_path / "data")
@@ -112,7 +112,7 @@ def test_a_folder_without_the_right_to_write_is_refused(tmp_path: Path):
         ({"PG_VERSION": "17\n"}, "was made by PostgreSQL 17, this is 18. Restore a backup made by the older version"),
     ],
 )
-def test_a_folder_with_other_data_is_refused_and_left_alone(
+def test_folder_with_other_data_is_refused_and_not_changed(
     content: dict[str, str], said: str, words: str, tmp_path: Path
 ):
     cluster = tmp_path / "postgres"
@@ -125,7 +125,7 @@ def test_a_folder_with_other_data_is_refused_and_left_alone(
     assert {each.name: each.read_text() for each in cluster.iterdir()} == content
 
 
-def test_a_half_made_cluster_of_an_interrupted_first_start_is_made_anew(tmp_path: Path):
+def test_incomplete_cluster_of_an_interrupted_start_is_replaced(tmp_path: Path):
     (tmp_path / "postgres.unfinished").mkdir()
     (tmp_path / "postgres.unfinished" / "PG_VERSION").write_text("18\n")
 
@@ -151,7 +151,7 @@ def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder away and start again"),
     ],
 )
-def test_damaged_data_of_a_server_end_the_start_with_what_to_do(file: str, said: str, used_folder: Path):
+def test_damaged_server_data_stops_the_start_with_advice(file: str, said: str, used_folder: Path):
     damaged = used_folder / file
     whole = damaged.read_bytes()
     damaged.write_bytes(b"damaged")
@@ -162,7 +162,7 @@ def test_damaged_data_of_a_server_end_the_start_with_what_to_do(file: str, said:
 
 
 @pytest.mark.parametrize("name", prepare.OLDEST_PACKAGES)
-def test_a_package_below_its_floor_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
+def test_outdated_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):  # X27
     prepare.refuse_old_packages()
     installed = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda asked: "2.0" if asked == name else installed(asked))

@@ -35,14 +35,14 @@ def test_help_lists_the_commands():
         assert f"\n  {name} " in shown.stdout
 
 
-def test_an_unknown_command_is_one_sentence():
+def test_unknown_command_is_reported():
     refused = subprocess.run([sys.executable, ROOT / "run", "fly"], capture_output=True, text=True)
 
     assert refused.returncode == 1
     assert refused.stderr == "servicebase: 'fly' is not a command. See ./run --help.\n"
 
 
-def test_an_old_python_is_one_sentence(run: ModuleType, monkeypatch, capsys):
+def test_old_python_is_reported(run: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run.sys, "version_info", (3, 10, 4))
     monkeypatch.setattr(run.shutil, "which", lambda name: None)
 
@@ -52,7 +52,7 @@ def test_an_old_python_is_one_sentence(run: ModuleType, monkeypatch, capsys):
     assert "Python 3.11 or newer is required; this is 3.10." in capsys.readouterr().err
 
 
-def test_an_old_python_hands_over_to_a_newer_one(run: ModuleType, monkeypatch):
+def test_old_python_restarts_in_a_newer_one(run: ModuleType, monkeypatch):
     class HandedOver(Exception):
         pass
 
@@ -67,14 +67,14 @@ def test_an_old_python_hands_over_to_a_newer_one(run: ModuleType, monkeypatch):
         run.switch_to_a_new_enough_python()
 
 
-def test_the_script_can_be_read_by_python_3_6():
+def test_script_can_be_read_by_python_3_6():
     # What newer grammars added would make an old Python fail before it can say its sentence.
     import ast
 
     ast.parse((ROOT / "run").read_text(), feature_version=(3, 6))
 
 
-def test_without_venv_it_says_what_to_install(run: ModuleType, monkeypatch, capsys):
+def test_missing_venv_module_names_the_package_to_install(run: ModuleType, monkeypatch, capsys):
     failed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
     monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
 
@@ -83,7 +83,7 @@ def test_without_venv_it_says_what_to_install(run: ModuleType, monkeypatch, caps
     assert "apt-get install python3-venv" in capsys.readouterr().err
 
 
-def test_another_reason_is_told_as_it_is(run: ModuleType, monkeypatch, capsys):
+def test_other_venv_errors_are_printed(run: ModuleType, monkeypatch, capsys):
     said = b"Traceback\nOSError: [Errno 28] No space left on device"
     failed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=said)
     monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
@@ -94,7 +94,7 @@ def test_another_reason_is_told_as_it_is(run: ModuleType, monkeypatch, capsys):
     assert "No space left on device" in told and "Traceback" not in told and "apt-get" not in told
 
 
-def test_an_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
+def test_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
     product = run.digest("requirements.txt")
@@ -105,7 +105,7 @@ def test_an_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):
 
 
 @pytest.mark.parametrize("change", ["requirements.txt", "stamp", "python"])
-def test_a_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
+def test_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, monkeypatch, change: str):
     Path(run.PYTHON).parent.mkdir(parents=True)
     Path(run.PYTHON).touch()
     run.record_hashes({"product": run.digest("requirements.txt"), "tools": None})
@@ -127,7 +127,7 @@ def test_a_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType,
     assert stamp["product"] == run.digest("requirements.txt")
 
 
-def test_pip_takes_over_when_uv_cannot(run: ModuleType, monkeypatch):
+def test_pip_is_used_when_uv_fails(run: ModuleType, monkeypatch):
     calls: list[list[str]] = []
 
     def call(words, **options) -> int:
@@ -142,7 +142,7 @@ def test_pip_takes_over_when_uv_cannot(run: ModuleType, monkeypatch):
     assert "--require-hashes" in calls[-1]
 
 
-def test_without_a_network_it_says_so(run: ModuleType, monkeypatch, capsys):
+def test_failed_installation_is_reported(run: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 1)
 
     with pytest.raises(SystemExit):

@@ -66,7 +66,7 @@ def prepared(roles: Roles, tmp_path_factory: pytest.TempPathFactory) -> Roles:
     return roles
 
 
-def test_the_service_runs_without_the_right_to_change_tables(prepared: Roles, tmp_path: Path):  # X12
+def test_service_runs_without_ddl_privileges(prepared: Roles, tmp_path: Path):  # X12
     stack = Stack(tmp_path / "service", **prepared.environ("servicebase_service"))
     try:
         stack.start().wait_until_up()
@@ -82,7 +82,7 @@ def test_the_service_runs_without_the_right_to_change_tables(prepared: Roles, tm
         stack.end()
 
 
-def test_the_service_may_make_a_backup(prepared: Roles, tmp_path: Path):
+def test_service_role_can_create_a_backup(prepared: Roles, tmp_path: Path):
     target = tmp_path / "today.backup"
     env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
 
@@ -93,7 +93,7 @@ def test_the_service_may_make_a_backup(prepared: Roles, tmp_path: Path):
     assert "TABLE DATA public user" in listed.stdout and "TABLE DATA records task" in listed.stdout
 
 
-def test_an_administrator_designs_tables_of_their_own(prepared: Roles, tmp_path: Path):
+def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
     code = (
         "from tableapi.models import Column, Table\n"
         "user = Table.objects.get(name='user')\n"

@@ -108,7 +108,7 @@ OUTAGES = [
 
 
 @pytest.mark.parametrize(("number", "for_s"), OUTAGES)
-def test_without_postgresql_callers_are_told_to_come_back_and_then_it_goes_on(hosts: Hosts, number: int, for_s: int):
+def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, for_s: int):
     # C38
     running = hosts.processes()
     ends_at = time.monotonic() + for_s
@@ -145,7 +145,7 @@ def hosts_clock(hosts: Hosts) -> float:
     return float(row[0])
 
 
-def test_without_valkey_requests_are_answered_and_background_work_goes_on_afterwards(hosts: Hosts):
+def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
     hosts.servers.stop("valkey", signal.SIGKILL)
     try:
         eventually(lambda: hosts.readiness()["broker"] == "away", within_s=10)
@@ -191,7 +191,7 @@ def one_more(url: str) -> "psycopg.Connection[Any] | None":
         return None
 
 
-def test_out_of_connections_callers_are_told_so_within_two_seconds(hosts: Hosts):  # X07
+def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
     with every_connection_taken(hosts):
         without_database = {
             "a probe": hosts.get("/healthz"),
@@ -215,7 +215,7 @@ def test_out_of_connections_callers_are_told_so_within_two_seconds(hosts: Hosts)
     eventually(lambda: hosts.me().status == 200, within_s=10)
 
 
-def test_a_request_waits_two_seconds_for_a_lock_and_no_longer(hosts: Hosts):
+def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
     with psycopg.connect(hosts.servers.postgres.url) as link:
         link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is remembered for a second

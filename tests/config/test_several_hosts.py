@@ -32,7 +32,7 @@ def origin(host: Stack) -> str:
 
 
 @pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
-def test_one_part_alone_needs_both_addresses(missing: str, tmp_path: Path):
+def test_single_part_requires_both_server_addresses(missing: str, tmp_path: Path):
     given = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
     del given[missing]
 
@@ -44,7 +44,7 @@ def test_one_part_alone_needs_both_addresses(missing: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("missing", ["SECRET_KEY", "SVC_SECRET_KEYS"])
-def test_one_part_alone_needs_the_keys_of_the_others(missing: str, tmp_path: Path):
+def test_single_part_requires_shared_keys(missing: str, tmp_path: Path):
     given = {
         "DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com",
         "SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY,
@@ -58,7 +58,7 @@ def test_one_part_alone_needs_the_keys_of_the_others(missing: str, tmp_path: Pat
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_two_beats_do_the_work_once_and_the_second_takes_over(servers: SharedServers, start: Start):  # X18
+def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start: Start):  # X18
     leader = start("beat")
     leader.wait_for("beat_leads")
     follower = start("beat")
@@ -74,7 +74,7 @@ def test_two_beats_do_the_work_once_and_the_second_takes_over(servers: SharedSer
     eventually(lambda: any(each.startswith(origin(follower)) for each in scheduled(servers)), within_s=10)
 
 
-def test_the_log_of_one_part_in_production_is_one_json_object_a_line(servers: SharedServers, tmp_path: Path):
+def test_production_log_is_one_json_object_per_line(servers: SharedServers, tmp_path: Path):
     host = Stack(tmp_path, **servers.environ, SVC_ENV="production", SVC_BASE_URL="https://service.example.com")
     try:
         host.start("--only", "beat").wait_for("beat_(leads|follows)")

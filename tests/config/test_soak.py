@@ -27,7 +27,7 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaked]:
         yield Soaked(servers, stack, soak(servers, stack, callers=6, seconds=180, every_s=SETTLED_AFTER_S + 1, most=4))
 
 
-def test_what_was_acknowledged_is_there_once_although_parts_were_killed_meanwhile(soaked: Soaked):  # C33, C36, C38
+def test_acknowledged_writes_exist_once_after_faults(soaked: Soaked):  # C33, C36, C38
     found = soaked.found
     assert found.tally.wrong == []
     assert found.tally.unexpected == {}, "refused although nothing was away"
@@ -35,7 +35,7 @@ def test_what_was_acknowledged_is_there_once_although_parts_were_killed_meanwhil
     assert all(work.acknowledged for work in found.works)
 
 
-def test_its_checks_notice_what_is_lost(soaked: Soaked):
+def test_soak_checks_detect_lost_writes(soaked: Soaked):
     found = soaked.found.works[0]
     work = replace(found, caller=replace(found.caller, tally=Tally()))
     work.creates()

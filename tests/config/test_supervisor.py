@@ -65,13 +65,13 @@ def said(supervisor: Supervisor) -> str:
     return supervisor.out.getvalue()
 
 
-def test_lines_carry_the_name_of_their_child(supervisor: Watched):
+def test_log_lines_have_the_name_of_their_child(supervisor: Watched):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('hello'); print('there')"]))
 
     eventually(lambda: "  talker | hello\n  talker | there\n" in said(supervisor))
 
 
-def test_a_child_that_ends_starts_again_later_and_later(supervisor: Watched):
+def test_crashing_child_restarts_with_growing_delays(supervisor: Watched):
     child = Child("short", [sys.executable, "-c", "raise SystemExit(3)"])
     supervisor.begin()
     supervisor.start(child)
@@ -82,7 +82,7 @@ def test_a_child_that_ends_starts_again_later_and_later(supervisor: Watched):
     eventually(lambda: supervisor.results == [(0, "interrupt")])
 
 
-def test_the_end_of_a_vital_child_ends_the_watch(supervisor: Watched):
+def test_end_of_a_vital_child_stops_the_supervisor(supervisor: Watched):
     supervisor.begin()
     supervisor.start(Child("heart", [sys.executable, "-c", "pass"], is_vital=True))
 
@@ -90,7 +90,7 @@ def test_the_end_of_a_vital_child_ends_the_watch(supervisor: Watched):
     assert "everything stops" in said(supervisor)
 
 
-def test_what_a_dead_child_leaves_is_swept_before_it_starts_again(supervisor: Watched):
+def test_leftover_processes_are_killed_before_a_restart(supervisor: Watched):
     leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
     supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
@@ -100,7 +100,7 @@ def test_what_a_dead_child_leaves_is_swept_before_it_starts_again(supervisor: Wa
     eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_children_stop_in_the_order_given_and_a_stubborn_one_is_killed(supervisor: Watched):
+def test_children_stop_in_order_and_a_stubborn_one_is_killed(supervisor: Watched):
     first, second = Child("first", STUBBORN), Child("second", SLEEP)
     for child in (first, second):
         supervisor.start(child)
@@ -114,7 +114,7 @@ def test_children_stop_in_the_order_given_and_a_stubborn_one_is_killed(superviso
     assert (first.process.returncode, second.process.returncode) == (-signal.SIGKILL, -signal.SIGTERM)
 
 
-def test_the_reaper_ends_everything_when_the_supervisor_is_killed(folder: DataFolder):
+def test_reaper_ends_everything_when_the_supervisor_is_killed(folder: DataFolder):
     program = f"""
 import os, time
 from pathlib import Path
@@ -138,14 +138,14 @@ time.sleep(60)
 
 
 class TestTheReaperIsKilled:
-    def test_the_data_folder_stays_locked(self, supervisor: Watched, folder: DataFolder):
+    def test_data_folder_stays_locked(self, supervisor: Watched, folder: DataFolder):
         supervisor.reaper.kill()
         supervisor.reaper.wait()
 
         with pytest.raises(AlreadyRunning):
             folder.hold("up")
 
-    def test_another_one_starts_and_still_ends_everything(self, folder: DataFolder):
+    def test_new_reaper_starts_and_still_ends_everything(self, folder: DataFolder):
         program = f"""
 import os, threading
 from pathlib import Path
@@ -173,7 +173,7 @@ threading.Event().wait(60)
         os.close(folder.hold("up"))
 
 
-def test_the_claim_goes_with_its_holder(folder: DataFolder):
+def test_lock_ends_with_its_holder(folder: DataFolder):
     held = folder.hold("up")
     with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
         folder.hold("up")
@@ -182,7 +182,7 @@ def test_the_claim_goes_with_its_holder(folder: DataFolder):
     os.close(folder.hold("up"))
 
 
-def test_a_secret_is_made_once_and_is_private(folder: DataFolder):
+def test_secret_is_created_once_with_private_permissions(folder: DataFolder):
     made = iter(["first", "second"])
 
     assert folder.secret("key", lambda: next(made)) == "first"
@@ -190,7 +190,7 @@ def test_a_secret_is_made_once_and_is_private(folder: DataFolder):
     assert (folder.secrets / "key").stat().st_mode & 0o077 == 0
 
 
-def test_two_that_make_one_secret_at_once_read_the_same(folder: DataFolder):
+def test_concurrent_starts_share_one_secret(folder: DataFolder):
     barrier, found = threading.Barrier(8), []
 
     def ask(number: int) -> None:
@@ -206,7 +206,7 @@ def test_two_that_make_one_secret_at_once_read_the_same(folder: DataFolder):
     assert len(set(found)) == 1
 
 
-def test_a_deep_folder_gets_short_sockets(tmp_path: Path):
+def test_long_data_path_gets_short_socket_paths(tmp_path: Path):
     deep = DataFolder(tmp_path / ("x" * 120))
     deep.prepare()
 

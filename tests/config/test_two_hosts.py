@@ -123,7 +123,7 @@ def only(answer: Answer) -> dict[str, Any]:
     return found
 
 
-def test_tables_and_columns_made_on_one_are_there_on_the_other_for_its_next_request(hosts: Hosts):
+def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
     key = hosts.key
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
@@ -140,7 +140,7 @@ def test_tables_and_columns_made_on_one_are_there_on_the_other_for_its_next_requ
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
 
-def test_rules_made_on_one_are_in_force_on_the_other_for_its_next_request(hosts: Hosts):
+def test_new_rules_apply_on_the_other_host(hosts: Hosts):
     theirs = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
     (task,) = hosts.rows("SELECT sys_id FROM sys_db_table WHERE name = 'task'")[0]
     assert hosts.second.stack.call("GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
@@ -153,7 +153,7 @@ def test_rules_made_on_one_are_in_force_on_the_other_for_its_next_request(hosts:
     assert asked(hosts.first, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
 
 
-def test_a_key_that_goes_on_one_opens_nothing_on_the_other_a_second_later(hosts: Hosts):
+def test_key_revoked_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
     theirs = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
     assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
 
@@ -163,7 +163,7 @@ def test_a_key_that_goes_on_one_opens_nothing_on_the_other_a_second_later(hosts:
     assert hosts.second.stack.call("GET", "/api/me", key=theirs).status == 401
 
 
-def test_who_is_made_inactive_on_one_is_nobody_on_the_other_a_second_later(hosts: Hosts):
+def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
     theirs = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
     assert asked(hosts.second, "GET", "/api/me", key=theirs).body["login"] == "somebody"
     (somebody,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
@@ -176,7 +176,7 @@ def test_who_is_made_inactive_on_one_is_nobody_on_the_other_a_second_later(hosts
     asked(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
 
 
-def test_one_write_sent_to_both_is_done_once(hosts: Hosts):
+def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
     once = {"Idempotency-Key": "one-write-for-both"}
     made = [
         only(asked(host, "POST", TASKS, {"short_description": "Once"}, key=hosts.key, **once))["sys_id"]
@@ -186,7 +186,7 @@ def test_one_write_sent_to_both_is_done_once(hosts: Hosts):
     assert made[0] == made[1]
 
 
-def test_a_sign_in_may_begin_on_one_and_end_on_the_other(hosts: Hosts):
+def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
     """The proxy before them need not send a browser to the same host each time."""
     with provider_of_new_people(hosts.first.stack) as idp:
         browser = Browser(hosts.first.stack)
@@ -201,7 +201,7 @@ def test_a_sign_in_may_begin_on_one_and_end_on_the_other(hosts: Hosts):
     assert "person" in page
 
 
-def test_beat_of_one_leads_and_the_other_takes_over_when_it_is_cut_off(hosts: Hosts):  # X18
+def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
     leader, follower = hosts.by_role()
     before = (leader.times_led, follower.times_led)
 
@@ -222,7 +222,7 @@ def test_beat_of_one_leads_and_the_other_takes_over_when_it_is_cut_off(hosts: Ho
     assert follower.leads
 
 
-def test_a_host_that_is_killed_loses_nothing_that_it_acknowledged(hosts: Hosts):  # C33
+def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
     victim, survivor = hosts.by_role()
     led_before = survivor.times_led
     records: set[str] = set()

@@ -65,7 +65,7 @@ def status_of(link: socket.socket) -> int:
         return answer.status
 
 
-def test_the_curl_line_works_as_printed(running: Stack):
+def test_curl_line_works_as_printed(running: Stack):
     line = running.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
 
     answer = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
@@ -73,7 +73,7 @@ def test_the_curl_line_works_as_printed(running: Stack):
     assert '"login":"admin"' in answer.stdout, line + answer.stdout + answer.stderr
 
 
-def test_the_first_script_of_the_documentation_works_as_it_stands(running: Stack):
+def test_first_script_of_the_documentation_works(running: Stack):
     page = (ROOT / "docs/how-to/call-from-a-script.md").read_text()
     script, printed = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
     key = manage("key", "admin", "script", env=running.env).stdout.strip()
@@ -84,7 +84,7 @@ def test_the_first_script_of_the_documentation_works_as_it_stands(running: Stack
     assert (done.stdout, done.stderr) == (printed, "")
 
 
-def test_the_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
+def test_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
     printed = running.wait_for(r"Sign in +admin  password  (\S+)").group(1)
     kept = running.data / "secrets" / "admin-password"
 
@@ -101,7 +101,7 @@ def test_everything_reports_ready(running: Stack):
     assert DataFolder(running.data).running_at() == running.url
 
 
-def test_a_second_start_is_refused_with_one_sentence(running: Stack):
+def test_second_start_is_refused(running: Stack):
     refused = manage("up", env=running.env)
 
     assert refused.returncode == 1
@@ -110,7 +110,7 @@ def test_a_second_start_is_refused_with_one_sentence(running: Stack):
     assert running.get("/healthz") == 200
 
 
-def test_a_taken_port_is_refused_with_one_sentence(running: Stack, tmp_path: Path):
+def test_used_port_is_refused(running: Stack, tmp_path: Path):
     other = Stack(tmp_path / "other")
     refused = manage("up", env={**other.env, "SVC_PORT": str(running.port)})
 
@@ -122,7 +122,7 @@ def test_a_taken_port_is_refused_with_one_sentence(running: Stack, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "words"), [("web", "web_server"), ("worker", " worker "), ("beat", " beat "), ("valkey", "valkey-server")]
 )
-def test_a_killed_part_starts_again_and_the_log_says_so(running: Stack, name: str, words: str):
+def test_killed_part_restarts_and_is_logged(running: Stack, name: str, words: str):
     victim = running.child(words)
     running.note_processes()
 
@@ -139,7 +139,7 @@ def children_of(stack: Stack) -> list:
     return [each for each in psutil.Process(stack.process.pid).children() if each.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
+def test_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
     eventually(lambda: running.get("/healthz") == 200)
     (before,) = running.child("web_server").children()
     link = half_sent_request(running)
@@ -160,7 +160,7 @@ def test_a_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
     assert seen == {200}
 
 
-def test_in_a_rolling_restart_callers_wait_for_a_process_that_takes_long_to_load(running: Stack):  # X06
+def test_rolling_restart_waits_for_a_slow_process(running: Stack):  # X06
     (before,) = running.child("web_server").children()
 
     running.process.send_signal(signal.SIGHUP)
@@ -176,7 +176,7 @@ def test_in_a_rolling_restart_callers_wait_for_a_process_that_takes_long_to_load
     assert status_of(link) == 200
 
 
-def test_clients_that_fall_silent_do_not_stop_a_process(running: Stack):
+def test_silent_clients_do_not_block_a_process(running: Stack):
     with contextlib.ExitStack() as silent:
         for _ in range(3):
             silent.enter_context(half_sent_request(running))
@@ -231,7 +231,7 @@ def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
     assert stack.left() == []
 
 
-def test_without_its_database_everything_stops_and_says_so(stack: Stack):
+def test_lost_embedded_database_stops_the_service(stack: Stack):
     stack.start().wait_until_up()
 
     os.kill(stack.child("bin/postgres").pid, signal.SIGKILL)
@@ -244,7 +244,7 @@ def test_without_its_database_everything_stops_and_says_so(stack: Stack):
     assert stack.stop() == 0
 
 
-def test_the_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
+def test_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
     stack = Stack(tmp_path / "data", SVC_ADMIN_LOGIN="root.admin", SVC_ADMIN_PASSWORD="chosen by hand", SVC_DEMO="0")
     try:
         stack.start().wait_until_up()
@@ -260,7 +260,7 @@ def test_the_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
         stack.end()
 
 
-def test_it_speaks_https_with_a_certificate_of_its_own(tmp_path: Path):
+def test_https_with_a_configured_certificate(tmp_path: Path):
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     subprocess.run(

@@ -125,7 +125,7 @@ def upgraded(
         now.end()
 
 
-def test_all_that_was_there_is_there_after_an_upgrade(upgraded: tuple[str, Written, Stack]):
+def test_upgrade_keeps_all_data(upgraded: tuple[str, Written, Stack]):
     commit, written, now = upgraded
 
     eventually(lambda: now.get("/readyz") == 200)
@@ -141,7 +141,7 @@ def test_all_that_was_there_is_there_after_an_upgrade(upgraded: tuple[str, Writt
         assert found["page_content"] == TEXT
 
 
-def test_what_is_new_works_on_old_data(upgraded: tuple[str, Written, Stack]):
+def test_new_features_work_on_old_data(upgraded: tuple[str, Written, Stack]):
     _, written, now = upgraded
     asked = "/load_text_to_collection?collection_name=new&doc_id=first"
     made = now.call("POST", asked, {"text": TEXT, "metadata": {}, "wait": True}, key=written.key)

@@ -87,7 +87,7 @@ def servers(network: Network, tmp_path: Path) -> Iterator[SharedServers]:
         made.end()
 
 
-def test_its_beat_is_followed_by_another_and_it_does_not_lead_beside_it(
+def test_another_beat_takes_over_and_the_old_one_steps_down(
     network: Network, servers: SharedServers, tmp_path: Path
 ):  # X18
     addresses = {
@@ -116,7 +116,7 @@ def test_its_beat_is_followed_by_another_and_it_does_not_lead_beside_it(
             host.end()
 
 
-def test_the_network_of_this_test_can_be_cut(network: Network):
+def test_test_network_can_be_cut(network: Network):
     ping = ["ip", "netns", "exec", network.name, "timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{OURS}/1"]
 
     def refused_at_once() -> bool:

@@ -46,7 +46,7 @@ def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/ap
 
 
 @pytest.mark.parametrize(("size", "answer"), [(9 * MB, "401"), (30 * MB, "413")])
-def test_an_answer_given_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
+def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
     seen = Counter(send_all_then_read(running, size) for _ in range(10))
 
     assert seen == {f"HTTP/1.1 {answer}": 10}
@@ -59,7 +59,7 @@ def most_resident_mb(stack: Stack) -> float:
     return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", state)[0]) for state in states) / 1000
 
 
-def test_an_answer_arrives_although_its_body_comes_slowly(running: Stack):
+def test_response_arrives_despite_a_slow_body(running: Stack):
     """Nobody waits for what the view did not read; it is taken in behind the answer."""
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
         link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
@@ -69,7 +69,7 @@ def test_an_answer_arrives_although_its_body_comes_slowly(running: Stack):
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
-def test_bodies_that_are_too_large_take_no_memory_and_nobody_waits(running: Stack):  # X08
+def test_oversized_bodies_use_no_memory_and_block_nobody(running: Stack):  # X08
     """Whoever only sends, as most programs do, finds the connection ended and not a server that takes nothing more."""
     paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
     before = most_resident_mb(running)
@@ -81,7 +81,7 @@ def test_bodies_that_are_too_large_take_no_memory_and_nobody_waits(running: Stac
     assert most_resident_mb(running) - before < 100
 
 
-def test_a_body_that_nobody_asked_for_is_not_waited_for(running: Stack):
+def test_unread_body_is_not_waited_for(running: Stack):
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
         link.sendall(
             b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -123,7 +123,7 @@ def all_that_comes(stack: Stack, sent: bytes) -> bytes:
     ],
     ids=["both", "both-turned", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
 )
-def test_a_request_whose_end_is_in_doubt_hides_no_second_one(running: Stack, headers: str):  # B70
+def test_ambiguous_request_length_hides_no_second_request(running: Stack, headers: str):  # B70
     """A proxy that reads the length otherwise would take the second request for somebody else's."""
     answers = all_that_comes(running, (LOGIN + headers + "\r\n").encode() + b"0\r\n\r\n" + SMUGGLED)
 
@@ -133,7 +133,7 @@ def test_a_request_whose_end_is_in_doubt_hides_no_second_one(running: Stack, hea
     assert send_all_then_read(running, 10) == "HTTP/1.1 401"
 
 
-def test_a_new_certificate_is_in_force_after_sighup_without_a_restart(tmp_path: Path):
+def test_sighup_loads_a_new_certificate_without_a_restart(tmp_path: Path):
     pem = certificates.make("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem), SVC_TLS_KEY=str(pem))
     try:
@@ -150,9 +150,7 @@ def test_a_new_certificate_is_in_force_after_sighup_without_a_restart(tmp_path: 
         stack.end()
 
 
-def test_whether_it_answers_is_asked_directly_whatever_proxy_the_environment_names(
-    running: Stack, monkeypatch: pytest.MonkeyPatch
-):
+def test_health_check_ignores_proxy_variables(running: Stack, monkeypatch: pytest.MonkeyPatch):
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)

@@ -61,7 +61,7 @@ def check_curl(text: str, printed: str) -> None:
         assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
 
 
-def test_every_request_of_the_page_is_answered_as_printed(people: None):
+def test_examples_are_answered_as_printed(people: None):
     reader = Typist()
     for step in BLOCKS.finditer(PAGE):
         if step["worker"]:
@@ -75,28 +75,28 @@ def test_every_request_of_the_page_is_answered_as_printed(people: None):
                 raise AssertionError(f"{step['asked']}\n\nprinted:\n{step['answered']}\nwrong: {wrong}") from None
 
 
-def test_every_request_has_its_answer():
+def test_every_request_has_a_response():
     steps = list(BLOCKS.finditer(PAGE))
 
     assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["asked"]]) > 12
     assert len(re.findall(r"^curl ", PAGE, re.M)) == len([step for step in steps if step["curl"]]) >= 2
 
 
-def test_the_page_says_what_the_demo_adds_to_its_list():
+def test_page_describes_the_demo_collection():
     """Its requests are made where there are the demo people and none of the demo's documents."""
     after = PAGE.partition("GET /get_list_of_collection")[2].partition("DELETE /")[0]
 
     assert f"*{demo_documents.NAME}* in this list" in after
 
 
-def test_the_readmes_lines_work_as_printed(people: None):
+def test_readme_commands_work_as_printed(people: None):
     (step,) = [each for each in BLOCKS.finditer(README) if each["curl"]]
 
     assert step["curl"].count("curl ") >= 2
     check_curl(step["curl"], step["printed"])
 
 
-def test_every_filter_of_the_table_can_be_read():
+def test_every_filter_can_be_parsed():
     table = PAGE.partition("| Filter | Finds |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| `([^`]+)` \|", table, re.M)
 
@@ -105,7 +105,7 @@ def test_every_filter_of_the_table_can_be_read():
         assert parameters.filter_in(parameters.RequestParameters({"metadata": [each]}), "metadata")
 
 
-def test_the_table_of_endpoints_names_every_parameter():
+def test_endpoint_table_has_every_parameter():
     rows = dict(re.findall(r"^\| `/(\w+)` \| [^|]+ \| ([^|]+) \|", PAGE, re.M))
 
     assert set(rows) == set(ENDPOINTS)
@@ -120,7 +120,7 @@ def parameters_of_loads() -> tuple[str, ...]:
     return loading.KNOWN
 
 
-def test_every_code_is_in_the_table_of_errors():
+def test_error_table_has_every_code():
     rows = {code for _, code in re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)}
     sources = "".join(path.read_text() for path in (ROOT / "collections_app").rglob("*.py"))
 
@@ -128,7 +128,7 @@ def test_every_code_is_in_the_table_of_errors():
     assert codes - rows == set()
 
 
-def test_the_limits_are_those_in_force():
+def test_limits_match_the_code():
     standing = Environment()
     for number in (
         parameters.MOST_COLLECTIONS,

@@ -115,11 +115,11 @@ def look_up(place: str) -> Any:
 
 
 @pytest.mark.parametrize(("place", "limit"), PLACES, ids=[place for place, _ in PLACES])
-def test_the_page_has_the_limit_in_force(place: str, limit: str):
+def test_limit_on_the_page_matches_the_code(place: str, limit: str):
     assert told(VALUES[limit]) == in_force(place), limit
 
 
-def test_every_row_of_the_page_is_compared_with_the_code():
+def test_every_row_of_the_page_is_checked():
     assert [*VALUES] == [limit for _, limit in PLACES]
 
 
@@ -148,7 +148,7 @@ def numbers_in(path: Path) -> set[str]:
     return {name for name in found if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
 
 
-def test_every_limit_of_the_code_is_on_the_page():
+def test_every_limit_of_the_code_is_documented():
     paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
     found = set().union(*map(numbers_in, paths))
     listed = {place.partition("[")[0] for place, _ in PLACES}
@@ -161,13 +161,13 @@ def test_every_limit_of_the_code_is_on_the_page():
     assert NO_LIMITS - found == set()
 
 
-def test_every_variable_on_the_pages_exists():
+def test_every_named_variable_exists():
     known = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
 
     assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - known - {"SVC_TLS"} == set()
 
 
-def test_every_file_named_on_the_pages_exists():
+def test_every_named_file_exists():
     named = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
 
     made = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}

@@ -16,7 +16,7 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_to_a_file(page: Path):
+def test_every_link_target_exists(page: Path):
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text())
 
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
@@ -24,7 +24,7 @@ def test_every_link_leads_to_a_file(page: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_named_exists(page: Path):
+def test_every_named_command_exists(page: Path):
     text = page.read_text()
     known = set(get_commands()) | {"up"}
     help_text = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True).stdout
@@ -35,7 +35,7 @@ def test_every_command_named_exists(page: Path):
     assert {word for word in run if not re.search(rf"^  {word}\b", help_text, re.MULTILINE)} == set()
 
 
-def test_every_dependency_says_why_it_is_there():
+def test_every_dependency_has_a_reason():
     for name in ("requirements.in", "requirements-dev.in"):
         lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith(("#", "-"))]
         assert [line for line in lines if "#" not in line] == []

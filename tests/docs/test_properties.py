@@ -6,7 +6,7 @@ from config.env import ROOT
 from system import properties
 
 
-def test_the_page_lists_every_property_with_its_type_and_default():
+def test_page_lists_every_property_with_its_type_and_default():
     rows = re.findall(
         r"^\| `([a-z_.]+)` \| (\w+) \| `?(\w*)`? \|", (ROOT / "docs/reference/properties.md").read_text(), re.M
     )

@@ -9,20 +9,20 @@ NAMES = {row.metadata["name"] for row in fields(Environment)}
 SECRETS = {row.metadata["name"] for row in fields(Environment) if row.metadata["secret"]}
 
 
-def test_the_settings_page_lists_every_variable_and_no_other():
+def test_settings_page_lists_exactly_the_variables():
     rows = re.findall(r"^\| `([A-Z_]+)`( 🔑)? \|", (ROOT / "docs/reference/settings.md").read_text(), re.MULTILINE)
 
     assert {name for name, _ in rows} == NAMES
     assert {name for name, mark in rows if mark} == SECRETS
 
 
-def test_the_settings_page_describes_them_in_the_same_words():
+def test_settings_page_uses_the_descriptions_of_the_code():
     page = (ROOT / "docs/reference/settings.md").read_text()
 
     assert [row.metadata["name"] for row in fields(Environment) if row.metadata["about"] not in page] == []
 
 
-def test_the_example_lists_every_variable_and_no_other():
+def test_example_file_lists_exactly_the_variables():
     lines = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
 
     assert sorted(lines) == sorted(NAMES)

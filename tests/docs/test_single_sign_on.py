@@ -18,18 +18,18 @@ PAGE = "\n".join((ROOT / f"docs/{name}.md").read_text() for name in NAMES)
 ROWS = re.findall(r"^\| (\d{3}) \| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 
 
-def test_every_code_is_on_the_page_with_its_status_and_what_to_do():
+def test_every_code_is_documented_with_status_and_advice():
     assert [(code, int(status)) for status, code, _, _ in ROWS] == [(each.code, each.status) for each in Refusal]
     assert all(happened.endswith(".") for _, _, happened, _ in ROWS)
 
 
-def test_the_page_and_the_sign_in_log_give_the_same_advice():
+def test_page_and_sign_in_log_give_the_same_advice():
     assert {code: re.sub("[*`]", "", advice) for _, code, _, advice in ROWS} == {
         refusal.code: refusal.advice for refusal in Refusal
     }
 
 
-def test_every_code_that_the_text_names_exists():
+def test_every_named_code_exists():
     named = set(re.findall(r"[(`]`?([a-z]+(?:_[a-z]+)+)`", PAGE))
     columns = {field.name for field in OidcSetting._meta.get_fields()} | set(mapping_script.COLUMNS)
     others = {
@@ -39,20 +39,20 @@ def test_every_code_that_the_text_names_exists():
     assert named - {refusal.code for refusal in Refusal} - columns - others == set()
 
 
-def test_the_addresses_are_those_of_the_service():
+def test_addresses_match_the_routes():
     for name in ("sso:start", "sso:callback", "sso:logout", "sso:backchannel_logout"):
         assert f"`{reverse(name)}`" in PAGE
     assert f"`https://service.example.com{reverse('sso:callback')}`" in PAGE
 
 
-def test_the_places_that_are_tried_stand_in_their_order():
+def test_discovery_addresses_are_documented_in_order():
     tried = [each.removeprefix("U").replace("R", "{}") for each in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
     in_code = [each.removeprefix("https://u") for each in discovery.candidates("https://u", "R")]
 
     assert tried == [each.replace("R", "{}") for each in in_code if each]
 
 
-def test_the_script_of_the_page_runs():
+def test_documented_script_runs():
     source = re.search(r"```js\n(.*?)```", PAGE, re.DOTALL)
     assert source is not None
     mapping_script.check(source[1])
@@ -68,7 +68,7 @@ def test_the_script_of_the_page_runs():
         assert f"`{column}`" in PAGE
 
 
-def test_roles_and_claims_are_those_of_the_code():
+def test_roles_and_claims_match_the_code():
     assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
     kept = {name for name, (_, grantable) in roles.SHIPPED.items() if not grantable}
     told = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
@@ -77,7 +77,7 @@ def test_roles_and_claims_are_those_of_the_code():
     assert set(re.findall(r"`(\w+)`", told[1])) == kept >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
 
 
-def test_the_demo_provider_says_the_fields_of_the_form():
+def test_demo_provider_prints_the_form_labels():
     said = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
     fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 

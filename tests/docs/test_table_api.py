@@ -111,7 +111,7 @@ def steps() -> Iterator[re.Match[str]]:
     yield from BLOCKS.finditer(PAGE)
 
 
-def test_every_request_of_the_page_is_answered_as_printed(demo_records: None):
+def test_examples_are_answered_as_printed(demo_records: None):
     reader = Reader()
     for step in steps():
         if step["worker"]:
@@ -123,7 +123,7 @@ def test_every_request_of_the_page_is_answered_as_printed(demo_records: None):
             raise AssertionError(f"{step['asked']}\n\nprinted:\n{step['answered']}\nwrong: {wrong}") from None
 
 
-def test_every_request_has_its_answer():
+def test_every_request_has_a_response():
     asked = re.findall(r"```http\n[A-Z]+ /", PAGE)
 
     assert len(asked) == len([step for step in steps() if step["asked"]]) > 30
@@ -131,7 +131,7 @@ def test_every_request_has_its_answer():
 
 
 @pytest.mark.parametrize("page", [README, PAGE], ids=["README", "table-api"])
-def test_the_curl_lines_work_as_printed(demo_records: None, page: str):
+def test_curl_commands_work_as_printed(demo_records: None, page: str):
     found = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
     assert len(found) >= 1
 
@@ -140,7 +140,7 @@ def test_the_curl_lines_work_as_printed(demo_records: None, page: str):
         assert Reader().is_same(json.loads(printed), json.loads(answer.content)), answer.content
 
 
-def test_every_query_of_the_examples_is_answered(demo_records: None):
+def test_every_example_query_works(demo_records: None):
     rows = re.findall(
         r"^\| `([^`|]+)` \| [^|]+ \|$", PAGE.partition("## Queries by example")[2].partition("\n## ")[0], re.M
     )
@@ -151,13 +151,13 @@ def test_every_query_of_the_examples_is_answered(demo_records: None):
         assert answer.status_code == 200 and answer.json()["data"], query
 
 
-def test_every_parameter_is_in_the_table():
+def test_parameter_table_has_every_parameter():
     source = (ROOT / "tableapi/query/parameters.py").read_text()
 
     assert set(re.findall(r'"(sysparm_\w+)"', source)) == set(re.findall(r"^\| `(sysparm_\w+)` \|", PAGE, re.M))
 
 
-def test_every_code_is_in_the_table_of_errors_with_its_status():
+def test_error_table_has_every_code_with_its_status():
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)
     sources = "".join(path.read_text() for room in ("tableapi", "system/http/request_body.py") for path in files(room))
 
@@ -173,7 +173,7 @@ def files(room: str) -> Iterator[Any]:
     yield from [place] if place.is_file() else sorted(place.glob("*.py"))
 
 
-def test_the_limits_are_those_in_force():
+def test_limits_match_the_code():
     for number in (
         parameters.DEFAULT_LIMIT,
         parameters.MOST_RECORDS,

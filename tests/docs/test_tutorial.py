@@ -16,7 +16,7 @@ from tests.providers import demo
 PAGE = (ROOT / "docs/tutorial/first-steps.md").read_text()
 
 
-def test_every_command_is_answered_as_printed(db: Any):
+def test_commands_work_as_printed(db: Any):
     make_user("admin", "admin")
     demo_people.make(lambda: PASSWORD)
     steps = re.findall(r"```\n(curl .*?)```\n+```json\n(.*?)```", PAGE, re.S)
@@ -28,7 +28,7 @@ def test_every_command_is_answered_as_printed(db: Any):
             assert Typist().is_same(shown, json.loads(answer.content)), answer.content.decode()
 
 
-def test_the_user_of_the_demo_provider_gets_the_roles_that_the_page_names():
+def test_demo_provider_user_gets_the_documented_roles():
     (anna,) = [person for person in demo.PEOPLE if person["login"] == "anna"]
 
     assert all(f"`{role}`" in PAGE for role in anna["roles"]) and f"`{demo.PASSWORD}`" in PAGE

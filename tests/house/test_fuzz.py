@@ -73,7 +73,7 @@ def place(request: pytest.FixtureRequest, db: None) -> Place:
     return Place(everybody[request.param], known(ids, Client(headers=everybody["admin"].headers)))
 
 
-def test_no_request_is_a_fault_of_the_service(place: Place):
+def test_no_request_causes_a_server_error(place: Place):
     found = place.send_all(SHORT)
 
     # It got somewhere: not everything was refused at the door.
@@ -82,6 +82,6 @@ def test_no_request_is_a_fault_of_the_service(place: Place):
 
 
 @pytest.mark.nightly
-def test_neither_is_any_of_many(place: Place):
+def test_no_request_of_many_causes_a_server_error(place: Place):
     """Of all callers together, more than 50,000."""
     place.send_all(LONG)

@@ -26,7 +26,7 @@ def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_chromium_browser_tests_are_left_out_and_the_last_lines_say_so():
+def test_missing_chromium_skips_browser_tests_and_is_reported():
     done = run_browser_test()
 
     assert done.returncode == 0, done.stdout
@@ -34,14 +34,14 @@ def test_without_chromium_browser_tests_are_left_out_and_the_last_lines_say_so()
     assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout.splitlines()[-2:]
 
 
-def test_without_a_required_program_the_run_fails():
+def test_missing_required_program_fails_the_run():
     done = run_browser_test(SVC_TEST_REQUIRE="browser,provider")
 
     assert done.returncode == 1
     assert "CHROMIUM is /nowhere/chromium, which does not start." in done.stdout
 
 
-def test_the_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
+def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
     assert node.on_machine() is None
 

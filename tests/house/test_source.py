@@ -76,7 +76,7 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_sql_is_run_only_where_it_says_why(path: Path):  # X02
+def test_raw_sql_is_only_used_in_listed_modules(path: Path):  # X02
     found = [line for name, line in calls(path) if name in SQL]
 
     if named(path) in MAY_RUN_SQL:
@@ -86,14 +86,14 @@ def test_sql_is_run_only_where_it_says_why(path: Path):  # X02
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_no_text_is_declared_safe_markup(path: Path):  # X26
+def test_no_text_is_marked_safe(path: Path):  # X26
     names = {node.attr if isinstance(node, ast.Attribute) else node.id for node in ast.walk(ast.parse(path.read_text()))
              if isinstance(node, ast.Attribute | ast.Name)}  # fmt: skip
 
     assert names & UNSAFE_MARKUP == set()
 
 
-def test_templates_print_nothing_raw():  # X26
+def test_templates_disable_no_escaping():  # X26
     allowed = {"pages/field.html": "the help text of a form is the product's own"}
     found = {
         str(path.relative_to(ROOT / "templates"))
@@ -104,21 +104,21 @@ def test_templates_print_nothing_raw():  # X26
     assert found == set(allowed)
 
 
-def test_templates_load_nothing_from_outside():
+def test_templates_load_no_external_resources():
     for path in [*(ROOT / "templates").rglob("*.html"), *(ROOT / "templates").rglob("*.css")]:
         text = path.read_text()
         assert not any(word in text for word in ("http://", "https://", 'src="//', "@import")), named(path)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_every_module_says_what_it_is_in_charge_of(path: Path):
+def test_every_module_has_a_docstring(path: Path):
     said = ast.get_docstring(ast.parse(path.read_text()))
 
     is_empty_package = path.name == "__init__.py" and not path.read_text().strip()
     assert said or is_empty_package
 
 
-def test_only_the_table_of_variables_reads_the_environment():
+def test_only_config_env_reads_the_environment():
     allowed = {
         "config/env.py",
         "config/settings.py",
@@ -131,14 +131,14 @@ def test_only_the_table_of_variables_reads_the_environment():
     assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()
 
 
-def test_each_advisory_lock_has_a_number_of_its_own():
+def test_advisory_locks_have_different_numbers():
     """Two that shared one would wait for each other, or take the other's turn for theirs."""
     found = [number for path in SOURCES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
 
     assert len(found) > 8 and len(found) == len(set(found))
 
 
-def test_the_import_contracts_are_really_looked_at():
+def test_import_contracts_cover_all_packages():
     """A command that finds nothing to do succeeds as well."""
     words = dict(runpy.run_path(str(ROOT / "run"), run_name="run")["CHECKS"])["import contracts"]
     told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -146,7 +146,7 @@ def test_the_import_contracts_are_really_looked_at():
     assert "Contracts: " in told and " 0 broken" in told
 
 
-def test_what_people_read_often_is_spelled_one_way():
+def test_spelling_is_consistent():
     pages = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     other = re.compile(r"Client Secret|Single [Ss]ign-[Oo]n \(SSO\)|Single Sign-On|[Gg]rantable by sign in|Log out")
 

@@ -37,14 +37,14 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     [{"SVC_ENV": "production"}, {"SVC_HOST": "0.0.0.0"}, {"SVC_BASE_URL": "https://service.example.com"}],
     ids=repr,
 )
-def test_it_is_for_a_machine_of_ones_own(environment: dict[str, str]):
+def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
     said = run(**environment)
 
     assert (said.returncode, said.stdout) == (1, "")
     assert said.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in said.stderr
 
 
-def test_a_port_in_use_is_said_in_one_sentence():
+def test_used_port_is_reported():
     import socket
 
     with socket.create_server(("127.0.0.1", free_port())) as taken:
@@ -54,7 +54,7 @@ def test_a_port_in_use_is_said_in_one_sentence():
     assert "address already in use" in said.stderr and "Traceback" not in said.stderr
 
 
-def test_it_is_for_the_service_that_runs_from_the_same_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in list(os.environ):
         if name.startswith("SVC_"):
             monkeypatch.delenv(name)
@@ -78,7 +78,7 @@ def test_it_is_for_the_service_that_runs_from_the_same_data_folder(tmp_path: Pat
     assert demo.callbacks(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "it was killed"
 
 
-def test_it_ends_by_ctrl_c_also_where_a_shell_had_it_ignored():
+def test_ctrl_c_stops_it_even_if_sigint_was_ignored():
     """What a script starts with `&` begins like that."""
     begun = subprocess.Popen(
         ["sh", "-c", f"trap '' INT; exec {sys.executable} -m tests.providers.demo --port {free_port()}"],

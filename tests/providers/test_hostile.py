@@ -48,7 +48,7 @@ def location(provider: HostileProvider, response_type: str = "code") -> str:
     return provider.url("auth") + "?" + urlencode(asked)
 
 
-def test_it_signs_in_who_does_everything_right(provider: HostileProvider):
+def test_correct_client_signs_in(provider: HostileProvider):
     found = get(provider.url("discovery"), POLICY).json()
     assert isinstance(found, dict) and found["issuer"] == provider.issuer
     back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
@@ -74,7 +74,7 @@ def test_it_signs_in_who_does_everything_right(provider: HostileProvider):
 
 
 @pytest.mark.parametrize("wrong", ["secret", "verifier", "redirect"])
-def test_it_refuses_who_does_not(provider: HostileProvider, wrong: str):
+def test_incorrect_client_is_refused(provider: HostileProvider, wrong: str):
     back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
     sent = {
         "code": back["code"],
@@ -87,7 +87,7 @@ def test_it_refuses_who_does_not(provider: HostileProvider, wrong: str):
     assert post_form(provider.url("token"), sent, POLICY).status == (401 if wrong == "secret" else 400)
 
 
-def test_tokens_come_back_in_the_fragment_when_asked_for(provider: HostileProvider):
+def test_tokens_are_returned_in_the_fragment(provider: HostileProvider):
     parts = urlsplit(provider.authorize(location(provider, "id_token token")))
 
     assert parts.query == ""
@@ -109,7 +109,7 @@ def test_tokens_come_back_in_the_fragment_when_asked_for(provider: HostileProvid
     ],
     ids=["redirects", "huge", "gzip bomb", "endless chunks", "byte by byte", "silent", "hangs up"],
 )  # fmt: skip
-def test_it_misbehaves_as_told_and_stops_at_once(provider: HostileProvider, behaviour, code: str):
+def test_configured_misbehaviour_applies_immediately(provider: HostileProvider, behaviour, code: str):
     provider.serve("certs", behaviour)
     began = time.monotonic()
     with pytest.raises(OutboundFailed) as refused:
@@ -119,7 +119,7 @@ def test_it_misbehaves_as_told_and_stops_at_once(provider: HostileProvider, beha
     assert time.monotonic() - began < 5
 
 
-def test_it_can_be_wrong_a_few_times_only(provider: HostileProvider):
+def test_misbehaviour_can_be_limited_in_number(provider: HostileProvider):
     provider.serve("certs", fails(429), times=1)
     provider.serve("certs", html(), times=1)
     provider.serve("/elsewhere", answers({"here": True}))

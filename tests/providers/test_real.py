@@ -65,7 +65,7 @@ def claims(found: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dic
     return dict(jwt.decode(token, key, ["RS256"], audience=client_id, issuer=found["issuer"]))
 
 
-def test_the_code_flow_gives_claims_with_roles(provider: RealProvider):
+def test_code_flow_returns_claims_with_roles(provider: RealProvider):
     found = document(provider, "main")
     back = Visitor(provider).sign_in(location(found), "anna")
     assert back.startswith(CALLBACK + "?code=") and urlsplit(back).query.count("iss=") == 1
@@ -77,7 +77,7 @@ def test_the_code_flow_gives_claims_with_roles(provider: RealProvider):
     assert told["realm_access"] == {"roles": ["itil", "surveyor"]} and told["sid"]
 
 
-def test_a_public_client_proves_itself_by_its_verifier(provider: RealProvider):
+def test_public_client_uses_pkce(provider: RealProvider):
     found = document(provider, "first")
     visitor = Visitor(provider)
     back = visitor.sign_in(location(found, client_id="servicebase-pkce"), "anna")
@@ -87,7 +87,7 @@ def test_a_public_client_proves_itself_by_its_verifier(provider: RealProvider):
     assert "id_token" in redeem(found, back, client_id="servicebase-pkce")
 
 
-def test_the_plain_issuer_follows_the_scope_and_wants_the_secret_in_the_form(provider: RealProvider):
+def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(provider: RealProvider):
     found = document(provider, "plain")
     assert found["issuer"] == provider.url
     asked = location(found, scope="openid email", client_id="servicebase-pkce")
@@ -100,7 +100,7 @@ def test_the_plain_issuer_follows_the_scope_and_wants_the_secret_in_the_form(pro
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
-def test_tokens_come_in_the_fragment(provider: RealProvider, response_type: str):
+def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_type: str):
     found = document(provider, "main")
     asked = location(found, client_id="servicebase-fragment", response_type=response_type)
     for name in ("code_challenge", "code_challenge_method"):
@@ -126,14 +126,14 @@ def test_keys_rotate_while_people_stay_signed_in(provider: RealProvider, overlap
     assert jwt.get_unverified_header(token)["kid"] in set(kids) - before
 
 
-def test_a_realm_without_discovery_still_serves_the_specified_paths(provider: RealProvider):
+def test_realm_without_discovery_still_serves_the_specified_paths(provider: RealProvider):
     issuer = provider.issuer("undiscovered")
 
     assert get(issuer + "/.well-known/openid-configuration", POLICY).status == 404
     assert get(issuer + "/protocol/openid-connect/certs", POLICY).status == 200
 
 
-def test_signing_out_tells_the_client_behind_the_browser(provider: RealProvider):
+def test_sign_out_calls_the_back_channel(provider: RealProvider):
     with HostileProvider() as product:  # any server that takes a form
         product.serve("/told", lambda visit: visit.answer(200, {}))
         told_at = product.url_idp + "/told"
@@ -163,20 +163,20 @@ def claims_of(token: str) -> dict[str, Any]:
     return dict(jwt.decode(token, options={"verify_signature": False}))
 
 
-def test_a_wrong_password_signs_nobody_in(provider: RealProvider):
+def test_wrong_password_signs_nobody_in(provider: RealProvider):
     at = Visitor(provider).sign_in(location(document(provider, "main")), "anna", "wrong")
 
     assert at.startswith(provider.url)
 
 
-def test_nothing_is_left_when_it_ends():
+def test_no_process_is_left_after_the_end():
     with RealProvider() as provider:
         process = psutil.Process(provider._process.pid)
         assert process.is_running()
     assert not psutil.pid_exists(process.pid)
 
 
-def test_it_ends_when_whoever_started_it_is_gone():
+def test_it_ends_with_its_parent():
     provider = RealProvider().start()
     assert provider._process.stdin
     provider._process.stdin.close()

@@ -24,7 +24,7 @@ def empty(page: Any) -> str:
     return rest.partition("</form>")[0]
 
 
-def test_an_empty_list_says_what_it_is_for_and_offers_the_first(as_alice: Client):
+def test_empty_list_explains_itself_and_offers_to_add(as_alice: Client):
     box = empty(as_alice.get("/admin/accounts/group/"))
 
     assert "There are no groups yet." in box and "People who work together." in box
@@ -33,7 +33,7 @@ def test_an_empty_list_says_what_it_is_for_and_offers_the_first(as_alice: Client
 
 
 @pytest.mark.parametrize("asked", ["?q=zzz", "?active__exact=0", "?name=zzz"])
-def test_one_that_is_searched_or_filtered_offers_to_show_all(as_alice: Client, asked: str):
+def test_filtered_list_offers_to_show_all(as_alice: Client, asked: str):
     Group.objects.create(name="Desk")
     box = empty(as_alice.get(f"/admin/accounts/group/{asked}"))
 
@@ -41,7 +41,7 @@ def test_one_that_is_searched_or_filtered_offers_to_show_all(as_alice: Client, a
     assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
 
 
-def test_where_nobody_adds_nothing_is_offered(as_alice: Client):
+def test_list_without_add_permission_offers_nothing(as_alice: Client):
     box = empty(as_alice.get("/admin/tableapi/deferredrecord/"))
 
     assert "There are no deferred records yet." in box and "<a" not in box
@@ -55,7 +55,7 @@ def test_where_nobody_adds_nothing_is_offered(as_alice: Client):
         ("/admin/accounts/company/", "1 company", "2 companies"),
     ],
 )
-def test_a_list_counts_in_words(as_alice: Client, address: str, one: str, many: str):
+def test_list_count_has_a_noun(as_alice: Client, address: str, one: str, many: str):
     makes = {
         "/admin/system/deletionlogentry/": lambda: DeletionLogEntry.objects.create(table="company", record_id="1"),
         "/admin/sso/signin/": lambda: SignIn.objects.create(outcome=SignIn.OK),
@@ -66,13 +66,13 @@ def test_a_list_counts_in_words(as_alice: Client, address: str, one: str, many: 
         assert re.search(rf"{words}(?!\w)", plain(as_alice.get(address)))
 
 
-def test_a_list_is_called_by_what_it_holds(as_alice: Client):
+def test_list_title_names_its_records(as_alice: Client):
     assert "<title> Access keys | Servicebase" in " ".join(
         as_alice.get("/admin/accounts/accesskey/").content.decode().replace("<title>", "<title> ").split()
     )
 
 
-def test_a_page_is_called_by_its_record_and_its_kind(as_alice: Client, bob: User):
+def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
     Role.objects.create(name="ITIL desk").delete()
     entry = DeletionLogEntry.objects.get()
     state = Column.objects.get(table__name="sys_role", name="description")
@@ -89,7 +89,7 @@ def test_a_page_is_called_by_its_record_and_its_kind(as_alice: Client, bob: User
     assert "History: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/history/").content.decode()
 
 
-def test_a_time_has_no_more_than_seconds(as_alice: Client):
+def test_times_have_no_fractions(as_alice: Client):
     entry = SignIn.objects.create(outcome=SignIn.OK)
     page = plain(as_alice.get(f"/admin/sso/signin/{entry.pk}/change/"))
 

@@ -19,7 +19,7 @@ from system.tasks import beat_of_worker
 pytestmark = pytest.mark.django_db
 
 
-def test_a_task_carries_the_id_of_the_request_that_sent_it():
+def test_task_carries_the_id_of_the_request_that_sent_it():
     sent: list[dict[str, Any]] = []
 
     def note(headers: dict[str, Any], **_: Any) -> None:
@@ -36,7 +36,7 @@ def test_a_task_carries_the_id_of_the_request_that_sent_it():
     assert "abc-123" in str(sent)
 
 
-def test_the_heartbeat_is_written():
+def test_heartbeat_is_written():
     beat_of_worker()
     first = Heartbeat.objects.get(name="worker").at
     beat_of_worker()
@@ -44,7 +44,7 @@ def test_the_heartbeat_is_written():
     assert Heartbeat.objects.get(name="worker").at > first
 
 
-def test_what_can_never_be_used_again_is_forgotten_and_nothing_else(bob: User):
+def test_only_expired_rows_are_deleted(bob: User):
     past, future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
     for number, (kind, expires) in enumerate([("login", past), ("login", future), ("named", past), ("named", None)]):
         key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires)
@@ -62,7 +62,7 @@ def test_what_can_never_be_used_again_is_forgotten_and_nothing_else(bob: User):
     assert list(FailedAttempts.objects.values_list("key", flat=True)) == ["new"]
 
 
-def test_every_schedule_names_a_task_that_exists_and_is_made_once():
+def test_every_schedule_names_an_existing_task():
     app.loader.import_default_modules()
     assert {task for _, task, _ in schedules.SCHEDULES} <= set(app.tasks)
 
@@ -78,7 +78,7 @@ def test_every_schedule_names_a_task_that_exists_and_is_made_once():
     assert {row.name: row.schedule.run_every for row in rows} == every
 
 
-def test_the_page_of_schedules_says_how_often_as_people_do(as_alice: Client):
+def test_schedule_page_shows_readable_intervals(as_alice: Client):
     schedules.make_rows()
     page = as_alice.get("/admin/django_celery_beat/periodictask/").content.decode()
 

@@ -13,7 +13,7 @@ def keys(settings) -> list[str]:
     return made
 
 
-def test_a_secret_is_read_back_and_its_stored_form_does_not_show_it(keys):
+def test_secret_round_trips_and_is_stored_encrypted(keys):
     stored = encryption.encrypt("canary")
 
     assert "canary" not in stored
@@ -33,7 +33,7 @@ def test_after_a_rotation_old_secrets_stay_readable(keys, settings):
         encryption.decrypt(stored)
 
 
-def test_without_the_key_the_error_shows_nothing(keys, settings):
+def test_missing_key_error_reveals_nothing(keys, settings):
     stored = encryption.encrypt("canary")
     settings.SECRET_ENCRYPTION_KEYS = (keys[1],)
 

@@ -17,7 +17,7 @@ def client() -> Client:
     ("name", "status", "code"), [("away", 503, "unavailable"), ("bug", 500, "internal"), ("conflict", 409, "duplicate")]
 )
 @pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
-def test_every_error_has_the_one_shape(client: Client, address: str, name: str, status: int, code: str):
+def test_all_errors_have_the_same_shape(client: Client, address: str, name: str, status: int, code: str):
     answer = client.get(address + name)
 
     assert answer.status_code == status
@@ -27,7 +27,7 @@ def test_every_error_has_the_one_shape(client: Client, address: str, name: str, 
     assert body["errors"][0]["message"]
 
 
-def test_an_error_names_the_field_it_is_about(client: Client):
+def test_error_names_the_field_it_is_about(client: Client):
     item = client.get("/api/test/raise/conflict").json()["errors"][0]
 
     assert item == {"message": "Another one has this name.", "code": "duplicate", "field": "name"}
@@ -41,12 +41,12 @@ def test_no_sql_address_or_trace_reaches_the_caller(client: Client, address: str
         assert not any(word in text for word in ("SELECT", "secret", "10.1.2.3", "Traceback", "RuntimeError"))
 
 
-def test_a_database_that_is_away_is_told_with_retry_after(client: Client):
+def test_lost_database_gives_retry_after(client: Client):
     assert int(client.get("/api/test/raise/away")["Retry-After"]) > 0
     assert int(client.get("/test/page/away", headers=HTML)["Retry-After"]) > 0
 
 
-def test_a_person_gets_a_page(client: Client):
+def test_browser_gets_an_error_page(client: Client):
     answer = client.get("/test/page/conflict", headers=HTML)
 
     assert answer.status_code == 409
@@ -54,12 +54,12 @@ def test_a_person_gets_a_page(client: Client):
     assert answer["Content-Type"].startswith("text/html")
 
 
-def test_an_unknown_address_is_a_404_of_the_same_shape(client: Client):
+def test_unknown_address_is_a_404_of_the_same_shape(client: Client):
     assert client.get("/api/nowhere").json()["errors"][0]["code"] == "not_found"
     assert client.get("/nowhere", headers=HTML).status_code == 404
 
 
-def test_a_wrong_method_says_which_are_right(client: Client):
+def test_wrong_method_lists_the_allowed_ones(client: Client):
     answer = client.get("/rest/v1/auth/login")
 
     assert answer.status_code == 405

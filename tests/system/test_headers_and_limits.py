@@ -45,7 +45,7 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
                 close()
 
 
-def test_only_the_admin_may_evaluate_and_nothing_may_come_from_outside(as_alice: Client):
+def test_content_security_policy_allows_no_external_sources(as_alice: Client):
     start = as_alice.get("/account/")["Content-Security-Policy"]
     admin = as_alice.get("/admin/")["Content-Security-Policy"]
 
@@ -55,13 +55,13 @@ def test_only_the_admin_may_evaluate_and_nothing_may_come_from_outside(as_alice:
     assert not any(word in start + admin for word in ("http:", "https:", "*"))
 
 
-def test_pages_and_answers_are_not_kept_by_caches(as_alice: Client):
+def test_responses_are_not_cached(as_alice: Client):
     for path in ("/", "/account/", "/api/me", "/admin/", "/nowhere"):
         assert "no-store" in as_alice.get(path)["Cache-Control"], path
 
 
 @pytest.mark.parametrize("path", ["/", "/api/me", "/rest/v1/table/task", "/api/schema"])
-def test_no_other_site_s_scripts_may_read_an_answer(client: Client, path: str, db):  # B69
+def test_cross_origin_scripts_cannot_read_responses(client: Client, path: str, db):  # B69
     asked = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
     for answer in (client.get(path, headers=asked), client.options(path, headers=asked)):
         assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
@@ -73,7 +73,7 @@ def test_https_adds_transport_security(client: Client, settings, db):
     assert client.get("/healthz")["Strict-Transport-Security"] == "max-age=60"
 
 
-def test_a_query_string_over_its_limit_is_a_414(client: Client, db):
+def test_query_string_over_its_limit_is_a_414(client: Client, db):
     assert client.get("/healthz?" + "a" * 16 * 1024).status_code == 200
     answer = client.get("/healthz?" + "a" * (16 * 1024 + 1))
 
@@ -81,7 +81,7 @@ def test_a_query_string_over_its_limit_is_a_414(client: Client, db):
     assert answer.json()["errors"][0]["code"] == "query_too_long"
 
 
-def test_a_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
+def test_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
     answer = client.post(
         "/rest/v1/auth/login", b"{}", content_type="application/json", CONTENT_LENGTH=str(10 * 1024 * 1024 + 1)
     )
@@ -89,17 +89,17 @@ def test_a_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
     assert answer.status_code == 413
 
 
-def test_a_body_without_a_length_is_a_411(client: Client, db):
+def test_body_without_a_length_is_a_411(client: Client, db):
     answer = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
 
     assert answer.status_code == 411
 
 
-def test_a_length_that_is_no_number_is_a_400(client: Client, db):
+def test_length_that_is_no_number_is_a_400(client: Client, db):
     assert client.post("/rest/v1/auth/login", b"{}", content_type="text/plain", CONTENT_LENGTH="x").status_code == 400
 
 
-def test_a_foreign_host_name_is_refused(client: Client, db):
+def test_foreign_host_name_is_refused(client: Client, db):
     assert client.get("/login/", headers={"Host": "evil.example.com"}).status_code == 400
 
 
@@ -116,31 +116,31 @@ class TestProxies:
         """Where the service believes the caller is."""
         return client.get("/login/", REMOTE_ADDR=peer, headers=headers).wsgi_request.META["REMOTE_ADDR"]
 
-    def test_an_untrusted_peer_is_not_believed(self, client: Client):
+    def test_headers_of_an_untrusted_peer_are_ignored(self, client: Client):
         assert self.address(client, "203.0.113.9", **{"X-Forwarded-For": "192.0.2.1"}) == "203.0.113.9"
 
-    def test_the_last_address_that_no_trusted_proxy_added_counts(self, client: Client):
+    def test_client_is_the_last_untrusted_address(self, client: Client):
         header = {"X-Forwarded-For": "192.0.2.66, 198.51.100.7, 10.0.0.5"}
 
         assert self.address(client, "10.0.0.1", **header) == "198.51.100.7"
 
-    def test_a_chain_of_trusted_proxies_alone_gives_the_first(self, client: Client):
+    def test_chain_of_trusted_proxies_alone_gives_the_first(self, client: Client):
         assert self.address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
 
     @pytest.mark.parametrize("header", ["unknown", "1.2.3", "192.0.2.1, , x", "' OR 1=1", "[::1]:80"])
-    def test_a_malformed_header_from_a_trusted_proxy_is_refused(self, client: Client, header: str):
+    def test_malformed_header_from_a_trusted_proxy_is_refused(self, client: Client, header: str):
         answer = client.get("/login/", REMOTE_ADDR="10.0.0.1", headers={"X-Forwarded-For": header})
 
         assert answer.status_code == 400
 
     @pytest.mark.parametrize(("peer", "is_secure"), [("10.0.0.1", True), ("203.0.113.9", False)])
-    def test_the_protocol_is_believed_from_a_trusted_proxy_only(self, client: Client, peer: str, is_secure: bool):
+    def test_scheme_is_accepted_only_from_a_trusted_proxy(self, client: Client, peer: str, is_secure: bool):
         answer = client.get("/login/", REMOTE_ADDR=peer, headers={"X-Forwarded-Proto": "https"})
 
         assert answer.wsgi_request.is_secure() is is_secure
 
 
-def test_own_addresses_are_made_from_the_base_address_or_the_request(rf, settings):
+def test_absolute_urls_use_the_base_url_or_the_request(rf, settings):
     request = rf.get("/x", headers={"Host": "localhost:8000"})
     assert own_url(request, "/a") == "http://localhost:8000/a"
 

@@ -18,7 +18,7 @@ def asked_anew(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(health, "READINESS", health.Readiness())
 
 
-def test_healthz_asks_nothing(client: Client, django_assert_num_queries, db):  # X04
+def test_healthz_uses_no_database(client: Client, django_assert_num_queries, db):  # X04
     with django_assert_num_queries(0):
         answer = client.get("/healthz")
 
@@ -60,7 +60,7 @@ def test_not_ready_without_a_database(client: Client, db, monkeypatch):
     assert (answer.status_code, answer.json()["database"]) == (503, "away")
 
 
-def test_broker_and_background_parts_are_told_but_never_decide(client: Client, db, settings):
+def test_broker_and_background_state_is_reported_but_not_required(client: Client, db, settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     answer = client.get("/readyz")
 
@@ -69,7 +69,7 @@ def test_broker_and_background_parts_are_told_but_never_decide(client: Client, d
     assert (body["broker"], body["worker"], body["beat"]) == ("away", "silent", "silent")
 
 
-def test_a_heartbeat_counts_for_a_while(client: Client, db):
+def test_heartbeat_expires(client: Client, db):
     heartbeats.beat("worker")
     Heartbeat.objects.create(name="beat", at=timezone.now() - timedelta(minutes=2))
     body = client.get("/readyz").json()
@@ -77,7 +77,7 @@ def test_a_heartbeat_counts_for_a_while(client: Client, db):
     assert (body["worker"], body["beat"]) == ("ok", "silent")
 
 
-def test_readyz_asks_at_most_once_a_second(client: Client, db, django_assert_num_queries, monkeypatch):  # X04
+def test_readyz_checks_at_most_once_a_second(client: Client, db, django_assert_num_queries, monkeypatch):  # X04
     client.get("/readyz")
     with django_assert_num_queries(0):
         for _ in range(20):
@@ -94,7 +94,7 @@ def test_not_ready_while_draining(client: Client, db, settings):
     assert (answer.status_code, answer.json()["status"]) == (503, "draining")
 
 
-def test_metrics_are_for_the_role_monitoring(client: Client, alice: User, bob: User):
+def test_metrics_require_the_monitoring_role(client: Client, alice: User, bob: User):
     bearer = {"Authorization": f"Bearer {access_keys.create(bob, 'prometheus', expires_at=None)}"}
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=bearer).status_code == 403
@@ -105,7 +105,7 @@ def test_metrics_are_for_the_role_monitoring(client: Client, alice: User, bob: U
     assert "django_http_responses_total_by_status_view_method_total" in answer.content.decode()
 
 
-def test_the_vector_extension_is_installed(db):
+def test_vector_extension_is_installed(db):
     with connection.cursor() as cursor:
         cursor.execute("SELECT '[1,2]'::vector <-> '[1,3]'::vector")
         assert cursor.fetchone() == (1.0,)

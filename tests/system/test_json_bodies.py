@@ -37,7 +37,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("body", BAD.values(), ids=BAD.keys())
-def test_a_bad_body_is_a_400_that_says_so(client: Client, body: bytes):
+def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
     answer = client.post("/api/test/echo", body, content_type="application/json")
 
     assert answer.status_code == 400
@@ -48,20 +48,20 @@ def test_a_bad_body_is_a_400_that_says_so(client: Client, body: bytes):
     "kind",
     ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "multipart/form-data", ""],
 )
-def test_another_type_is_a_415(client: Client, kind: str):
+def test_other_content_type_is_415(client: Client, kind: str):
     answer = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
 
     assert answer.status_code == 415
     assert answer.json()["errors"][0]["code"] == "unsupported_media_type"
 
 
-def test_a_compressed_body_is_refused(client: Client):
+def test_compressed_body_is_refused(client: Client):
     answer = client.post("/api/test/echo", b"{}", content_type="application/json", headers={"Content-Encoding": "gzip"})
 
     assert answer.status_code == 415
 
 
-def test_a_good_body_arrives_as_it_was(client: Client):
+def test_valid_body_is_parsed_unchanged(client: Client):
     sent: dict[str, object] = {"text": "grüße 🙂 \u202e", "list": [1, 2.5, None, True], "deep": [[[[]]]]}
     answer = client.post("/api/test/echo", json.dumps(sent), content_type="application/json; charset=UTF-8")
 
@@ -78,12 +78,12 @@ VALUES = some.recursive(
 
 
 @given(VALUES)
-def test_whatever_json_can_say_is_read_back_the_same(value):
+def test_json_round_trips(value):
     assert parse_json(json.dumps(value).encode()) == value
 
 
 @given(some.binary(max_size=200))
-def test_any_bytes_are_read_or_refused_never_more(raw: bytes):
+def test_any_bytes_are_parsed_or_refused(raw: bytes):
     try:
         parse_json(raw)
     except InvalidJson:
@@ -91,7 +91,7 @@ def test_any_bytes_are_read_or_refused_never_more(raw: bytes):
 
 
 @given(some.integers(1, 200))
-def test_depth_is_counted_outside_of_texts_only(depth: int):
+def test_depth_ignores_brackets_in_strings(depth: int):
     parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
     nested = b"[" * depth + b"]" * depth
     if depth <= DEEPEST:
@@ -114,7 +114,7 @@ def test_depth_is_counted_outside_of_texts_only(depth: int):
         ('["", {"a": ' * 17, True),
     ],
 )
-def test_brackets_count_where_they_are_brackets(text: str, is_too_deep: bool):
+def test_brackets_outside_strings_count(text: str, is_too_deep: bool):
     try:
         refuse_too_deep(text)
     except InvalidJson:
@@ -124,7 +124,7 @@ def test_brackets_count_where_they_are_brackets(text: str, is_too_deep: bool):
 
 
 @pytest.mark.parametrize("text", ["x" * 3_000_000, "\u00fc" * 3_000_000, '\\"' * 1_000_000, '\\"' * 1_000_000 + "\\"])
-def test_long_texts_take_no_longer_than_their_length(text: str):
+def test_depth_check_is_linear(text: str):
     began = time.process_time()
     refuse_too_deep('"' + text)
     parse_json(json.dumps(text, ensure_ascii=False).encode())

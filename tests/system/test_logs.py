@@ -48,7 +48,7 @@ def of_libraries(*, as_json: bool, event: str, **values) -> str:
 @pytest.mark.parametrize("as_json", [True, False])
 @settings(deadline=None)
 @given(text=some.text(max_size=60))
-def test_one_event_is_one_line_whatever_it_holds(as_json: bool, text: str, written: Written):  # X09
+def test_one_event_is_always_one_line(as_json: bool, text: str, written: Written):  # X09
     line = written(as_json=as_json, event="happened", typed=text)
 
     assert line.count("\n") == 1
@@ -77,14 +77,14 @@ def test_production_lines_are_json(written: Written):
         {"note": "key sb_canarycanarycanarycanary was used"},
     ],
 )
-def test_secrets_are_hidden_by_name_and_by_form(values, written: Written):  # B63
+def test_secrets_are_redacted_by_name_and_by_pattern(values, written: Written):  # B63
     for as_json in (True, False):
         line = written(as_json=as_json, event="happened", **values)
         assert "canary" not in line
         assert "[hidden]" in line
 
 
-def test_a_request_is_logged_without_its_query_and_with_its_id(client: Client, capsys, db):
+def test_request_is_logged_without_its_query_and_with_its_id(client: Client, capsys, db):
     answer = client.get("/login/?next=/canary", headers={"X-Request-ID": "abc-123"})
 
     assert answer["X-Request-ID"] == "abc-123"
@@ -94,21 +94,21 @@ def test_a_request_is_logged_without_its_query_and_with_its_id(client: Client, c
 
 
 @pytest.mark.parametrize("sent", ["a b", "x" * 65, "a\x1b[31m", "ü", ""])
-def test_a_request_id_of_another_form_is_replaced(client: Client, sent: str, db):
+def test_malformed_request_id_is_replaced(client: Client, sent: str, db):
     given_back = client.get("/healthz", headers={"X-Request-ID": sent})["X-Request-ID"]
 
     assert given_back != sent
     assert len(given_back) == 36
 
 
-def test_a_path_cannot_forge_a_line(client: Client, capsys, db):
+def test_path_cannot_inject_a_line(client: Client, capsys, db):
     client.get("/nowhere%0a2026 admin signed in%1b[31m")
 
     (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
 
 
-def test_a_line_that_cannot_be_written_fails_nothing(client: Client, db, monkeypatch):
+def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
     class Full(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")

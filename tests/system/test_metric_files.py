@@ -42,7 +42,7 @@ def test_values_are_read_back_by_the_library(tmp_path: Path):
     metrics.close()
 
 
-def test_values_of_a_full_disk_are_stored_when_there_is_space_again(tmp_path: Path, full: dict[str, bool]):
+def test_values_are_written_after_a_full_disk(tmp_path: Path, full: dict[str, bool]):
     path = tmp_path / "counter_1.db"
     metrics = WrittenDict(str(path))
     metrics.write_value("a", 1.0, 0.0)
@@ -56,7 +56,7 @@ def test_values_of_a_full_disk_are_stored_when_there_is_space_again(tmp_path: Pa
     assert stored(path) == {"a": 3.0, "b": 5.0}
 
 
-def test_a_file_that_begins_on_a_full_disk_is_empty_for_readers(tmp_path: Path, full: dict[str, bool]):
+def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full: dict[str, bool]):
     full["now"] = True
     metrics = WrittenDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
@@ -65,7 +65,7 @@ def test_a_file_that_begins_on_a_full_disk_is_empty_for_readers(tmp_path: Path, 
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
-def test_a_process_survives_a_real_full_disk(tmp_path: Path):
+def test_process_survives_a_real_full_disk(tmp_path: Path):
     """With the library's mapped files it dies of SIGBUS."""
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path)], check=False).returncode:
         pytest.skip("no file system can be mounted here")

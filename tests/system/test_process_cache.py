@@ -17,7 +17,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> Texts:
     return WeightedCache("a test", limit=10, weigh=lambda key, item: len(key) + len(item))
 
 
-def test_what_was_used_last_stays(texts: Texts):
+def test_least_recently_used_item_is_evicted(texts: Texts):
     for key in "abc":
         texts.put(key, "11")
     assert texts.get("a") == "11"
@@ -26,30 +26,30 @@ def test_what_was_used_last_stays(texts: Texts):
     assert texts.weight == 9
 
 
-def test_what_is_heavier_than_the_limit_is_not_kept_and_throws_nothing_out(texts: Texts):
+def test_item_over_the_limit_is_not_stored(texts: Texts):
     texts.put("a", "1")
     assert texts.get_or_make("b", lambda: "1" * 10) == "1" * 10
     assert (texts.get("a"), texts.get("b"), texts.weight) == ("1", None, 2)
 
 
-def test_an_item_that_is_replaced_weighs_once(texts: Texts):
+def test_replaced_item_counts_once(texts: Texts):
     for item in ("1234", "12", "1" * 10):
         texts.put("a", item)
     assert (texts.get("a"), texts.weight) == (None, 0)
 
 
-def test_one_call_clears_them_all(texts: Texts):
+def test_clear_all_clears_every_cache(texts: Texts):
     texts.put("a", "1")
     process_cache.clear_all()
     assert (texts.get("a"), texts.weight) == (None, 0)
 
 
-def test_two_of_one_name_are_refused(texts: Texts):
+def test_duplicate_cache_name_is_refused(texts: Texts):
     with pytest.raises(AssertionError):
         process_cache.register("a test", texts.clear)
 
 
-def test_several_threads_leave_its_weight_right(texts: Texts):
+def test_weight_is_correct_with_threads(texts: Texts):
     def use() -> None:
         for number in range(3_000):
             texts.get_or_make(str(number % 7), lambda number=number: "1" * (number % 5))  # type: ignore[misc]
@@ -62,6 +62,6 @@ def test_several_threads_leave_its_weight_right(texts: Texts):
     assert texts.weight == sum(weight for _, weight in texts._items.values()) <= texts.limit
 
 
-def test_a_text_of_all_characters_leaves_little_behind():
+def test_weight_covers_wide_characters():
     tokens.prepared("".join(map(chr, (*range(0x20, 0xD800), *range(0xE000, 0x30000)))))
     assert len(tokens._SPACES) <= tokens.MOST_CHARACTERS

@@ -24,20 +24,20 @@ def test_every_known_property_is_a_row_with_its_description():
     assert rows == {known.name: (known.type, known.description, known.default) for known in properties.KNOWN.values()}
 
 
-def test_an_empty_value_gives_the_default():
+def test_empty_value_means_the_default():
     assert properties.get(properties.CASE_SENSITIVE) is True
     assert properties.get(properties.WELCOME_PAGE) == ""
     assert properties.get(properties.WYSIWYG_COLUMNS) == ()
 
 
-def test_a_change_is_in_force_at_once_in_this_process():
+def test_change_applies_immediately_in_this_process():
     assert properties.get(properties.CASE_SENSITIVE) is True
     save("svc.login.username.sensitivity.enabled", "false")
 
     assert properties.get(properties.CASE_SENSITIVE) is False
 
 
-def test_a_change_by_another_process_is_in_force_within_a_second(monkeypatch: pytest.MonkeyPatch):
+def test_change_by_another_process_applies_within_a_second(monkeypatch: pytest.MonkeyPatch):
     clock = [1000.0]
     monkeypatch.setattr("system.properties.time.monotonic", lambda: clock[0])
     assert properties.get(properties.CASE_SENSITIVE) is True
@@ -49,14 +49,14 @@ def test_a_change_by_another_process_is_in_force_within_a_second(monkeypatch: py
     assert properties.get(properties.CASE_SENSITIVE) is False
 
 
-def test_reading_asks_the_database_once_a_second(django_assert_num_queries):
+def test_values_are_read_once_a_second(django_assert_num_queries):
     with django_assert_num_queries(1):
         for _ in range(5):
             properties.get(properties.CASE_SENSITIVE)
 
 
 @pytest.mark.parametrize("value", ["maybe", "2", "yes!"])
-def test_a_boolean_must_be_one(value: str):
+def test_boolean_is_validated(value: str):
     with pytest.raises(ValidationError):
         save("svc.login.username.sensitivity.enabled", value)
 
@@ -64,7 +64,7 @@ def test_a_boolean_must_be_one(value: str):
 @pytest.mark.parametrize(
     "value", ["/start", "/sso/start/?x=1", "/höhe?a=%20b#c", "http://testserver/a", "http://localhost/b", ""]
 )
-def test_the_welcome_page_may_be_an_own_address(value: str):
+def test_welcome_page_can_be_an_own_address(value: str):
     assert save("svc.welcome_page.url", value).value == value
 
 
@@ -72,18 +72,18 @@ def test_the_welcome_page_may_be_an_own_address(value: str):
     "value",
     ["https://evil.example.com/", "//evil.example", "\\\\evil", "javascript:alert(1)", "http:evil", "/\\evil", "\t//e"],
 )  # fmt: skip
-def test_the_welcome_page_may_not_lead_elsewhere(value: str):
+def test_welcome_page_of_another_site_is_refused(value: str):
     with pytest.raises(ValidationError):
         save("svc.welcome_page.url", value)
 
 
 @pytest.mark.parametrize("value", ["/nope here", "/a\tb", "/a\u00a0b", "/a\u200bb", "http://testserver/a b"])
-def test_the_welcome_page_is_an_address(value: str):
+def test_welcome_page_must_be_an_address(value: str):
     with pytest.raises(ValidationError):
         save("svc.welcome_page.url", value)
 
 
-def test_with_a_base_address_only_that_origin_is_own(settings):
+def test_only_the_origin_of_the_base_url_is_own(settings):
     settings.BASE_URL = "https://service.example.com"
 
     assert save("svc.welcome_page.url", "https://service.example.com/x").value
@@ -92,13 +92,13 @@ def test_with_a_base_address_only_that_origin_is_own(settings):
             save("svc.welcome_page.url", foreign)
 
 
-def test_an_unreadable_stored_value_gives_the_default():
+def test_invalid_stored_value_means_the_default():
     Property.objects.filter(name="svc.login.username.sensitivity.enabled").update(value="nonsense")
 
     assert properties.get(properties.CASE_SENSITIVE) is True
 
 
-def test_put_keeps_a_history_of_who_changed_what(alice):
+def test_put_records_history(alice):
     from system.records import acting_user
 
     with acting_user.acting_as(alice.pk):
@@ -108,7 +108,7 @@ def test_put_keeps_a_history_of_who_changed_what(alice):
     assert (entry.value, entry.history_user_id) == ("/start", alice.pk)
 
 
-def test_the_admin_page_refuses_what_the_property_refuses(as_alice: Client):
+def test_admin_page_validates_values(as_alice: Client):
     row = Property.objects.get(name="svc.welcome_page.url")
     answer = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
 
@@ -117,7 +117,7 @@ def test_the_admin_page_refuses_what_the_property_refuses(as_alice: Client):
     assert Property.objects.get(pk=row.pk).value == ""
 
 
-def test_properties_are_neither_added_nor_deleted(as_alice: Client):
+def test_properties_cannot_be_added_or_deleted(as_alice: Client):
     row = Property.objects.first()
     assert row is not None
 

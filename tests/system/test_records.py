@@ -15,7 +15,7 @@ from system.records import acting_user
 pytestmark = pytest.mark.django_db
 
 
-def test_an_id_is_eighteen_digits_of_time_and_sequence(db):
+def test_id_is_eighteen_digits_of_time_and_sequence(db):
     before = int(time.time())
     company = Company.objects.create(name="One")
 
@@ -23,14 +23,14 @@ def test_an_id_is_eighteen_digits_of_time_and_sequence(db):
     assert before - 1 <= int(company.sys_id[:10]) <= int(time.time()) + 1
 
 
-def test_ids_sort_by_creation_and_never_repeat(db):
+def test_ids_are_unique_and_sort_by_creation(db):
     made = [Company.objects.create(name=f"Company {number}").sys_id for number in range(50)]
 
     assert made == sorted(made)
     assert len(set(made)) == 50
 
 
-def test_every_writer_gets_an_id(db):
+def test_every_insert_gets_an_id(db):
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO company (name, active, sys_created_at, sys_updated_at, sys_version) "
@@ -41,7 +41,7 @@ def test_every_writer_gets_an_id(db):
     assert re.fullmatch(r"\d{18}", Company.objects.get(name="By bulk").sys_id)
 
 
-def test_the_sequence_starts_anew_after_its_end(db):
+def test_sequence_wraps_around(db):
     with connection.cursor() as cursor:
         cursor.execute("SELECT setval('svc_sys_id_sequence', 99999999, false)")
     last, first = Company.objects.create(name="Last"), Company.objects.create(name="First")
@@ -50,7 +50,7 @@ def test_the_sequence_starts_anew_after_its_end(db):
     assert first.sys_id[10:] == "00000000"
 
 
-def test_a_record_knows_who_made_and_changed_it(alice: User, bob: User):
+def test_record_has_creator_and_last_editor(alice: User, bob: User):
     with acting_user.acting_as(alice.pk):
         company = Company.objects.create(name="One")
     with acting_user.acting_as(bob.pk):
@@ -63,7 +63,7 @@ def test_a_record_knows_who_made_and_changed_it(alice: User, bob: User):
     assert stored.sys_created_at < stored.sys_updated_at
 
 
-def test_naming_update_fields_keeps_the_bookkeeping(alice: User):
+def test_update_fields_still_updates_audit_columns(alice: User):
     company = Company.objects.create(name="One")
     with acting_user.acting_as(alice.pk):
         company.save(update_fields=["name"])
@@ -72,7 +72,7 @@ def test_naming_update_fields_keeps_the_bookkeeping(alice: User):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_writers_never_give_one_version_twice():
+def test_concurrent_writers_get_different_versions():
     sys_id = Company.objects.create(name="Start").sys_id
     seen: list[int] = []
 
@@ -104,7 +104,7 @@ def test_times_are_utc_everywhere(alice: User):  # X17
     assert abs(Company.objects.get().sys_created_at - datetime.now(UTC)).total_seconds() < 60
 
 
-def test_the_session_of_the_database_has_its_fixed_path(db):  # X13
+def test_database_session_has_a_fixed_search_path(db):  # X13
     with connection.cursor() as cursor:
         cursor.execute("SHOW search_path")
         assert cursor.fetchone() == ("public",)
@@ -113,7 +113,7 @@ def test_the_session_of_the_database_has_its_fixed_path(db):  # X13
 
 
 class TestDeletionLog:
-    def test_a_deleted_record_leaves_an_entry(self, alice: User):
+    def test_deleted_record_leaves_an_entry(self, alice: User):
         company = Company.objects.create(name="Gone")
         with acting_user.acting_as(alice.pk):
             company.delete()
@@ -133,7 +133,7 @@ class TestDeletionLog:
         tables = sorted(DeletionLogEntry.objects.values_list("table", flat=True))
         assert tables == ["company", "company", "sys_user_group", "user"]
 
-    def test_a_failed_deletion_leaves_none(self, alice: User, monkeypatch: pytest.MonkeyPatch):
+    def test_failed_deletion_leaves_no_entry(self, alice: User, monkeypatch: pytest.MonkeyPatch):
         company = Company.objects.create(name="Stays")
 
         def fail(*_: object, **__: object) -> None:
@@ -145,7 +145,7 @@ class TestDeletionLog:
 
         assert Company.objects.filter(name="Stays").exists()
 
-    def test_the_log_itself_can_be_cleared_without_logging(self, db):
+    def test_clearing_the_log_is_not_logged(self, db):
         Company.objects.create(name="Gone").delete()
         DeletionLogEntry.objects.all().delete()
 

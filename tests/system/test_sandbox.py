@@ -58,13 +58,13 @@ def run(tmp_path: Path) -> Any:
     assert not [child for child in psutil.Process().children() if str(tmp_path) in " ".join(child.cmdline())]
 
 
-def test_the_answer_of_the_program_comes_back(run: Any):
+def test_result_of_the_program_is_returned(run: Any):
     result = run(ECHO, b"abc", "x", "y")
 
     assert (result.ending, result.output) == (sandbox.Ending.DONE, b"abcxy")
 
 
-def test_a_program_that_was_taken_over_can_only_compute(run: Any, monkeypatch: pytest.MonkeyPatch):  # C22
+def test_compromised_program_can_only_compute(run: Any, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
     answers = json.loads(run(TAKEN_OVER).output)
 
@@ -76,7 +76,7 @@ def test_a_program_that_was_taken_over_can_only_compute(run: Any, monkeypatch: p
     assert answers["user"] != 0
 
 
-def test_the_child_inherits_no_secret_and_leads_its_own_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22
+def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
     (tmp_path / "program.py").write_text(ECHO)
     started = process.start(tmp_path / "program.py", [], limits())
@@ -99,12 +99,12 @@ def test_the_child_inherits_no_secret_and_leads_its_own_group(tmp_path: Path, mo
         ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.Ending.OUT_OF_MEMORY),
     ],
 )
-def test_how_a_run_ends(run: Any, source: str, ending: sandbox.Ending):
+def test_outcomes_of_a_run(run: Any, source: str, ending: sandbox.Ending):
     assert run(source).ending is ending
 
 
 @pytest.mark.parametrize(("body", "was_starved"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
-def test_a_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: bool):  # C20
+def test_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: bool):  # C20
     began = time.monotonic()
     result = run(f"def answer(data):\n    {body}\nprepare = lambda arguments: answer", run_s=0.5)
 
@@ -113,13 +113,13 @@ def test_a_run_that_takes_too_long_is_killed(run: Any, body: str, was_starved: b
     assert time.monotonic() - began < 5
 
 
-def test_a_program_that_does_not_start_in_time_is_killed(run: Any):
+def test_program_that_does_not_start_in_time_is_killed(run: Any):
     result = run("import time; time.sleep(60)", deadline_s=0.5)
 
     assert (result.ending, result.was_ready) == (sandbox.Ending.TIMED_OUT, False)
 
 
-def test_the_child_watches_its_memory_where_no_limit_is_kept():
+def test_child_watches_its_memory_without_a_kernel_limit():
     """As on macOS."""
     watching = (
         f"import runpy; child = runpy.run_path({str(process.CHILD)!r}, run_name='child')\n"
@@ -132,7 +132,7 @@ def test_the_child_watches_its_memory_where_no_limit_is_kept():
     assert finished.returncode == child.OUT_OF_MEMORY
 
 
-def test_a_limit_that_the_platform_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch):
+def test_unsupported_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: Any) -> None:
         raise ValueError
 

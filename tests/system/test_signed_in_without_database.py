@@ -10,9 +10,7 @@ from accounts.models.sessions import SessionStore
 
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/me", "/admin/"])
-def test_the_session_is_asked_for_once_and_the_answer_is_503(
-    as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str
-):
+def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str):
     asked: list[str] = []
 
     def away(self: Any) -> None:

@@ -37,18 +37,18 @@ def silent() -> Iterator[Silent]:
     made.gate.set()
 
 
-def test_a_body_that_lies_ready_is_read_at_once():
+def test_available_body_is_read_immediately():
     assert GuardedInput(Prompt(), 60).read() == b"here"
     assert GuardedInput(Prompt(), 60).read(2) == b"he"
     assert GuardedInput(Prompt(), 60).readline() == b"here"
 
 
-def test_a_silent_client_is_given_up_at_the_deadline(silent: Silent):
+def test_silent_client_is_dropped_at_the_deadline(silent: Silent):
     with pytest.raises(BodyTooSlow):
         GuardedInput(silent, 0.4).read()
 
 
-def test_the_deadline_is_for_the_whole_body_not_for_each_read(monkeypatch: pytest.MonkeyPatch, silent: Silent):
+def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch, silent: Silent):
     clock = [100.0]
     monkeypatch.setattr("system.http.request_body.time.monotonic", lambda: clock[0])
     given = GuardedInput(Prompt(), 10)
@@ -60,13 +60,13 @@ def test_the_deadline_is_for_the_whole_body_not_for_each_read(monkeypatch: pytes
         given.read(1)
 
 
-def test_a_slow_but_honest_client_is_waited_for(silent: Silent):
+def test_slow_client_within_the_deadline_is_served(silent: Silent):
     threading.Timer(request_body.AT_ONCE_S * 2, silent.gate.set).start()
 
     assert GuardedInput(silent, 20).read() == b"late"
 
 
-def test_only_two_wait_for_slow_bodies_and_a_prompt_one_still_passes(silent: Silent):
+def test_only_two_slow_bodies_wait_and_a_fast_one_passes(silent: Silent):
     waiting = [threading.Thread(target=lambda: GuardedInput(silent, 20).read()) for _ in range(2)]
     for thread in waiting:
         thread.start()
@@ -83,7 +83,7 @@ def test_only_two_wait_for_slow_bodies_and_a_prompt_one_still_passes(silent: Sil
     assert int(request_body.SLOW_BODIES._value) == 2
 
 
-def test_a_given_up_reader_is_counted_until_its_client_goes(silent: Silent):
+def test_abandoned_reader_counts_until_its_client_disconnects(silent: Silent):
     free = request_body.MOST_READERS
     eventually(lambda: request_body.FREE_READERS._value == free, within_s=10)  # those of tests before
     with pytest.raises(BodyTooSlow):

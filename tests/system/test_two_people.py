@@ -91,7 +91,7 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
 }
 
 
-def test_every_page_that_can_be_changed_is_tried_here():
+def test_every_editable_page_is_tested():
     pages = {
         model._meta.model_name
         for model, page in admin.site._registry.items()
@@ -101,7 +101,7 @@ def test_every_page_that_can_be_changed_is_tried_here():
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_the_second_does_not_undo_what_the_first_saved(as_alice: Client, bob: User, kind: str):
+def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, kind: str):
     make, first, second = PAGES[kind]
     record = make()
     one, other = Window(as_alice, record), Window(as_alice, record)
@@ -120,7 +120,7 @@ def test_the_second_does_not_undo_what_the_first_saved(as_alice: Client, bob: Us
     assert record.refreshed().sys_version > stored.get("sys_version", 0)
 
 
-def test_what_belongs_to_a_record_counts_too(as_alice: Client):
+def test_related_rows_count(as_alice: Client):
     column = a_column()
     page = Window(as_alice, column)
     column.choices.get().delete()
@@ -128,13 +128,13 @@ def test_what_belongs_to_a_record_counts_too(as_alice: Client):
     assert not column.choices.exists() and Column.objects.get(pk=column.pk).label == "State"
 
 
-def test_a_role_that_was_given_meanwhile_is_one_more_change(as_alice: Client, bob: User):
+def test_concurrent_role_grant_is_a_conflict(as_alice: Client, bob: User):
     page = Window(as_alice, bob)
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
     assert "The system changed this at" in said(page.save(phone="12"))
 
 
-def test_that_somebody_signed_in_meanwhile_is_none(as_alice: Client, bob: User):
+def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):
     page = Window(as_alice, bob)
     Client().force_login(bob)  # keeps the time
     assert bob.refreshed().last_login is not None
@@ -142,7 +142,7 @@ def test_that_somebody_signed_in_meanwhile_is_none(as_alice: Client, bob: User):
     assert bob.refreshed().phone == "12"
 
 
-def test_a_mistake_in_the_form_does_not_make_it_the_newest(as_alice: Client, bob: User):
+def test_invalid_form_does_not_update_the_seen_version(as_alice: Client, bob: User):
     page, other = Window(as_alice, bob), Window(as_alice, bob)
     assert other.save(last_name="Kim").status_code == 302
     again = form_of(said(page.save(login="", email="nothing")), bob)

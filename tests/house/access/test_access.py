@@ -29,25 +29,25 @@ def answered(name: str, *, that: str) -> Iterator[tuple[str, str]]:
     return (place for place, cells in CELLS.items() if cells[at].startswith(that))
 
 
-def test_the_matrix_is_as_it_was_written_down(db: None, tmp_path: Path):  # X01
+def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01
     now = tmp_path / "matrix.txt"
     now.write_text(matrix.whole())
 
     assert now.read_text().splitlines() == KNOWN.read_text().splitlines(), f"read {now}; is all of it meant?"
 
 
-def test_no_answer_is_a_fault():
+def test_no_response_is_a_server_error():
     """The provider of the connection here is away, which is said by 503."""
     assert [place for place, cells in CELLS.items() if "500" in cells] == []
     assert {place for place, cells in CELLS.items() if "503" in cells} <= {("/sso/start/", "GET")}
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone"])
-def test_without_credentials_that_hold_only_what_is_open_answers(name: str):
+def test_without_valid_credentials_only_public_routes_answer(name: str):
     assert {route for route, _ in answered(name, that="2")} <= set(OPEN)
 
 
-def test_without_credentials_nothing_is_told_to_programs(db: None):
+def test_api_routes_answer_401_without_credentials(db: None):
     """Not even which methods there are."""
     at = CALLERS.index("nobody")
     told = {cells[at] for (route, _), cells in CELLS.items() if is_for_programs(route)}
@@ -59,14 +59,14 @@ def test_without_credentials_nothing_is_told_to_programs(db: None):
         assert refused.headers["WWW-Authenticate"], route
 
 
-def test_a_browser_that_signed_in_is_nobody_to_what_is_for_programs():  # B57
+def test_browser_session_is_not_accepted_by_the_api():  # B57
     sessions = [CALLERS.index(each) for each in CALLERS if each.endswith("@")]
     at_programs = [cells for (route, _), cells in CELLS.items() if route.startswith(("/^", "/metrics"))]
 
     assert {cells[at] for cells in at_programs for at in sessions} == {"401"}
 
 
-def test_credentials_open_no_page():
+def test_api_credentials_open_no_page():
     programs = [each for each in CALLERS if not each.endswith("@")]
     nobody = CALLERS.index("nobody")
     pages = [
@@ -87,7 +87,7 @@ def test_credentials_open_no_page():
         ("narrow", "monitor"), ("person@", "sso@"), ("person@", "coll@"), ("sso@", "admin@"), ("coll@", "admin@"),
     ],
 )  # fmt: skip
-def test_who_holds_more_is_let_in_wherever_who_holds_less_is(fewer: str, more: str):
+def test_more_roles_never_mean_less_access(fewer: str, more: str):
     assert set(answered(fewer, that="2")) <= set(answered(more, that="2"))
 
 

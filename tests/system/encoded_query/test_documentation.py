@@ -67,27 +67,27 @@ def examples(language: str) -> list[str]:
     return found
 
 
-def test_every_operator_has_its_row_and_every_row_its_operator() -> None:
+def test_every_operator_is_documented() -> None:
     rows = [line for line in section("Operators").splitlines() if line.startswith("| `")]
     assert sorted(rows) == sorted(row_of(operator) for operator in OPERATORS.values())
 
 
-def test_every_function_is_listed_with_or_without_its_number_and_no_other() -> None:
+def test_every_function_is_documented() -> None:
     listed = re.findall(r"`(\w+)\((n?)\)`", section("Value functions"))
     assert sorted(listed) == sorted((row.name, "n" if row.unit else "") for row in FUNCTIONS.values())
 
 
-def test_every_refused_operator_is_named() -> None:
+def test_every_unsupported_operator_is_documented() -> None:
     assert [name for name in sorted(REFUSED) if f"`{name}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize("text", examples("query"))
-def test_every_example_is_understood(text: str) -> None:
+def test_every_example_can_be_parsed(text: str) -> None:
     parse(text)
 
 
 @pytest.mark.parametrize("text", examples("metadata"))
-def test_every_metadata_example_is_understood(text: str) -> None:
+def test_every_metadata_example_can_be_parsed(text: str) -> None:
     parse(text, METADATA)
 
 
@@ -97,12 +97,12 @@ def test_every_example_of_a_refused_query_is_refused(text: str) -> None:
         parse(text)
 
 
-def test_the_limits_are_those_of_the_code() -> None:
+def test_limits_are_those_of_the_code() -> None:
     assert (
         f"{RECORDS.length // 1024} KB of text, {RECORDS.conditions} conditions, {RECORDS.list_values:,} values in a "
         f"list, {RECORDS.hops} references in a path, {RECORDS.depth} nested parentheses, {RECORDS.sort_keys} sort keys."
     ) in " ".join(section("Limits").split())
 
 
-def test_the_surprising_precedence_comes_before_everything_else() -> None:
+def test_precedence_is_explained_first() -> None:
     assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE)[0] == "Read this first: `^OR` binds tighter than `^`"

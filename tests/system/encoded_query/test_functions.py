@@ -66,17 +66,17 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("call", "result"), RESULTS)
-def test_a_function_gives_an_instant_in_utc(call: str, result: str) -> None:
+def test_function_returns_an_instant_in_utc(call: str, result: str) -> None:
     expected = datetime.fromisoformat(result).replace(tzinfo=UTC)
     assert resolve(read_operand(f"javascript:gs.{call}"), NOW) == expected
 
 
-def test_the_caller_is_a_text() -> None:
+def test_user_function_returns_text() -> None:
     assert resolve(read_operand("javascript:gs.getUserID()"), NOW) == "17"
     assert resolve(read_operand("plain"), NOW) == "plain"
 
 
-def test_every_function_has_its_case_above() -> None:
+def test_every_function_is_tested() -> None:
     assert {call.partition("(")[0] for call, _ in RESULTS} == set(FUNCTIONS) - {"getUserID"}
 
 
@@ -113,7 +113,7 @@ REFUSED = [
 # B45
 @pytest.mark.parametrize("value", REFUSED)
 @pytest.mark.parametrize("form", ["a={{{}}}", "a!={{{}}}", "aLIKE{{{}}}", "a>{{{}}}", "aBETWEEN{{1@{}}}", "(a={{{}}})"])
-def test_any_other_javascript_is_refused_behind_any_operator(form: str, value: str) -> None:
+def test_other_javascript_is_refused_for_every_operator(form: str, value: str) -> None:
     with pytest.raises(QueryError):
         parse(form.format(value))
 
@@ -121,11 +121,11 @@ def test_any_other_javascript_is_refused_behind_any_operator(form: str, value: s
 # B45
 @pytest.mark.parametrize("value", ["javascript:alert(1)", "javascript:gs.now(1)", "javascript:"])
 @pytest.mark.parametrize("form", ["aIN1,{}", "aHAS{},1", "aON{}", "aONx@2024-01-01@{}", "sys_idARE{}", "aDYNAMIC{}"])
-def test_it_is_refused_as_one_of_several_values_too(form: str, value: str) -> None:
+def test_other_javascript_is_refused_in_a_list_of_values(form: str, value: str) -> None:
     with pytest.raises(QueryError):
         parse(form.format(value))
 
 
-def test_a_text_that_only_mentions_javascript_is_a_text() -> None:
+def test_text_that_contains_javascript_is_text() -> None:
     (condition,) = parse("nameLIKEnot javascript:x()").conditions()
     assert read(condition) == "not javascript:x()"

@@ -82,18 +82,18 @@ ORDER = [
 
 
 @pytest.mark.parametrize(("text", "terms", "keys"), ORDER)
-def test_tails_stand_anywhere_at_top_level(text: str, terms: list[list[str]], keys: list[tuple[str, bool]]) -> None:
+def test_order_by_can_be_anywhere_at_top_level(text: str, terms: list[list[str]], keys: list[tuple[str, bool]]) -> None:
     order = tuple(OrderBy(tuple(path.split(".")), is_descending) for path, is_descending in keys)
     assert parse(text) == Query(flat(terms) if terms else (), order)
 
 
 @pytest.mark.parametrize("text", ["", "^EQ"])
-def test_an_empty_query_asks_for_every_record(text: str) -> None:
+def test_empty_query_matches_every_record(text: str) -> None:
     assert parse(text) == Query()
 
 
 @pytest.mark.parametrize("text", ["a=1^EQ", "(a=1)^EQ", "a={1}^EQ", "a=1^ORDERBYb^EQ"])
-def test_a_final_eq_is_ignored(text: str) -> None:
+def test_final_eq_is_ignored(text: str) -> None:
     assert parse(text) == parse(text.removesuffix("^EQ"))
 
 
@@ -137,19 +137,19 @@ CONDITIONS = [
 
 # B43 B46
 @pytest.mark.parametrize(("text", "path", "operator", "value"), CONDITIONS)
-def test_a_condition_is_a_path_then_the_longest_operator_then_its_value(
+def test_condition_is_a_path_then_the_longest_operator_then_its_value(
     text: str, path: str, operator: str, value: str
 ) -> None:
     assert only(text) == (tuple(path.split(".")), operator, value)
 
 
 @pytest.mark.parametrize("text", ["a=", "a={}", "(a=)", "a=^b=1"])
-def test_equal_to_nothing_is_is_empty(text: str) -> None:
+def test_equals_without_a_value_means_is_empty(text: str) -> None:
     assert next(parse(text).conditions()).operator == "ISEMPTY"
     assert next(parse(text.replace("a=", "a!=")).conditions()).operator == "ISNOTEMPTY"
 
 
-def test_the_call_of_a_value_function_does_not_close_its_group() -> None:
+def test_function_parentheses_do_not_close_a_group() -> None:
     text = "(a=javascript:gs.getUserID()^ORbBETWEENjavascript:gs.daysAgo(7)@javascript:gs.now())^c=1"
     assert [found.value for found in parse(text).conditions()] == [
         "javascript:gs.getUserID()",
@@ -158,13 +158,13 @@ def test_the_call_of_a_value_function_does_not_close_its_group() -> None:
     ]
 
 
-def test_every_operator_can_be_written_and_is_the_longest_of_its_place() -> None:
+def test_longest_operator_is_matched() -> None:
     for name, row in OPERATORS.items():
         if row.kind.value == "none":
             assert only(f"field{name}") == (("field",), name, "")
 
 
-def test_places_are_counted_from_the_start_of_the_text() -> None:
+def test_error_positions_count_from_the_start() -> None:
     condition = list(parse("ab=1^(cde={x})").conditions())[1]
     assert (condition.position, condition.value_position) == (6, 11)
     assert parse("ab=1^ORDERBYx").order[0].position == 12
@@ -188,7 +188,7 @@ METADATA_PATHS = [
 
 # C07
 @pytest.mark.parametrize(("text", "path"), METADATA_PATHS)
-def test_a_field_of_metadata_may_have_any_name(text: str, path: tuple[str, ...]) -> None:
+def test_metadata_field_can_have_any_name(text: str, path: tuple[str, ...]) -> None:
     (condition,) = parse(text, METADATA).conditions()
     assert condition.path == path
     assert condition.value.endswith("1")

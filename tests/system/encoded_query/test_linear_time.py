@@ -122,7 +122,9 @@ def work(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
 # B47
 @pytest.mark.parametrize("speaker", [RECORDS, METADATA], ids=["records", "metadata"])
 @pytest.mark.parametrize("head", HEADS)
-def test_twice_the_text_is_at_most_twice_the_work(head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubling_the_text_at_most_doubles_the_work(
+    head: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for piece in HOSTILE:
         short = work(head + piece * 100, speaker, monkeypatch)
         long = work(head + piece * 200, speaker, monkeypatch)
@@ -131,7 +133,7 @@ def test_twice_the_text_is_at_most_twice_the_work(head: str, speaker: Dialect, m
 
 
 # B47
-def test_a_text_at_the_limit_costs_a_few_steps_a_character(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longest_text_costs_a_few_steps_per_character(monkeypatch: pytest.MonkeyPatch) -> None:
     for piece in HOSTILE:
         text = (piece * 16_384)[:16_384]
         assert work(text, RECORDS, monkeypatch) <= 60 * len(text), piece
@@ -147,7 +149,7 @@ def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
     assert re.search(r"(?<!\\)[*+{]", operators._SPELLING.pattern) is None
 
 
-def test_the_meter_notices_what_is_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def rereading(text: str, start: int, speaker: Dialect) -> tuple[tuple[str, ...], int]:
         _ = text[start:]
         return dialect.read_path(text, start, speaker)

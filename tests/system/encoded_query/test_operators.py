@@ -37,11 +37,11 @@ MATCH_EMPTY |= {"DOESNOTCONTAIN_DYNAMIC"}
 
 
 @pytest.mark.parametrize("kind", ComparisonKind)
-def test_a_column_takes_the_operators_of_its_kind_and_no_other(kind: ComparisonKind) -> None:
+def test_column_supports_only_the_operators_of_its_kind(kind: ComparisonKind) -> None:
     assert {name for name, row in OPERATORS.items() if row.fits(kind, ("name",))} == set(BY_KIND[kind])
 
 
-def test_two_operators_apply_to_the_record_id_and_to_nothing_else() -> None:
+def test_two_operators_apply_only_to_the_record_id() -> None:
     on_record = {row.name for row in OPERATORS.values() if row.only_path}
     assert on_record == {"ARE", "INSTANCEOF"}
     for name in on_record:
@@ -49,12 +49,12 @@ def test_two_operators_apply_to_the_record_id_and_to_nothing_else() -> None:
         assert not OPERATORS[name].fits(ComparisonKind.ID, ("parent", "sys_id"))
 
 
-def test_no_operator_is_missing_and_none_is_new() -> None:
+def test_operators_are_those_of_the_contract() -> None:
     assert set(OPERATORS) == {name for names in BY_KIND.values() for name in names} | {"ARE", "INSTANCEOF"}
     assert ALIASES == {"CONTAINS": "LIKE", "NOT LIKE": "NOTLIKE"}
 
 
-def test_an_empty_column_matches_where_the_contract_says() -> None:
+def test_empty_columns_match_as_specified() -> None:
     assert {name for name, row in OPERATORS.items() if row.on_empty is OnEmpty.YES} == MATCH_EMPTY
     assert OPERATORS["SAMEAS"].on_empty is OnEmpty.IF_BOTH_EMPTY
     assert OPERATORS["NSAMEAS"].on_empty is OnEmpty.UNLESS_BOTH_EMPTY
@@ -64,7 +64,7 @@ PAIRS = [row for row in OPERATORS.values() if row.complement]
 
 
 @pytest.mark.parametrize("row", PAIRS, ids=[row.name for row in PAIRS])
-def test_an_operator_and_its_negation_share_out_the_rows(row: Operator) -> None:
+def test_operator_and_negation_are_complementary(row: Operator) -> None:
     negation = OPERATORS[row.complement or ""]
     assert negation.complement == row.name
     assert negation.name != row.name
@@ -73,7 +73,7 @@ def test_an_operator_and_its_negation_share_out_the_rows(row: Operator) -> None:
     assert (negation.kind, negation.fits_kinds) == (row.kind, row.fits_kinds)
 
 
-def test_ten_pairs_negate_each_other() -> None:
+def test_ten_pairs_are_negations() -> None:
     assert {frozenset({row.name, row.complement}) for row in PAIRS} == {
         frozenset(pair)
         for pair in [
@@ -91,18 +91,18 @@ def test_ten_pairs_negate_each_other() -> None:
     }
 
 
-def test_only_a_date_part_names_its_numbers() -> None:
+def test_only_date_parts_have_numbers() -> None:
     with_numbers = {row.name for row in OPERATORS.values() if row.allowed}
     assert with_numbers == {row.name for row in OPERATORS.values() if row.kind is ValueKind.DATE_PART}
 
 
-def test_the_longest_spelling_wins_behind_every_operator() -> None:
+def test_longest_operator_name_wins() -> None:
     spellings = [*OPERATORS, *ALIASES, *REFUSED]
     for spelling in spellings:
         assert spelling_at(f"a{spelling}", 1) == spelling
         assert spelling_at(f"a{spelling} x", 1) == max((s for s in spellings if f"{spelling} x".startswith(s)), key=len)
 
 
-def test_every_word_begins_with_two_capitals_so_that_a_name_of_metadata_may_hold_one() -> None:
+def test_operator_words_begin_with_two_capitals() -> None:
     words = [spelling for spelling in [*OPERATORS, *ALIASES, *REFUSED] if spelling[0].isalpha()]
     assert [word for word in words if not (word[:2].isalpha() and word[:2].isupper())] == []

@@ -116,7 +116,9 @@ REFUSED = [
 
 # B44 B46 B47
 @pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED)
-def test_a_malformed_query_is_refused_with_place_and_piece(text: str, message: str, position: int, token: str) -> None:
+def test_malformed_query_is_refused_with_position_and_excerpt(
+    text: str, message: str, position: int, token: str
+) -> None:
     error = refusal(text)
     assert (error.message, error.position, error.token) == (message, position, token)
 
@@ -132,7 +134,9 @@ REFUSED_METADATA = [
 
 # C07
 @pytest.mark.parametrize(("text", "message", "position", "token"), REFUSED_METADATA)
-def test_a_malformed_filter_is_refused_alike(text: str, message: str, position: int, token: str) -> None:
+def test_malformed_filter_is_refused_with_position_and_excerpt(
+    text: str, message: str, position: int, token: str
+) -> None:
     error = refusal(text, METADATA)
     assert (error.message, error.position, error.token) == (message, position, token)
 
@@ -161,21 +165,21 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("most", "too_much", "message"), LIMITS, ids=[f"{row[2]}-{len(row[0])}" for row in LIMITS])
-def test_the_most_is_understood_and_one_more_is_refused(most: str, too_much: str, message: str) -> None:
+def test_limits_are_inclusive(most: str, too_much: str, message: str) -> None:
     parse(most)
     assert refusal(too_much).message == message
 
 
-def test_parentheses_beside_each_other_are_not_within_each_other() -> None:
+def test_sibling_groups_do_not_count_as_nested() -> None:
     parse("^".join([nested(20)] * 3))
 
 
-def test_a_dialect_may_be_narrower() -> None:
+def test_dialect_can_have_fewer_operators() -> None:
     narrow = replace(RECORDS, conditions=1, hops=0, depth=0, list_values=2, length=20, sort_keys=0)
     parse("aIN1,2", narrow)
     for text in ("a=1^b=1", "a.b=1", "(a=1)", "aIN1,2,3", "a=1234567890123456789", "ORDERBYa"):
         refusal(text, narrow)
 
 
-def test_a_message_never_repeats_more_than_forty_characters_of_a_query() -> None:
+def test_message_never_repeats_more_than_forty_characters_of_a_query() -> None:
     assert len(refusal("aBETWEEN" + "x" * 10_000).token) == 40

@@ -16,21 +16,21 @@ CHANCE = settings(deadline=None, max_examples=200, database=None)
 # B46
 @CHANCE
 @given(queries(RECORDS))
-def test_a_query_over_records_survives_writing_and_reading(query: Query) -> None:
+def test_record_query_round_trips(query: Query) -> None:
     assert parse(to_text(query)) == query
 
 
 # B46 C07
 @CHANCE
 @given(queries(METADATA))
-def test_a_query_over_metadata_survives_writing_and_reading(query: Query) -> None:
+def test_metadata_query_round_trips(query: Query) -> None:
     assert parse(to_text(query, METADATA), METADATA) == query
 
 
 # B46: SQL, ^, = and braces inside a value stay inside it
 @CHANCE
 @given(texts())
-def test_any_text_can_be_asked_for_at_top_level_and_in_a_group(value: str) -> None:
+def test_any_text_can_be_a_value(value: str) -> None:
     quoted = "{" + value.replace("}", "}}") + "}"
     for text in (f"name={quoted}^b=1", f"(name={quoted}^b=1)", f"((name={quoted}))^ORb=1"):
         found = next(parse(text).conditions())
@@ -39,7 +39,7 @@ def test_any_text_can_be_asked_for_at_top_level_and_in_a_group(value: str) -> No
 
 @CHANCE
 @given(st.lists(st.sampled_from([*SIGNS, "a", "=", "1", "b=2", "LIKE"]), max_size=12).map("".join))
-def test_whatever_is_understood_has_one_canonical_text(text: str) -> None:
+def test_every_parsed_query_has_one_canonical_text(text: str) -> None:
     try:
         query = parse(text)
     except QueryError:
@@ -70,16 +70,16 @@ CANONICAL = [
 
 
 @pytest.mark.parametrize(("text", "canonical"), CANONICAL)
-def test_quotes_are_written_only_where_they_are_needed(text: str, canonical: str) -> None:
+def test_quotes_are_written_only_where_needed(text: str, canonical: str) -> None:
     assert to_text(parse(text)) == canonical
 
 
-def test_a_name_of_metadata_is_quoted_only_where_it_would_be_misread() -> None:
+def test_metadata_name_is_quoted_only_where_needed() -> None:
     text = "docType=1^{docID}=1^planB=1^{planB}LIKE1^{a.b}.c=1"
     assert to_text(parse(text, METADATA), METADATA) == text
 
 
-def test_a_name_that_no_text_can_say_is_not_written() -> None:
+def test_name_that_cannot_be_expressed_is_refused() -> None:
     query = parse("a=1")
     bad = Condition(("a=1^b",), "=", "1")
     term = query.groups[0].terms[0]

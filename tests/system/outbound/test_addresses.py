@@ -64,17 +64,17 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize(("text", "kind"), FORBIDDEN)
-def test_a_dangerous_address_is_forbidden_and_its_kind_is_named(text: str, kind: str) -> None:  # A24
+def test_dangerous_address_is_forbidden_and_its_kind_is_named(text: str, kind: str) -> None:  # A24
     assert forbidden_kind(ip_address(text), PRODUCTION) == kind
 
 
 @pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN if kind != "loopback"])
-def test_the_development_switch_does_not_open_it(text: str) -> None:
+def test_development_switch_does_not_allow_it(text: str) -> None:
     assert is_forbidden(ip_address(text), DEVELOPMENT)
 
 
 @pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN if kind == "loopback"])
-def test_the_development_switch_opens_loopback(text: str) -> None:
+def test_development_switch_allows_loopback(text: str) -> None:
     assert not is_forbidden(ip_address(text), DEVELOPMENT)
 
 
@@ -91,7 +91,7 @@ def test_the_development_switch_opens_loopback(text: str) -> None:
         "64:ff9b:1::192.168.1.1",
     ],
 )
-def test_a_private_network_is_allowed_until_the_operator_switches_it_off(text: str) -> None:  # A27
+def test_private_network_is_allowed_until_the_operator_switches_it_off(text: str) -> None:  # A27
     assert not is_forbidden(ip_address(text), PRODUCTION)
     assert forbidden_kind(ip_address(text), NO_PRIVATE) == "private"
 
@@ -114,7 +114,7 @@ def test_a_private_network_is_allowed_until_the_operator_switches_it_off(text: s
         "2002:808:808::1",
     ],
 )
-def test_a_public_address_is_always_allowed(text: str) -> None:
+def test_public_address_is_always_allowed(text: str) -> None:
     assert not is_forbidden(ip_address(text), NO_PRIVATE)
 
 
@@ -123,7 +123,7 @@ any_ipv4 = st.ip_addresses(v=4)
 
 @settings(deadline=None)
 @given(any_ipv4, st.binary(min_size=10, max_size=10))
-def test_an_ipv4_address_is_judged_alike_in_every_form_that_carries_it(ip: IPv4Address, noise: bytes) -> None:
+def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> None:
     four = ip.packed
     inverted = bytes(255 - byte for byte in four)
     forms = [
@@ -143,7 +143,7 @@ def test_an_ipv4_address_is_judged_alike_in_every_form_that_carries_it(ip: IPv4A
 
 @settings(deadline=None)
 @given(any_ipv4)
-def test_what_a_local_nat64_prefix_can_carry_is_forbidden_in_each_layout(ip: IPv4Address) -> None:
+def test_forbidden_address_in_a_local_nat64_prefix_is_refused(ip: IPv4Address) -> None:
     # A reading that begins with 0 is taken for another layout; no translator sends to 0.0.0.0/8.
     assume(ip.packed[0])
     four, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
@@ -159,7 +159,7 @@ def test_what_a_local_nat64_prefix_can_carry_is_forbidden_in_each_layout(ip: IPv
 
 @settings(deadline=None)
 @given(st.ip_addresses())
-def test_nothing_that_python_knows_as_special_is_allowed(ip: IPv4Address | IPv6Address) -> None:
+def test_special_addresses_known_to_python_are_refused(ip: IPv4Address | IPv6Address) -> None:
     special = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
     assert is_forbidden(ip, PRODUCTION) >= special
     assert is_forbidden(ip, NO_PRIVATE) or all(carried.is_global for carried in unwrap(ip))

@@ -31,7 +31,7 @@ def fails(behave: Behaviour, policy: Policy) -> OutboundFailed:
     return caught.value
 
 
-def test_a_get_sends_the_typed_name_and_returns_the_answer(policy: Policy) -> None:
+def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> None:
     with serving(answers(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
         answer = get(url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True)
     assert (answer.status, answer.body, answer.json()) == (200, KEYS, {"keys": []})
@@ -43,7 +43,7 @@ def test_a_get_sends_the_typed_name_and_returns_the_answer(policy: Policy) -> No
     assert "authorization: Bearer t" in head
 
 
-def test_a_form_is_posted_encoded(policy: Policy) -> None:
+def test_form_is_posted_url_encoded(policy: Policy) -> None:
     with serving(answers(b"{}")) as server:
         post_form(url(server), {"code": "a&b=c", "name": "é"}, policy, headers={"Content-Type": "text/plain"})
     head, body = server.request.split(b"\r\n\r\n")
@@ -54,13 +54,13 @@ def test_a_form_is_posted_encoded(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "500 Internal Server Error"])
-def test_an_error_status_is_an_answer_whose_body_the_caller_may_read(policy: Policy, status: str) -> None:  # A29
+def test_error_status_is_returned_with_its_body(policy: Policy, status: str) -> None:  # A29
     with serving(answers(b'{"error": "invalid_grant"}', status)) as server:
         answer = post_form(url(server), {}, policy)
     assert (answer.status, answer.json()) == (int(status[:3]), {"error": "invalid_grant"})
 
 
-def test_a_chunked_answer_and_one_that_ends_with_the_connection_are_read_whole(policy: Policy) -> None:
+def test_chunked_and_unframed_responses_are_read_completely(policy: Policy) -> None:
     with serving(
         lambda v: v.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
     ) as server:
@@ -72,7 +72,7 @@ def test_a_chunked_answer_and_one_that_ends_with_the_connection_are_read_whole(p
 @pytest.mark.parametrize(
     "value", ["hunter2\r\nX-Evil: 1", "hunter2\nb", "hunter2\x00", "hunter2é", " hunter2", "hunter2\t"]
 )
-def test_a_token_cannot_add_a_header(policy: Policy, value: str) -> None:
+def test_token_cannot_inject_a_header(policy: Policy, value: str) -> None:
     with serving(answers(KEYS)) as server, pytest.raises(OutboundRefused) as caught:
         get(url(server), policy, headers={"Authorization": value})
     assert caught.value.code == "header"
@@ -80,7 +80,7 @@ def test_a_token_cannot_add_a_header(policy: Policy, value: str) -> None:
     assert server.callers == 0
 
 
-def test_a_caller_cannot_send_another_host(policy: Policy) -> None:
+def test_caller_cannot_send_another_host(policy: Policy) -> None:
     with serving(answers(KEYS)) as server:
         get(url(server), policy, headers={"Host": "metadata.internal", "Accept-Encoding": "gzip"})
     assert b"metadata.internal" not in server.request
@@ -88,7 +88,7 @@ def test_a_caller_cannot_send_another_host(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"])
-def test_a_redirect_is_never_followed(policy: Policy, status: str) -> None:  # A26
+def test_redirect_is_never_followed(policy: Policy, status: str) -> None:  # A26
     with serving(answers(KEYS)) as target:
         error = fails(answers(b"", status, f"Location: http://127.0.0.1:{target.port}/secret"), policy)
     assert error.code == "redirected"
@@ -109,7 +109,7 @@ def chunked(body: bytes) -> Behaviour:
 
 
 @pytest.mark.parametrize("send", [answers, chunked])
-def test_the_largest_answer_is_taken_and_one_byte_more_is_not(  # A28
+def test_response_size_limit_is_inclusive(  # A28
     policy: Policy, send: Callable[[bytes], Behaviour]
 ) -> None:
     with serving(send(b"x" * 512 * 1024)) as server:
@@ -117,7 +117,7 @@ def test_the_largest_answer_is_taken_and_one_byte_more_is_not(  # A28
     assert fails(send(b"x" * (512 * 1024 + 1)), policy).code == "too_large"
 
 
-def test_an_answer_that_says_it_is_too_large_is_not_waited_for(policy: Policy) -> None:  # A28
+def test_response_with_a_large_content_length_is_refused_immediately(policy: Policy) -> None:  # A28
     def behave(visit: Visit) -> None:
         visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
         visit.say_nothing()
@@ -149,12 +149,12 @@ def flood(head: bytes, part: bytes) -> Behaviour:
         pytest.param(flood(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless interim answers"),
     ],
 )
-def test_an_endless_answer_is_cut_off_by_size(policy: Policy, behave: Behaviour, code: str) -> None:  # A28
+def test_endless_response_is_cut_off_at_the_limit(policy: Policy, behave: Behaviour, code: str) -> None:  # A28
     # The deadline is out of reach, so that only the count of bytes can end it.
     assert fails(behave, replace(policy, total_s=60)).code == code
 
 
-def test_headers_stop_at_their_own_limit(policy: Policy) -> None:
+def test_header_size_is_limited(policy: Policy) -> None:
     padded = [f"X-Padding: {'x' * 1000}"] * 30
     with serving(answers(KEYS, "200 OK", *padded)) as server:
         assert get(url(server), policy).body == KEYS
@@ -164,7 +164,7 @@ def test_headers_stop_at_their_own_limit(policy: Policy) -> None:
 @pytest.mark.parametrize(
     "encoding", ["gzip", "deflate", "br", "GZIP", "identity, gzip", "identity\r\nContent-Encoding: gzip"]
 )
-def test_a_compressed_answer_is_refused_unread(policy: Policy, encoding: str) -> None:  # A28
+def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None:  # A28
     assert fails(answers(b"\x1f\x8b", "200 OK", f"Content-Encoding: {encoding}"), policy).code == "encoded"
 
 
@@ -187,13 +187,13 @@ def test_a_compressed_answer_is_refused_unread(policy: Policy, encoding: str) ->
         ),
     ],
 )
-def test_what_is_not_proper_http_fails_with_a_sentence(policy: Policy, sent: bytes) -> None:
+def test_malformed_http_is_reported(policy: Policy, sent: bytes) -> None:
     error = fails(lambda visit: visit.send(sent), policy)
     assert error.code == "protocol"
     assert error.message.endswith(".")
 
 
-def test_a_provider_that_hangs_up_hard_fails_with_a_sentence(policy: Policy) -> None:
+def test_reset_connection_is_reported(policy: Policy) -> None:
     def reset(visit: Visit) -> None:
         # Closing with a linger of 0 s resets the connection.
         visit.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -203,7 +203,7 @@ def test_a_provider_that_hangs_up_hard_fails_with_a_sentence(policy: Policy) -> 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200), st.sampled_from([b"", b"HTTP/1.1 ", OK, CHUNKED, OK + b"Content-Length: 5\r\n\r\n"]))
-def test_no_answer_whatever_ends_in_another_exception(policy: Policy, noise: bytes, start: bytes) -> None:
+def test_any_response_gives_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
     outcome = "answered"
     with serving(lambda visit: visit.send(start + noise)) as server:
         try:
@@ -213,7 +213,7 @@ def test_no_answer_whatever_ends_in_another_exception(policy: Policy, noise: byt
     assert outcome in {"answered", "protocol", "redirected", "encoded", "too_large"}
 
 
-def test_nobody_listening_is_a_failed_connection(policy: Policy) -> None:
+def test_refused_connection_is_reported(policy: Policy) -> None:
     with serving(answers(KEYS)) as server:
         gone = url(server)
     with pytest.raises(OutboundFailed) as caught:
@@ -222,9 +222,7 @@ def test_nobody_listening_is_a_failed_connection(policy: Policy) -> None:
     assert "idp.example.com" in caught.value.message
 
 
-def test_no_secret_shows_when_calls_answers_and_errors_are_logged(
-    policy: Policy, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret, query = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
     with serving(answers(b'{"access_token": "hunter2"}')) as server:
@@ -237,10 +235,10 @@ def test_no_secret_shows_when_calls_answers_and_errors_are_logged(
     assert "hunter2" not in "".join(shown)
 
 
-def test_an_answer_shows_neither_headers_nor_body_when_it_is_logged() -> None:
+def test_logged_response_has_no_headers_or_body() -> None:
     assert repr(Answer(200, {"set-cookie": "hunter2"}, b"hunter2")) == "Answer(status=200)"
 
 
-def test_an_error_survives_the_journey_through_a_task_queue() -> None:
+def test_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(OutboundFailed("dns", "The name has no address.")))
     assert (type(error), error.code, str(error)) == (OutboundFailed, "dns", "The name has no address.")

@@ -50,7 +50,7 @@ def drips(head: bytes, part: bytes) -> Behaviour:
         pytest.param(drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="interim answers"),
     ],
 )
-def test_a_slow_answer_is_cut_off_as_a_whole(hurried: Policy, behave: Behaviour) -> None:  # A28
+def test_deadline_covers_a_slow_response(hurried: Policy, behave: Behaviour) -> None:  # A28
     with serving(behave) as server, cut_off(ANSWER):
         get(f"http://idp.example.com:{server.port}/", hurried)
 
@@ -63,17 +63,17 @@ def test_a_slow_answer_is_cut_off_as_a_whole(hurried: Policy, behave: Behaviour)
         pytest.param(drips(b"\x16\x03\x03\x40\x00\x02", b"x"), id="a record"),
     ],
 )
-def test_a_slow_handshake_is_cut_off_as_a_whole(hurried: Policy, behave: Behaviour) -> None:  # A28
+def test_deadline_covers_a_slow_handshake(hurried: Policy, behave: Behaviour) -> None:  # A28
     with serving(behave) as server, cut_off(CONNECTION):
         get(f"https://idp.example.com:{server.port}/", hurried)
 
 
-def test_a_request_that_is_read_slowly_is_cut_off_as_a_whole(hurried: Policy) -> None:
+def test_deadline_covers_a_slowly_read_request(hurried: Policy) -> None:
     with serving(answers(b"{}"), slow_reader=True) as server, cut_off(ANSWER):
         post_form(f"http://idp.example.com:{server.port}/", {"a": "x" * 30_000_000}, hurried)
 
 
-def test_a_request_that_is_not_read_is_cut_off(hurried: Policy) -> None:
+def test_deadline_covers_an_unread_request(hurried: Policy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, cut_off(ANSWER):
         post_form(f"http://idp.example.com:{listener.getsockname()[1]}/", {"a": "x" * 30_000_000}, hurried)
 
@@ -93,23 +93,23 @@ def deaf(host: str, port: int = 0) -> Iterator[int]:
         yield address[1]
 
 
-def test_a_connection_that_is_never_taken_is_cut_off(hurried: Policy) -> None:  # A28
+def test_deadline_covers_an_unaccepted_connection(hurried: Policy) -> None:  # A28
     with deaf("127.0.0.1") as port, cut_off(CONNECTION):
         get(f"http://idp.example.com:{port}/", hurried)
 
 
-def test_a_dead_first_address_leaves_time_for_the_second(policy: Policy) -> None:
+def test_dead_first_address_leaves_time_for_the_second(policy: Policy) -> None:
     both = replace(policy, resolve=FakeResolver(["127.0.0.2", "127.0.0.1"]), connect_s=1.0)
     with serving(answers(b"{}")) as server, deaf("127.0.0.2", server.port):
         assert get(f"http://idp.example.com:{server.port}/", both).status == 200
 
 
-def test_a_caller_with_little_time_left_can_say_so(policy: Policy) -> None:
+def test_caller_can_shorten_the_deadline(policy: Policy) -> None:
     with serving(lambda visit: visit.say_nothing()) as server, cut_off(r"within 0\.2 s"):
         get(f"http://idp.example.com:{server.port}/", policy.within(0.2))
 
 
-def test_a_caller_with_no_time_left_calls_nobody(policy: Policy) -> None:
+def test_expired_deadline_makes_no_call(policy: Policy) -> None:
     with serving(answers(b"{}")) as server, cut_off("within 0 s"):
         get(f"http://idp.example.com:{server.port}/", policy.within(0))
     assert server.callers == 0

@@ -26,7 +26,7 @@ def lookups_under_way() -> int:
     return sum(thread.name == "outbound-lookup" for thread in running_threads())
 
 
-def test_a_name_is_looked_up_once_and_the_judged_address_is_called(policy: Policy) -> None:  # A25
+def test_name_is_resolved_once_and_the_checked_address_is_used(policy: Policy) -> None:  # A25
     rebinding = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
     with serving(answers(b"{}")) as server:
         answer = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
@@ -35,7 +35,7 @@ def test_a_name_is_looked_up_once_and_the_judged_address_is_called(policy: Polic
     assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
 
 
-def test_the_first_four_different_addresses_are_tried(policy: Policy) -> None:
+def test_first_four_different_addresses_are_tried(policy: Policy) -> None:
     refusing = ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.4"]
     with serving(answers(b"{}")) as server:
         url = f"http://idp.example.com:{server.port}/"
@@ -45,14 +45,14 @@ def test_the_first_four_different_addresses_are_tried(policy: Policy) -> None:
     assert caught.value.code == "connect"
 
 
-def test_a_literal_address_is_not_looked_up(policy: Policy, to_loopback: FakeResolver) -> None:
+def test_literal_address_is_not_looked_up(policy: Policy, to_loopback: FakeResolver) -> None:
     with serving(answers(b"{}")) as server:
         assert get(f"http://127.0.0.1:{server.port}/", policy).status == 200
     assert to_loopback.asked == []
 
 
 @pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
-def test_an_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
+def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
     with serving(answers(b"{}"), host="::1") as server:
         assert get(f"http://[::1]:{server.port}/", policy).status == 200
     assert f"host: [::1]:{server.port}\r\n".encode() in server.request
@@ -70,7 +70,7 @@ def test_an_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
         ["127.0.0.1", "8.8.8.8"],
     ],
 )
-def test_a_name_with_a_forbidden_address_is_refused_whole(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_with_one_forbidden_address_is_refused(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # A24, A25: production refuses before any socket is made.
     monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(OutboundRefused) as caught:
@@ -78,19 +78,19 @@ def test_a_name_with_a_forbidden_address_is_refused_whole(resolved: list[str], m
     assert caught.value.code == "address"
 
 
-def test_the_development_switch_does_not_lead_to_metadata(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_development_switch_does_not_allow_metadata_addresses(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(OutboundRefused):
         get("http://idp.example.com/", replace(policy, resolve=FakeResolver(["127.0.0.1", "169.254.169.254"])))
 
 
-def test_a_private_answer_is_refused_when_private_networks_are_off(monkeypatch: pytest.MonkeyPatch) -> None:  # A27
+def test_private_answer_is_refused_when_private_networks_are_off(monkeypatch: pytest.MonkeyPatch) -> None:  # A27
     monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(OutboundRefused, match=r"10\.0\.0\.1, a private address"):
         get("https://idp.example.com/", Policy(allow_private=False, resolve=FakeResolver(["10.0.0.1"])))
 
 
-def test_an_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
+def test_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
     def unknown(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -99,25 +99,23 @@ def test_an_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None
     assert caught.value.code == "dns"
 
 
-def test_a_name_without_addresses_fails(policy: Policy) -> None:
+def test_name_without_addresses_fails(policy: Policy) -> None:
     with pytest.raises(OutboundFailed, match="has no address") as caught:
         get("https://idp.example.com/", replace(policy, resolve=FakeResolver([])))
     assert caught.value.code == "dns"
 
 
-def test_a_fault_in_the_resolver_is_not_hidden(policy: Policy) -> None:
+def test_unexpected_resolver_error_is_raised(policy: Policy) -> None:
     with pytest.raises(ValueError, match="nonsense"):
         get("https://idp.example.com/", replace(policy, resolve=FakeResolver(["nonsense"])))
     assert lookups_under_way() == 0
 
 
-def test_the_systems_resolver_gives_plain_addresses() -> None:
+def test_systems_resolver_gives_plain_addresses() -> None:
     assert system_resolve("127.0.0.1") == ["127.0.0.1"]
 
 
-def test_a_process_out_of_threads_fails_with_a_sentence_and_keeps_no_place(
-    policy: Policy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_thread_exhaustion_is_reported_and_frees_its_slot(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_more(_thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -149,15 +147,13 @@ def dead_name_server() -> Iterator[DeadNameServer]:
             thread.join()
 
 
-def test_a_dead_name_server_is_waited_for_no_longer_than_the_connection_may_take(
-    policy: Policy, dead_name_server: DeadNameServer
-) -> None:
+def test_dead_name_server_counts_against_the_connect_timeout(policy: Policy, dead_name_server: DeadNameServer) -> None:
     with pytest.raises(OutboundFailed, match=r"within 0\.1 s") as caught:
         get("https://idp.example.com/", replace(policy, resolve=dead_name_server, connect_s=0.1))
     assert caught.value.code == "timeout"
 
 
-def test_stuck_lookups_are_bounded_and_give_their_places_back(policy: Policy, dead_name_server: DeadNameServer) -> None:
+def test_stuck_lookups_are_bounded_and_free_their_slots(policy: Policy, dead_name_server: DeadNameServer) -> None:
     stuck = replace(policy, resolve=dead_name_server)
     while lookups_under_way() < MAX_LOOKUPS:
         with pytest.raises(OutboundFailed):

@@ -43,7 +43,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("body", "fault"), REFUSED, ids=range(len(REFUSED)))
-def test_a_body_of_another_kind_is_refused_and_the_sentence_says_why(body: bytes, fault: str) -> None:  # A29
+def test_invalid_body_is_refused_with_a_reason(body: bytes, fault: str) -> None:  # A29
     with pytest.raises(OutboundFailed) as caught:
         parse_json(body)
     assert caught.value.code == "not_json"
@@ -51,11 +51,11 @@ def test_a_body_of_another_kind_is_refused_and_the_sentence_says_why(body: bytes
     assert "html" not in caught.value.message
 
 
-def test_the_deepest_body_is_read() -> None:
+def test_deepest_allowed_body_is_read() -> None:
     assert parse_json(nested(MAX_DEPTH)) is not None
 
 
-def test_an_escaped_character_outside_the_basic_plane_is_read() -> None:
+def test_escaped_character_outside_the_basic_plane_is_read() -> None:
     assert parse_json(b'"\\ud83d\\ude00"') == "\U0001f600"
 
 
@@ -73,5 +73,5 @@ values = st.recursive(
 
 @settings(deadline=None)
 @given(values, st.booleans())
-def test_everything_else_is_read_as_it_was_written(value: object, ascii_only: bool) -> None:
+def test_valid_json_round_trips(value: object, ascii_only: bool) -> None:
     assert parse_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value

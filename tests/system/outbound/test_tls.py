@@ -35,17 +35,13 @@ def good(authority: certificates.Pair, tmp_path: Path) -> ssl.SSLContext:
     return certificates.server_context(leaf.write(tmp_path, "good"))
 
 
-def test_the_certificate_is_held_against_the_typed_name_which_is_also_sent(
-    trusting: Policy, good: ssl.SSLContext
-) -> None:  # A25, A62
+def test_certificate_is_checked_against_the_host_name(trusting: Policy, good: ssl.SSLContext) -> None:  # A25, A62
     with serving(answers(b"{}"), tls=good) as server:
         assert get(f"https://{NAME}:{server.port}/", trusting).json() == {}
     assert server.server_names == [NAME]
 
 
-def test_a_literal_address_is_held_against_the_addresses_of_the_certificate(
-    trusting: Policy, good: ssl.SSLContext
-) -> None:
+def test_certificate_is_checked_against_a_literal_address(trusting: Policy, good: ssl.SSLContext) -> None:
     with serving(answers(b"{}"), tls=good) as server:
         assert get(f"https://127.0.0.1:{server.port}/", trusting).json() == {}
     elsewhere = serving(answers(b"{}"), tls=good, host="127.0.0.2")
@@ -67,7 +63,7 @@ WRONG: list[tuple[Maker, str]] = [
 
 
 @pytest.mark.parametrize(("make", "fault"), WRONG, ids=[fault for _, fault in WRONG])
-def test_a_wrong_certificate_is_refused_and_the_sentence_says_why(  # A62
+def test_invalid_certificate_is_refused_with_a_reason(  # A62
     trusting: Policy, authority: certificates.Pair, tmp_path: Path, make: Maker, fault: str
 ) -> None:
     context = certificates.server_context(make(authority).write(tmp_path, "leaf"))
@@ -79,12 +75,12 @@ def test_a_wrong_certificate_is_refused_and_the_sentence_says_why(  # A62
     assert server.requests == []
 
 
-def test_a_private_authority_is_not_trusted_without_the_operators_bundle(policy: Policy, good: ssl.SSLContext) -> None:
+def test_private_authority_is_not_trusted_without_the_operators_bundle(policy: Policy, good: ssl.SSLContext) -> None:
     with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed, match="SVC_CA_BUNDLE"):
         get(f"https://{NAME}:{server.port}/", policy)
 
 
-def test_a_renewed_bundle_counts_without_a_restart(trusting: Policy, good: ssl.SSLContext) -> None:
+def test_renewed_bundle_applies_without_a_restart(trusting: Policy, good: ssl.SSLContext) -> None:
     assert trusting.ca_bundle
     right = trusting.ca_bundle.read_bytes()
     certificates.make("Stranger").write(trusting.ca_bundle.parent, trusting.ca_bundle.stem)
@@ -98,7 +94,7 @@ def test_a_renewed_bundle_counts_without_a_restart(trusting: Policy, good: ssl.S
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
-def test_an_unusable_bundle_is_named_by_its_setting(
+def test_unusable_bundle_is_named_by_its_setting(
     policy: Policy, good: ssl.SSLContext, tmp_path: Path, content: bytes | None
 ) -> None:
     bundle = tmp_path / "bundle.pem"
@@ -110,7 +106,7 @@ def test_an_unusable_bundle_is_named_by_its_setting(
     assert str(tmp_path) not in caught.value.message
 
 
-def test_a_slow_answer_is_cut_off_under_tls_as_well(trusting: Policy, good: ssl.SSLContext) -> None:  # A28
+def test_deadline_covers_a_slow_response_over_tls(trusting: Policy, good: ssl.SSLContext) -> None:  # A28
     def drip(visit: Visit) -> None:
         visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
         visit.drip(b"x")
@@ -128,13 +124,13 @@ def test_verification_is_always_on_and_old_tls_is_off(trusting: Policy) -> None:
         assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_the_bundle_is_added_to_the_authorities_of_the_system(trusting: Policy) -> None:
+def test_bundle_is_added_to_the_authorities_of_the_system(trusting: Policy) -> None:
     system = {bytes(der) for der in ssl_context(None).get_ca_certs(binary_form=True)}
     both = {bytes(der) for der in ssl_context(trusting.ca_bundle).get_ca_certs(binary_form=True)}
     assert both > system
 
 
-def test_a_provider_without_encryption_fails_with_a_sentence(trusting: Policy) -> None:
+def test_plain_http_server_is_reported(trusting: Policy) -> None:
     plain = serving(lambda visit: visit.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     with plain as server, pytest.raises(OutboundFailed) as caught:
         get(f"https://{NAME}:{server.port}/", trusting)
@@ -142,9 +138,7 @@ def test_a_provider_without_encryption_fails_with_a_sentence(trusting: Policy) -
     assert caught.value.message.startswith(f"{NAME} answers without encryption there:")
 
 
-def test_a_provider_that_wants_a_certificate_of_ours_fails_with_a_sentence(
-    trusting: Policy, good: ssl.SSLContext
-) -> None:
+def test_required_client_certificate_is_reported(trusting: Policy, good: ssl.SSLContext) -> None:
     good.load_verify_locations(cafile=trusting.ca_bundle)
     good.verify_mode = ssl.CERT_REQUIRED
     with serving(answers(b"{}"), tls=good) as server, pytest.raises(OutboundFailed) as caught:
