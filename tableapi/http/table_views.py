@@ -21,7 +21,7 @@ from tableapi.query.parameters import OutputOptions, parse_input_display, parse_
 from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.write import operations
+from tableapi.write import create, delete, update
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
 from .idempotency import answer_once
@@ -46,7 +46,7 @@ class TableViewSet(ReleasesResponse, ViewSet):
         change = parse_change(request)
 
         def respond() -> HttpResponse:
-            result = write(caller_of(request), table, change, operations.create)
+            result = write(caller_of(request), table, change, create.create)
             return created_response(request, table, result)
 
         return answer_once(request, respond)
@@ -59,19 +59,19 @@ class TableViewSet(ReleasesResponse, ViewSet):
 
     def _change(self, request: Request, table: str, sys_id: str, *, replaces: bool) -> HttpResponse:
         change = parse_change(request)
-        change_record = partial(operations.change_record, sys_id=sys_id, replaces=replaces)
+        update_record = partial(update.update, sys_id=sys_id, replaces=replaces)
 
         def respond() -> HttpResponse:
-            return written_response(request, write(caller_of(request), table, change, change_record))
+            return written_response(request, write(caller_of(request), table, change, update_record))
 
         return answer_once(request, respond)
 
     def destroy(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        delete = partial(operations.delete, sys_id=sys_id)
+        delete_record = partial(delete.delete, sys_id=sys_id)
 
         def respond() -> HttpResponse:
             change = RequestedChange({}, OutputOptions(), is_current=current_tag(request))
-            write(caller_of(request), table, change, delete)
+            write(caller_of(request), table, change, delete_record)
             return deleted_response(table, sys_id)
 
         return answer_once(request, respond)

@@ -13,7 +13,7 @@ from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER, WRITE, Column
 from tableapi.database import catalogue_loader
 from tableapi.query.expressions import NEVER
 from tableapi.write import system_records
-from tableapi.write.current_record import keeps_ids
+from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID, read_schema, written_schema
 from .components import HEADERS, PARAMETERS, SCHEMAS
@@ -78,7 +78,7 @@ def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
     schemas: Object = {}
     if "post" in methods:
         schemas["create"] = body_schema(view, table, CREATE)
-        if keeps_ids(view, table):
+        if may_import_ids(view, table):
             schemas["create"]["properties"]["sys_id"] = IMPORTED_ID
         if required := required_columns(table, schemas["create"]):
             schemas["create"]["required"] = required
@@ -94,7 +94,7 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
     of some system tables are created or written by the server only."""
     can_read = view.can_read(table)
     is_writable = not (table.is_system and all(is_server_managed(table, column) for column in table.columns.values()))
-    is_creatable = not table.is_system or system_records.can_be_sent(table)
+    is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)
     if can_read:
         yield "get"
     if is_creatable and view.permissions.records(CREATE, table) != NEVER:

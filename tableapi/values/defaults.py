@@ -45,4 +45,4 @@ def _read(column: Column) -> Any:
 def check_mandatory(column: Column, value: Any) -> None:
     """`value` is the one that will be stored."""
     if column.mandatory and (value is None or (isinstance(value, str | list) and not value)):
-        raise Invalid("A value is needed.", code="mandatory", field=column.name)
+        raise Invalid("A value is required.", code="mandatory", field=column.name)

@@ -1,4 +1,4 @@
-"""What a request wants done with one record, and what a write answers."""
+"""A write to one record: what the client sent, and the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RequestedChange:
     body: Body
     output: OutputOptions
     by_display: bool = False
-    # Whether If-Match names this version; None without the header.
+    # Tells whether If-Match names this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
 
     def on(self, context: ReadContext, table: Table) -> WriteRequest:
@@ -30,18 +30,18 @@ class RequestedChange:
 
 @dataclass(frozen=True)
 class WriteRequest:
-    request: ReadContext
+    context: ReadContext
     table: Table
     body: Body
-    shown: OutputOptions
+    output: OutputOptions
     by_display: bool = False
-    # Whether If-Match names this version; None without the header.
+    # Tells whether If-Match names this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
 
 
 @dataclass(frozen=True)
 class WriteResult:
-    """`answer` is None when the caller may not read what became of the record."""
+    """`answer` is None if the caller may not read the record after the write."""
 
     sys_id: str
     answer: RecordResult | None

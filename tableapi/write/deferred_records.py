@@ -1,4 +1,4 @@
-"""Records that are accepted now and created by the worker."""
+"""Records that are validated immediately and created later by the worker."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ logger = structlog.get_logger(__name__)
 
 MOST_TRIES = 5
 FIRST_PAUSE = timedelta(seconds=10)
-AT_ONCE = 100
+BATCH = 100
 
 
-def accept(table: Table, sys_id: str, given: Mapping[Column, Any]) -> None:
-    """Keep the values, as the database takes them, in the transaction of the request."""
-    kept = {column.name: _kept(value) for column, value in given.items() if value is not None}
+def accept(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
+    """Store the values to insert, in the transaction of the request."""
+    queued = {column.name: _as_json(value) for column, value in values.items() if value is not None}
     try:
-        DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=kept, caller=acting_user.current())
+        DeferredRecord.objects.create(table=table.name, record_id=sys_id, values=queued, caller=acting_user.current())
     except IntegrityError:
-        raise designed_records.Duplicate from None  # an imported id that waits already
+        raise designed_records.Duplicate from None  # the imported id is queued already
     transaction.on_commit(lambda: wake("tableapi.tasks.create_deferred"), robust=True)
 
 
-def _kept(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, Jsonb):
         return value.obj
     return value if isinstance(value, list | str) else str(value)
 
 
 def create_due() -> int:
-    """Create what waits, each in a transaction of its own; returns how many were looked at."""
+    """Create the records that are due, each in its own transaction; return how many were processed."""
     due = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED, next_at__lte=timezone.now()).order_by("id")
-    ids = list(due.values_list("id", flat=True)[:AT_ONCE])
-    for each in ids:
-        _create(each)
+    ids = list(due.values_list("id", flat=True)[:BATCH])
+    for row_id in ids:
+        _create(row_id)
     return len(ids)
 
 
-def _create(queued: int) -> None:
+def _create(row_id: int) -> None:
     with transaction.atomic():
-        # Another worker has it: it is done there.
+        # A row that another worker has locked is skipped.
         row = (
             DeferredRecord.objects.select_for_update(skip_locked=True)
-            .filter(pk=queued, state=DeferredRecord.State.QUEUED)
+            .filter(pk=row_id, state=DeferredRecord.State.QUEUED)
             .first()
         )
         if row is None:
@@ -67,7 +67,7 @@ def _create(queued: int) -> None:
             with transaction.atomic():
                 _insert(row)
         except (ServiceError, DatabaseError) as error:
-            _note_failure(row, error)
+            _record_failure(row, error)
         else:
             row.delete()
 
@@ -76,20 +76,20 @@ def _insert(row: DeferredRecord) -> None:
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(row.table)
     if table is None:
-        raise ServiceError(f"There is no table {row.table} any more.")
-    given = {}
+        raise ServiceError(f"The table {row.table} no longer exists.")
+    values = {}
     for name, value in row.values.items():
         column = table.columns.get(name)
         if column is None:
-            raise ServiceError(f"There is no column {name} any more.")
-        given[column] = column_values.stored_json(column, value)
+            raise ServiceError(f"The column {name} no longer exists.")
+        values[column] = column_values.stored_json(column, value)
     with acting_user.acting_as(row.caller):
-        designed_records.insert(catalogue, table, given, row.record_id)
+        designed_records.insert(catalogue, table, values, row.record_id)
 
 
-def _note_failure(row: DeferredRecord, error: Exception) -> None:
+def _record_failure(row: DeferredRecord, error: Exception) -> None:
     row.attempts += 1
-    # Never the database's own words: they could hold values that the reader may not see.
+    # Not the database's message, which could contain values that the reader may not see.
     row.error = error.message if isinstance(error, ServiceError) else type(error).__name__
     is_final = isinstance(error, ServiceError) and error.status < 500
     if is_final or row.attempts >= MOST_TRIES:

@@ -1,4 +1,4 @@
-"""Writes records of designed tables: the only room that changes them."""
+"""Writes records of designed tables; no other module does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ NUMBER_DIGITS = 7
 Values = Mapping[Column, Any]
 
 
-def insert(catalogue: Catalogue, table: Table, given: Values, sys_id: str | None = None) -> str:
-    """A new record: a row in the root table and one in each table on the way down."""
+def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
+    """Create a record: one row in the root table and one in each table that extends it."""
     who = acting_user.current()
     with _as_service_errors(table), cursor() as run:
         for name in reversed(table.lineage):
             owner = catalogue.tables[name]
-            columns, placeholders, parameters = _assigned(name, given)
+            columns, placeholders, parameters = _assignments(name, values)
             if owner.parent is None:
                 columns += ["sys_created_by", "sys_updated_by", "sys_db_table_id"]
                 placeholders += ["%(who)s", "%(who)s", "%(table)s"]
@@ -37,7 +37,7 @@ def insert(catalogue: Catalogue, table: Table, given: Values, sys_id: str | None
                 columns.append("sys_id")
                 placeholders.append("%(sys_id)s")
                 parameters["sys_id"] = sys_id
-            source = _numbered(table, columns, placeholders) if name == _number_owner(table) else ""
+            source = _add_number(table, columns, placeholders) if name == _number_owner(table) else ""
             sql = (
                 f"INSERT INTO records.{quoted(name)} ({', '.join(map(quoted, columns))}) "
                 f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
@@ -55,31 +55,35 @@ def _number_owner(table: Table) -> str | None:
     return column.owner if column is not None and table.number_prefix else None
 
 
-def is_called_by_number(table: Table, column: Column) -> bool:
-    """Whether the record's number is what stands in this column where nothing else was said."""
+def defaults_to_number(table: Table, column: Column) -> bool:
+    """Whether this column contains the record's number unless it is set."""
     return column.name == DISPLAY_NAME and column.owner == _number_owner(table)
 
 
-def _numbered(table: Table, columns: list[str], placeholders: list[str]) -> str:
-    """The number from the table's sequence, and the display name after it where none was sent."""
-    counted = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
-    number = f"{literal(table.number_prefix)} || {counted}"
+def _add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
+    """Add the number from the table's sequence, and the display name derived from it if none was sent."""
+    digits = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
+    number = f"{literal(table.number_prefix)} || {digits}"
     if NUMBER in columns:
-        return ""  # a record that was accepted earlier has its number
+        return ""  # a deferred record has its number already
     columns.append(NUMBER)
     placeholders.append(number)
-    if (shown := table.columns.get(DISPLAY_NAME)) and is_called_by_number(table, shown) and DISPLAY_NAME not in columns:
+    if (
+        (display := table.columns.get(DISPLAY_NAME))
+        and defaults_to_number(table, display)
+        and DISPLAY_NAME not in columns
+    ):
         columns.append(DISPLAY_NAME)
         placeholders.append(number)
     sequence = literal(f'records."N{table.number_table}"')
     return f" FROM (SELECT nextval({sequence})::text AS n) s"
 
 
-def update(catalogue: Catalogue, table: Table, sys_id: str, given: Values) -> None:
-    """Change these columns and no other, and count the version."""
+def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
+    """Change only these columns, and increment the version."""
     with _as_service_errors(table), cursor() as run:
         for name in table.lineage:
-            columns, placeholders, parameters = _assigned(name, given)
+            columns, placeholders, parameters = _assignments(name, values)
             assignments = [f"{quoted(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
             if catalogue.tables[name].parent is None:
                 assignments += [
@@ -96,13 +100,13 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, given: Values) -> No
 
 
 def delete(table: Table, sys_id: str) -> None:
-    """Its rows in the tables that extend the root one go with it."""
+    """Delete the record; its rows in the extending tables are deleted by foreign keys."""
     with cursor() as run:
         run.execute(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
 def lock(table: Table, sys_id: str) -> None:
-    """Every row of the record, against references that are made meanwhile."""
+    """Lock every row of the record against new references."""
     anchor = TableAlias(StatementBuilder(), table)
     rows = ", ".join(anchor.whole())
     with cursor() as run:
@@ -112,42 +116,42 @@ def lock(table: Table, sys_id: str) -> None:
         )
 
 
-def stored(table: Table, sys_id: str) -> dict[str, Any]:
-    """Every value of a record, as the deletion log keeps it: without secrets."""
+def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
+    """All values of a record as the deletion log keeps them, without secrets."""
     columns = [column for column in table.columns.values() if column.is_readable]
     anchor = TableAlias(StatementBuilder(), table)
-    wanted = ", ".join(anchor.column(column, plain=False) for column in columns)
+    outputs = ", ".join(anchor.column(column, plain=False) for column in columns)
     with cursor() as run:
-        run.execute(f"SELECT {wanted} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s", {"sys_id": sys_id})
+        run.execute(f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s", {"sys_id": sys_id})
         row = run.fetchone()
     return {
-        column.name: column_values.for_log(column, loaded(column, value))
+        column.name: column_values.for_log(column, decoded(column, value))
         for column, value in zip(columns, row or (), strict=False)
     }
 
 
-def loaded(column: Column, value: Any) -> Any:
-    """A value as it was read: on Django's connections JSON comes as text."""
+def decoded(column: Column, value: Any) -> Any:
+    """A value as read from the database, where Django's connections return JSON as text."""
     return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 
 
-def _assigned(owner: str, given: Values) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The columns of this table among the values, with their placeholders."""
+def _assignments(owner: str, values: Values) -> tuple[list[str], list[str], dict[str, Any]]:
+    """The columns of this table among the values, their placeholders and parameters."""
     columns: list[str] = []
     placeholders: list[str] = []
     parameters: dict[str, Any] = {}
-    for column, value in given.items():
+    for column, value in values.items():
         if column.owner != owner:
             continue
-        for physical, each in _physically(column, value):
+        for physical, stored in _physical_values(column, value):
             name = f"v{len(columns)}"
             columns.append(physical)
             placeholders.append(f"%({name})s::{column.column_type.sql_type}")
-            parameters[name] = each
+            parameters[name] = stored
     return columns, placeholders, parameters
 
 
-def _physically(column: Column, value: Any) -> Iterator[tuple[str, Any]]:
+def _physical_values(column: Column, value: Any) -> Iterator[tuple[str, Any]]:
     yield column.physical, value
     if column.column_type.is_html:
         yield column.plain, column_values.plain_text(value)
@@ -155,25 +159,25 @@ def _physically(column: Column, value: Any) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def _as_service_errors(table: Table) -> Iterator[None]:
-    """What the database refused, as the caller reads it; never naming what they did not send."""
+    """Turn constraint violations into errors for the caller."""
     try:
         yield
     except IntegrityError as error:
         cause = error.__cause__
-        diagnosed = getattr(getattr(cause, "diag", None), "constraint_name", None) or ""
+        constraint = getattr(getattr(cause, "diag", None), "constraint_name", None) or ""
         if isinstance(cause, errors.UniqueViolation):
-            found = next((column.name for column in table.columns.values() if diagnosed == f"U{column.id}"), None)
-            raise Duplicate(*([found] if found else [])) from None
+            name = next((column.name for column in table.columns.values() if constraint == f"U{column.id}"), None)
+            raise Duplicate(*([name] if name else [])) from None
         if isinstance(cause, errors.ForeignKeyViolation):
-            raise Invalid("The record referred to is not there.") from None
+            raise Invalid("The referenced record does not exist.") from None
         raise
 
 
 class Duplicate(Conflict):
-    """A value that must be unique is there already, or values of these columns together."""
+    """Another record has this value of a unique column, or these values of columns that are unique together."""
 
     code = "duplicate"
-    message = "A record with this value is there already."
+    message = "Another record already has this value."
 
     def __init__(self, *columns: str) -> None:
         super().__init__()

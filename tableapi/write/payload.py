@@ -1,4 +1,4 @@
-"""Reads the body of a write: which columns it names, and the values that these are to have."""
+"""Reads the body of a write: its columns, and the values to store."""
 
 from __future__ import annotations
 
@@ -19,183 +19,182 @@ from tableapi.values import column_values, display_values
 
 from . import permission_queries
 from .change_request import WriteRequest
-from .current_record import denied, is_made_here, keeps_ids, no_creation, plain_nothing, read_only
+from .current_record import create_denied, empty_as_null, is_generated, may_import_ids, read_only_error, write_denied
 
-GIVEN_BY_US = re.compile(r"([0-9]{10})[0-9]{8}")
-CLOCKS_APART_S = 60
+GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
+CLOCK_SKEW_S = 60
 
 BOTH = {"value", "display_value"}
 BOTH_LINKED = BOTH | {"link"}
 
-# Each for all that is so, missing or not there for this caller: they must not tell these apart.
-NO_SUCH_RECORD = (
-    "No record that you may read has this id; a name in its place is taken with sysparm_input_display_value=1."
-)
-NOT_ONE_CALLED_SO = (
-    'A name is expected here, and exactly one record that you may read must have it; an id is taken as {"value": …}.'
-)
+# The same message for a missing record and one that the caller cannot read, so that it reveals neither.
+NO_SUCH_RECORD = "No record that you can read has this id. To send a name instead, set sysparm_input_display_value=1."
+NO_UNIQUE_NAME = 'Expected the name of exactly one record that you can read. To send an id, use {"value": …}.'
 
 
 def payload_columns(change: WriteRequest) -> dict[Column, Any]:
-    """The columns of the body; the same 400 for one that is missing and one that the caller may never read."""
-    table, permissions = change.table, change.request.view.permissions
-    found, unknown = {}, []
+    """The columns in the body; the same 400 for a missing column and one that the caller can never read."""
+    table, permissions = change.table, change.context.view.permissions
+    sent, unknown = {}, []
     for name, value in change.body.items():
         column = table.columns.get(name)
         if column is None or not permissions.is_known(table, column):
             unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
         else:
-            found[column] = value["value"] if shows_both(column, value) else value
+            sent[column] = value["value"] if has_value_and_display(column, value) else value
     if unknown:
         raise together(unknown)
-    return found
+    return sent
 
 
-def shows_both(column: Column, given: Any) -> bool:
-    """Whether this is a value beside how people read it, as `sysparm_display_value=all` answers it: the value counts.
+def has_value_and_display(column: Column, value: Any) -> bool:
+    """Whether this is a value with its display value, as `sysparm_display_value=all` returns it. The value is stored.
 
     >>> both = {"value": "1", "display_value": "New"}
-    >>> [shows_both(Column("it", kind, "", "it"), both) for kind in ("choice", "json")]
+    >>> [has_value_and_display(Column("it", kind, "", "it"), both) for kind in ("choice", "json")]
     [True, False]
     """
     # In a JSON column an object is the value itself.
-    return not column.column_type.is_json and isinstance(given, dict) and BOTH <= given.keys() <= BOTH_LINKED
+    return not column.column_type.is_json and isinstance(value, dict) and BOTH <= value.keys() <= BOTH_LINKED
 
 
-def columns_of_new(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
-    """The columns that a new record is to have, and its id if an administrator imports it with one."""
-    table, request = change.table, change.request
-    found = payload_columns(change)
-    sys_id = _imported_id(change, found)
-    ours = [each for each in found if is_made_here(table, each) or each.is_sys or each.read_only]
-    refused = [read_only(column) for column in ours if found.pop(column) is not None]
-    if refused:
-        raise together(refused)
-    names = [column.name for column in found if request.view.permissions.column(CREATE, table, column) == NEVER]
+def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
+    """The columns sent for a new record, and its id if an administrator imports it with one."""
+    table, context = change.table, change.context
+    sent = payload_columns(change)
+    sys_id = _imported_id(change, sent)
+    read_only = [column for column in sent if is_generated(table, column) or column.is_sys or column.read_only]
+    errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
+    if errors:
+        raise together(errors)
+    names = [column.name for column in sent if context.view.permissions.column(CREATE, table, column) == NEVER]
     if names:
-        raise denied(names) if request.view.can_read(table) else no_creation(request, table)
-    return found, sys_id
+        raise write_denied(names) if context.view.can_read(table) else create_denied(context, table)
+    return sent, sys_id
 
 
-def _imported_id(change: WriteRequest, found: dict[Column, Any]) -> str | None:
+def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
     """ "An imported record may keep another id (import by `admin`)." """
     column = change.table.columns["sys_id"]
-    if not keeps_ids(change.request.view, change.table) or found.get(column) is None:
+    if not may_import_ids(change.context.view, change.table) or sent.get(column) is None:
         return None
-    sys_id = found.pop(column)
+    sys_id = sent.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
-        raise Invalid("An id has 1 to 32 of 0-9 and a-z.", field="sys_id")
-    ours = GIVEN_BY_US.fullmatch(sys_id)
-    if ours is not None and int(ours[1]) > time.time() - CLOCKS_APART_S:
-        # A record that is made then would find its id taken.
+        raise Invalid("An id has 1 to 32 lowercase letters and digits.", field="sys_id")
+    generated = GENERATED_ID.fullmatch(sys_id)
+    if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
+        # A record created at that time would find its id in use.
         raise Invalid(
-            "The service itself may give this id yet: its first ten digits are no time gone by.", field="sys_id"
+            "The service may still generate this id: its first ten digits are a time in the future.", field="sys_id"
         )
     return sys_id
 
 
-def value(change: WriteRequest, column: Column, given: Any) -> Any:
-    """What is to be stored for what was sent."""
-    if change.by_display and not shows_both(column, change.body.get(column.name)):
-        given = _from_display(change, column, given)
+def value(change: WriteRequest, column: Column, sent: Any) -> Any:
+    """The value to store for the value sent."""
+    if change.by_display and not has_value_and_display(column, change.body.get(column.name)):
+        sent = _from_display(change, column, sent)
     if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):
-        return given  # the model has its own way with it
-    return plain_nothing(change.table, column_values.read(column, given))
+        return sent  # the model converts it
+    return empty_as_null(change.table, column_values.read(column, sent))
 
 
-def _from_display(change: WriteRequest, column: Column, given: Any) -> Any:
+def _from_display(change: WriteRequest, column: Column, sent: Any) -> Any:
     if not column.column_type.has_target:
-        return display_values.from_display(column, given)
+        return display_values.from_display(column, sent)
     if column.column_type.is_reference:
-        given = _called(given)
-    elif given is not None:
-        items = [_called(item) for item in given] if isinstance(given, list) else [given]
+        sent = _shown_reference(sent)
+    elif sent is not None:
+        items = [_shown_reference(item) for item in sent] if isinstance(sent, list) else [sent]
         names = list(dict.fromkeys(item for item in items if isinstance(item, str) and item))
-        ids = _ids_called(change, column, names)
+        ids = _ids_by_display_value(change, column, names)
         return [ids[item] if isinstance(item, str) and item else item for item in items]
-    return _ids_called(change, column, [given])[given] if isinstance(given, str) and given else given
+    return _ids_by_display_value(change, column, [sent])[sent] if isinstance(sent, str) and sent else sent
 
 
-def _called(given: Any) -> Any:
-    """A reference as answers with display values show it: with its link, and without its id."""
-    if not isinstance(given, dict) or "display_value" not in given or not given.keys() <= {"display_value", "link"}:
-        return given
-    name, link = given["display_value"], given.get("link")
-    # Nothing is shown of a record that the caller may not read or that has no name; its link says which one it is.
+def _shown_reference(value: Any) -> Any:
+    """The name or id in a reference as responses with display values show it, with a link but without its id."""
+    if not isinstance(value, dict) or "display_value" not in value or not value.keys() <= {"display_value", "link"}:
+        return value
+    name, link = value["display_value"], value.get("link")
+    # Without a name, because the caller cannot read it or there is none, the link identifies the record.
     return {"value": link.rpartition("/")[2]} if name is None and isinstance(link, str) else name
 
 
-def _ids_called(change: WriteRequest, column: Column, names: list[str]) -> dict[str, str]:
-    """For each name the one readable record that is called so."""
+def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]) -> dict[str, str]:
+    """The id of the one readable record with each name."""
     if not names:
         return {}
-    view = change.request.view
+    view = change.context.view
     target = view.catalogue.tables.get(column.reference or "")
-    shown = read_plan.display_path(view, column)
+    path = read_plan.display_path(view, column)
     if len(names) > MOST_REFERENCES:
         raise Invalid(f"At most {MOST_REFERENCES} references are expected.", field=column.name)
-    if target is None or shown is None:
-        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
+    if target is None or path is None:
+        raise Invalid(NO_UNIQUE_NAME, field=column.name)
     statement = view.cached(
         ("called", target.name),
-        lambda: permission_queries.called(view.permissions, target, shown.column.name, shown.guard),
+        lambda: permission_queries.find_by_display_value(view.permissions, target, path.column.name, path.guard),
     )
-    texts = {name: display_values.stored_texts(shown.column, name) for name in names}
-    called = list(dict.fromkeys(text for each in texts.values() for text in each))
+    texts = {name: display_values.stored_texts(path.column, name) for name in names}
+    lookups = list(dict.fromkeys(text for alternatives in texts.values() for text in alternatives))
     ids = {
         text: {first, last}
-        for text, first, last in statement_runner.fetch(statement, change.request.inputs(called=called))
+        for text, first, last in statement_runner.fetch(statement, change.context.inputs(names=lookups))
     }
-    found = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
-    if any(len(each) != 1 for each in found.values()):
-        raise Invalid(NOT_ONE_CALLED_SO, field=column.name)
-    return {name: next(iter(each)) for name, each in found.items()}
+    matches = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
+    if any(len(each) != 1 for each in matches.values()):
+        raise Invalid(NO_UNIQUE_NAME, field=column.name)
+    return {name: next(iter(each)) for name, each in matches.items()}
 
 
-# The table that a column refers to, and whether it holds a list.
-Place = tuple[str | None, bool]
+# The table that a column refers to, and whether it is a list column.
+Target = tuple[str | None, bool]
 
 
-def check_references(change: WriteRequest, given: Mapping[Column, Any]) -> bool:
-    """A dangling reference and one to a record that the caller may not read are refused alike. Whether anything was
-    asked, and so the catalogue was found to be the newest."""
-    referring = {
+def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool:
+    """Refuse references to missing records and to those that the caller cannot read, in the same way. Returns whether
+    the database was queried, which also confirms that the catalogue is current."""
+    references = {
         column: value if isinstance(value, list) else [value]
-        for column, value in given.items()
+        for column, value in values.items()
         if column.column_type.has_target and value
     }
-    asked: dict[Place, dict[str, None]] = {}
-    for column, ids in referring.items():
-        asked.setdefault(_place(column), {}).update(dict.fromkeys(ids))
-    # One question for all of them; only where something is missing, whose it is.
-    missing, was_asked = _missing(change, asked)
-    wrong = [
+    ids_by_target: dict[Target, dict[str, None]] = {}
+    for column, ids in references.items():
+        ids_by_target.setdefault(_target(column), {}).update(dict.fromkeys(ids))
+    # One query for all columns; only if something is missing, one per column.
+    missing, was_queried = _missing(change, ids_by_target)
+    invalid = [
         column
-        for column, ids in referring.items()
-        if _place(column) in missing and _missing(change, {_place(column): ids})[0]
+        for column, ids in references.items()
+        if _target(column) in missing and _missing(change, {_target(column): ids})[0]
     ]
-    if wrong:
-        raise together([Invalid(NO_SUCH_RECORD, field=column.name) for column in wrong])
-    return was_asked
+    if invalid:
+        raise together([Invalid(NO_SUCH_RECORD, field=column.name) for column in invalid])
+    return was_queried
 
 
-def _place(column: Column) -> Place:
+def _target(column: Column) -> Target:
     return column.reference, column.column_type.is_list
 
 
-def _missing(change: WriteRequest, asked: Mapping[Place, Collection[str]]) -> tuple[set[Place], bool]:
-    """Where not every record is there for this caller; whether the database was asked."""
-    view = change.request.view
-    tables = {place: view.catalogue.tables.get(place[0] or "") for place in asked}
-    open_ones = [(place, table) for place, table in tables.items() if table is not None and view.can_read(table)]
-    counts: dict[Place, int] = {}
-    if open_ones:
-        places = tuple(place for place, _ in open_ones)
-        targets = tuple((table, is_list) for (_, is_list), table in open_ones)
-        statement = view.cached(("there", places), lambda: permission_queries.there(view.permissions, targets))
-        ids: dict[str, Any] = {f"ids{number}": list(asked[place]) for number, place in enumerate(places)}
-        (found,) = statement_runner.without_version(
-            statement_runner.fetch(statement, change.request.inputs(**ids)), view.catalogue
+def _missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
+    """The targets where the caller cannot read every record, and whether the database was queried."""
+    view = change.context.view
+    tables = {target: view.catalogue.tables.get(target[0] or "") for target in ids_by_target}
+    readable = [(target, table) for target, table in tables.items() if table is not None and view.can_read(table)]
+    counts: dict[Target, int] = {}
+    if readable:
+        targets = tuple(target for target, _ in readable)
+        tables_and_kinds = tuple((table, is_list) for (_, is_list), table in readable)
+        statement = view.cached(
+            ("there", targets), lambda: permission_queries.count_readable(view.permissions, tables_and_kinds)
         )
-        counts = dict(zip(places, found, strict=True))
-    return {place for place, wanted in asked.items() if counts.get(place) != len(wanted)}, bool(open_ones)
+        ids: dict[str, Any] = {f"ids{number}": list(ids_by_target[target]) for number, target in enumerate(targets)}
+        (row,) = statement_runner.without_version(
+            statement_runner.fetch(statement, change.context.inputs(**ids)), view.catalogue
+        )
+        counts = dict(zip(targets, row, strict=True))
+    missing = {target for target, wanted in ids_by_target.items() if counts.get(target) != len(wanted)}
+    return missing, bool(readable)

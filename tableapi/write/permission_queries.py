@@ -1,4 +1,4 @@
-"""Writes the SQL that a write asks first: what is stored, and what the caller may do with it. Pure."""
+"""Builds the SQL for what is stored and what the caller may do with it. Pure."""
 
 from __future__ import annotations
 
@@ -16,64 +16,64 @@ from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 OWN_VERSION = "sys_version"
 
 
-def _holds(text: StatementBuilder, found: Decision, anchor: TableAlias) -> str:
-    condition = predicates.decision(text, found, anchor)
+def _condition(text: StatementBuilder, decision: Decision, anchor: TableAlias) -> str:
+    condition = predicates.decision(text, decision, anchor)
     return "TRUE" if condition is None else f"(({condition}) IS TRUE)"
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnPermissionQuery:
-    """What is asked of one column of the record; where a decision is known beforehand, nothing is."""
+class ColumnPermission:
+    """Permissions on one column of the record; None if the database has to decide."""
 
-    is_seen: bool | None
+    is_readable: bool | None
     is_allowed: bool | None
 
 
-def question(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermissionQuery:
-    # Whether a password is set is nobody's to know, by its being the same either.
-    is_seen = _known(permissions.column(READ, table, column)) if column.is_readable else False
-    return ColumnPermissionQuery(is_seen, _known(permissions.column(operation, table, column)))
+def column_permission(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermission:
+    # Nobody may learn whether a password is set, not even from a value that counts as unchanged.
+    is_readable = _known(permissions.column(READ, table, column)) if column.is_readable else False
+    return ColumnPermission(is_readable, _known(permissions.column(operation, table, column)))
 
 
-def _known(found: Decision) -> bool | None:
-    return True if found == ALWAYS else False if found == NEVER else None
+def _known(decision: Decision) -> bool | None:
+    return True if decision == ALWAYS else False if decision == NEVER else None
 
 
-def standing(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """The record as it stands, locked: catalogue version, its id, its version if the caller may read that, whether the
-    operation is allowed on it; then for each column what is stored, and in one list what all `question`s ask."""
+def current_record(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
+    """The stored record, locked: catalogue version, id, its version if the caller can read it, whether the operation is
+    allowed; then the value of each column, and one list of all conditions that `column_permission` leaves open."""
     text = StatementBuilder()
     anchor = TableAlias(text, table)
     own = table.columns[OWN_VERSION]
     version = predicates.guarded(text, permissions.column(READ, table, own), anchor, anchor.column(own))
-    wanted = [anchor.sys_id(), version, _holds(text, permissions.records(operation, table), anchor)]
-    wanted += [_stored(anchor, column) for column in columns]
-    asks: list[str] = []
+    outputs = [anchor.sys_id(), version, _condition(text, permissions.records(operation, table), anchor)]
+    outputs += [_stored(anchor, column) for column in columns]
+    conditions: list[str] = []
     for column in columns:
-        asked = question(permissions, table, operation, column)
-        if asked.is_seen is None:
-            asks.append(_holds(text, permissions.column(READ, table, column), anchor))
-        if asked.is_allowed is None:
-            asks.append(_holds(text, permissions.column(operation, table, column), anchor))
-    # One output for all: PostgreSQL has 1,664 at most, and a table nearly as many columns.
-    wanted.append(f"ARRAY[{', '.join(asks)}]::boolean[]")
+        permission = column_permission(permissions, table, operation, column)
+        if permission.is_readable is None:
+            conditions.append(_condition(text, permissions.column(READ, table, column), anchor))
+        if permission.is_allowed is None:
+            conditions.append(_condition(text, permissions.column(operation, table, column), anchor))
+    # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
+    outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{anchor.sys_id()} = {text.input('sys_id', 'varchar')}"]
     readable = predicates.decision(text, permissions.records(READ, table), anchor)
     if readable:
         where.append(readable)
-    # Before a deletion also against references: one that is made meanwhile would be emptied, mandatory or not.
+    # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
-    # Every row of the record: after a wait, only the locked ones are read anew.
+    # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
     rows = ", ".join(anchor.whole())
-    outputs = ", ".join(f"{each} AS o{number}" for number, each in enumerate(wanted))
-    found = f"SELECT {outputs} FROM {anchor.joined()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
+    listed = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
+    record = f"SELECT {listed} FROM {anchor.joined()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
     return Statement(
-        f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({found}) r ON TRUE", text.parameters
+        f"SELECT s.version, r.* FROM public.tableapi_state s LEFT JOIN ({record}) r ON TRUE", text.parameters
     )
 
 
 def _stored(anchor: TableAlias, column: Column) -> str:
-    """What is stored; of a converted text also its plain text, which old values have not."""
+    """The stored value; for a converted text with its plain text, which old values do not have."""
     stored = anchor.column(column, plain=False)
     if not column.converted_from_text:
         return stored
@@ -81,53 +81,53 @@ def _stored(anchor: TableAlias, column: Column) -> str:
 
 
 def is_conditional(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
-    """Whether what is allowed depends on the record's values."""
+    """Whether the permission depends on the values of the record."""
     return permissions.records(operation, table) != ALWAYS or any(
         permissions.column(operation, table, column) != ALWAYS for column in columns
     )
 
 
 def allowed(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """Whether the operation is allowed on the record as it has become, and on each of these columns."""
+    """Whether the operation is allowed on the record after the write, and on each of these columns."""
     text = StatementBuilder()
     anchor = TableAlias(text, table)
-    wanted = [_holds(text, permissions.records(operation, table), anchor)]
-    wanted += [_holds(text, permissions.column(operation, table, column), anchor) for column in columns]
+    outputs = [_condition(text, permissions.records(operation, table), anchor)]
+    outputs += [_condition(text, permissions.column(operation, table, column), anchor) for column in columns]
     where = f"{anchor.sys_id()} = {text.input('sys_id', 'varchar')}"
-    return Statement(f"SELECT {', '.join(wanted)} FROM {anchor.joined()} WHERE {where}", text.parameters)
+    return Statement(f"SELECT {', '.join(outputs)} FROM {anchor.joined()} WHERE {where}", text.parameters)
 
 
-def there(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:
-    """For each table, and whether a list refers to it: how many of these ids are records that the caller may read. The
-    catalogue's version comes first."""
+def count_readable(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:
+    """The catalogue's version; then for each table (and whether a list refers to it) how many of the ids belong to
+    records that the caller can read."""
     text = StatementBuilder()
     counts = [
-        _there(text, permissions, target, f"ids{number}", for_lists)
+        _count_readable(text, permissions, target, f"ids{number}", for_lists)
         for number, (target, for_lists) in enumerate(targets)
     ]
     version = "(SELECT version FROM public.tableapi_state)"
     return Statement(f"SELECT {', '.join([version, *counts])}", text.parameters)
 
 
-def _there(text: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool) -> str:
+def _count_readable(text: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool) -> str:
     anchor = TableAlias(text, target)
     where = [f"{anchor.sys_id()} = ANY ({text.input(ids, 'varchar[]')})"]
     readable = predicates.decision(text, permissions.records(READ, target), anchor)
     if readable:
         where.append(readable)
-    # Lists have no foreign key that would keep the records until the end of the transaction.
+    # Lists have no foreign key, so the records are locked until the end of the transaction.
     lock = f" FOR KEY SHARE OF {', '.join(anchor.whole())}" if for_lists else ""
-    found = f"SELECT 1 FROM {anchor.joined()} WHERE {' AND '.join(where)}{lock}"
-    return f"(SELECT count(*) FROM ({found}) c)"
+    records = f"SELECT 1 FROM {anchor.joined()} WHERE {' AND '.join(where)}{lock}"
+    return f"(SELECT count(*) FROM ({records}) c)"
 
 
-def called(permissions: Permissions, target: Table, shown: str, holds: Decision) -> Statement:
-    """Display values with the ids of the readable records that are called so: the first and the last."""
+def find_by_display_value(permissions: Permissions, target: Table, display_column: str, guard: Decision) -> Statement:
+    """Display values, each with the first and the last id of the readable records that have it."""
     text = StatementBuilder()
     anchor = TableAlias(text, target)
-    column = target.columns[shown]
-    value = predicates.guarded(text, holds, anchor, anchor.column(column))
-    names = text.input("called", "text[]")
+    column = target.columns[display_column]
+    value = predicates.guarded(text, guard, anchor, anchor.column(column))
+    names = text.input("names", "text[]")
     where = [f"({value})::text = ANY ({names})"]
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.

@@ -19,50 +19,52 @@ from tableapi.read.context import ReadContext
 from tableapi.sql import select
 from tableapi.sql.statement_builder import physical, quoted
 
-# Table and column.
-Place = tuple[str, str]
+# Table and column names.
+Location = tuple[str, str]
 
 
 class StillReferenced(Conflict):
-    """Records need the one that is to be deleted; `places` is where, whoever asks."""
+    """Mandatory columns refer to the record to delete; `locations` lists all of them, whoever the caller is."""
 
     code = "referenced"
-    message = "Other records need this one."
+    message = "Other records require this record."
 
-    def __init__(self, places: Iterable[Place] = ()) -> None:
+    def __init__(self, locations: Iterable[Location] = ()) -> None:
         super().__init__()
-        self.places = tuple(dict.fromkeys(places))
+        self.locations = tuple(dict.fromkeys(locations))
 
 
 def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
-    """Before the record goes."""
-    # Those of the product's own have their models' own rules.
+    """Clear the references to a record before it is deleted."""
+    # The models of the product's own tables have their own rules.
     columns = [each for each in catalogue.referring_to(table) if not catalogue.tables[each.owner].is_system]
     with cursor() as run:
-        needing = [each for each in columns if each.mandatory and _is_needed(run, catalogue, table, each, sys_id)]
-        if needing:
-            raise StillReferenced((each.owner, each.name) for each in needing)
-        emptied = [each for each in columns if _empty(run, catalogue.tables[each.owner], each, sys_id)]
-        if emptied:  # by somebody who took the other ones out of a list just now
+        blocking = [
+            each for each in columns if each.mandatory and _blocks_deletion(run, catalogue, table, each, sys_id)
+        ]
+        if blocking:
+            raise StillReferenced((each.owner, each.name) for each in blocking)
+        emptied = [each for each in columns if _remove_from_lists(run, catalogue.tables[each.owner], each, sys_id)]
+        if emptied:  # a concurrent write removed the other items of a list
             raise StillReferenced((each.owner, each.name) for each in emptied)
 
 
-def _is_needed(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
+def _blocks_deletion(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
     name = quoted(column.physical)
-    # A record that needs only itself can go.
+    # A record that only refers to itself can be deleted.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
-    needed = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
+    refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
     owner = physical(catalogue.tables[column.owner])
-    run.execute(f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{needed})", {"id": sys_id})
+    run.execute(f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})", {"id": sys_id})
     row = run.fetchone()
     return row is not None and bool(row[0])
 
 
-def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> bool:
-    """Whether that left nothing in a list where something must be.
+def _remove_from_lists(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> bool:
+    """Remove the id from a list column; return whether a mandatory list became empty.
 
-    Plain references become NULL by their foreign keys. Chosen: a record that loses one keeps its version. To count
-    would tell those who read the record, but not this column, that it referred to the one that is gone."""
+    Plain references become NULL by their foreign keys. The version of a record that loses a reference does not change:
+    it would reveal the reference to those who can read the record but not this column."""
     if not column.column_type.is_list:
         return False
     name = quoted(column.physical)
@@ -74,26 +76,28 @@ def _empty(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) 
     return column.mandatory and any(is_empty for (is_empty,) in run.fetchall())
 
 
-def told(request: ReadContext, refused: StillReferenced, sys_id: str) -> StillReferenced:
-    """The refusal as this caller reads it: with the places where they find a record that needs this one. A place alone
-    would tell of records that they cannot read."""
-    places = (f"{table}.{column}" for table, column in refused.places if _is_seen(request, table, column, sys_id))
-    found = StillReferenced()
-    if seen := list(islice(places, MOST_TOLD)):
-        found.message = f"Other records need this one: {', '.join(seen)}."
-    return found
+def visible_to_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:
+    """The error for this caller: it names only columns where the caller can find such a record, because a name alone
+    would reveal records that they cannot read."""
+    locations = (
+        f"{table}.{column}" for table, column in error.locations if _is_visible(context, table, column, sys_id)
+    )
+    visible = StillReferenced()
+    if names := list(islice(locations, MOST_TOLD)):
+        visible.message = f"Other records require this record: {', '.join(names)}."
+    return visible
 
 
-def _is_seen(request: ReadContext, table_name: str, column: str, sys_id: str) -> bool:
-    """Asked as the caller would ask a list: through the one door."""
-    view = request.view
+def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str) -> bool:
+    """Whether the caller could find such a record with a query of their own."""
+    view = context.view
     table = view.table(table_name)
     if table is None or not view.can_read(table):
         return False
-    asked = parse_query_text(f"{column}={sys_id}^sys_id!={sys_id}")
+    parsed = parse_query_text(f"{column}={sys_id}^sys_id!={sys_id}")
     try:
-        read = read_plan.plan_read(view, table, query=asked.shape.query, fields=(column,))
+        read = read_plan.plan_read(view, table, query=parsed.shape.query, fields=(column,))
     except (BadRequest, QueryError):
-        return False  # the column is not there for them
-    ((count,),) = statement_runner.fetch(select.counted(read, 1), request.inputs(asked.conditions))
+        return False  # the caller cannot know the column
+    ((count,),) = statement_runner.fetch(select.counted(read, 1), context.inputs(parsed.conditions))
     return bool(count)

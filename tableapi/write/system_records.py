@@ -1,4 +1,4 @@
-"""Writes records of the product's own tables through their models, so that the models' rules hold."""
+"""Writes records of the product's own tables through their models and validation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tableapi.catalogue.definitions import Column, Table
 from .designed_records import Duplicate
 from .references import StillReferenced
 
-# After a change of one of these there might be nobody left who can administer.
-PEOPLE = frozenset({"user", "sys_role", "sys_user_role"})
-# By these a user is let in, kept out, or found by a provider.
+# A change of these tables could remove the last administrator.
+ADMIN_TABLES = frozenset({"user", "sys_role", "sys_user_role"})
+# Columns that decide who can sign in.
 IDENTITY = frozenset({"login", "email", "password", "active"})
 UNIQUE_CODES = frozenset({"unique", "unique_together"})
-# Of a password that nobody sent.
-KEPT = object()
+# The password was not sent.
+UNCHANGED_PASSWORD = object()
 
 
 @cache
@@ -43,30 +43,30 @@ def model_of(name: str) -> type[Record]:
     return next(model for model in apps.get_models() if issubclass(model, Record) and model._meta.db_table == name)
 
 
-def can_be_sent(table: Table) -> bool:
-    """Whether a caller can send all that a new record needs; else the server alone makes records of this table."""
+def can_be_created_by_clients(table: Table) -> bool:
+    """Whether clients can send all required columns. Otherwise only the server creates records of this table."""
     fields = model_of(table.name)._meta.concrete_fields
     own = [field for field in fields if not field.name.startswith("sys_")]
     return all(field.editable or field.has_default() or field.null or field.blank for field in own)
 
 
 def take_turn(table: Table) -> None:
-    """Before a record is locked: where saving one changes others of its table, one after the other does."""
+    """Serialise writes to tables where saving one record changes others. Called before the record is locked."""
     if table.is_system:
         model_of(table.name).take_turn()
 
 
-def insert(table: Table, given: Mapping[Column, Any]) -> str:
+def insert(table: Table, values: Mapping[Column, Any]) -> str:
     record = model_of(table.name)()
-    _save(table, record, given, savers.saver_of(type(record)).prepare("", {}))
+    _save(table, record, values, savers.saver_of(type(record)).prepare("", {}))
     return str(record.pk)
 
 
-def update(table: Table, sys_id: str, given: Mapping[Column, Any], prepared: Any = None) -> None:
+def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: Any = None) -> None:
     record = model_of(table.name)._base_manager.select_for_update().filter(pk=sys_id).order_by("pk").first()
     if record is None:
         raise record_not_found()
-    _save(table, record, given, prepared)
+    _save(table, record, values, prepared)
 
 
 def delete(table: Table, sys_id: str) -> None:
@@ -79,55 +79,55 @@ def delete(table: Table, sys_id: str) -> None:
             record.delete()
             _check_references()
         except ValidationError as error:
-            # Nothing was sent that could be wrong: it is what stands there that keeps it.
+            # A conflict, because the client sent no value that could be invalid.
             raise Conflict(" ".join(error.messages)) from None
         except (ProtectedError, RestrictedError):
             raise StillReferenced from None
         except IntegrityError as error:
             if isinstance(error.__cause__, errors.ForeignKeyViolation):
-                raise StillReferenced from None  # by a record that somebody made meanwhile
+                raise StillReferenced from None  # by a record created at the same time
             raise
 
 
-def _save(table: Table, record: Record, given: Mapping[Column, Any], prepared: Any) -> None:
-    columns = {column.physical: column for column in given}
+def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: Any) -> None:
+    columns = {column.physical: column for column in values}
     known = {column.physical: column.name for column in table.columns.values()}
     names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
     with _keeping_an_admin(table), _as_service_errors(record, names):
-        password = None if record.is_new else KEPT
+        password = None if record.is_new else UNCHANGED_PASSWORD
         for field in record._meta.concrete_fields:
             column = columns.get(str(field.column))
             if column is None:
                 continue
-            value = given[column]
+            value = values[column]
             if column.column_type.storage is Storage.HASHED:
                 password = value
             else:
                 setattr(record, field.attname, _empty(field) if value is None else value)
-        # Whether a value is another one must not show: of what the caller sees only changes come here.
-        if not IDENTITY.isdisjoint(column.name for column in given):
+        # Also if the value stays the same, which the result must not reveal.
+        if not IDENTITY.isdisjoint(column.name for column in values):
             _check_account(record)
         saver = savers.saver_of(type(record))
         saver.clean(record, prepared)
-        if password is not KEPT and isinstance(record, AbstractBaseUser):
+        if password is not UNCHANGED_PASSWORD and isinstance(record, AbstractBaseUser):
             _set_password(record, password)
         saver.save(record, prepared)
-        if password is not KEPT:
+        if password is not UNCHANGED_PASSWORD:
             getattr(record, "end_sessions", lambda: None)()
         _check_references()
 
 
 def _check_account(record: Record) -> None:
-    """Whatever rules say: who may change users must not come into the account of somebody with more rights."""
+    """Access rules cannot allow this: whoever may change users must not take over an account with more rights."""
     if isinstance(record, User) and not record.is_new and not privilege_guard.may_change_account(record):
         raise AccessDenied(
-            "This account holds a role that no sign-in may grant: only an administrator deletes it or changes its "
-            "login, email, password or whether it is active."
+            "This account has a protected role. Only an administrator can delete it or change its login, email, "
+            "password or active state."
         )
 
 
 def _empty(field: Field[Any, Any]) -> Any:
-    """What a field of this kind holds for nothing."""
+    """The empty value of this field."""
     if field.null:
         return None
     if isinstance(field, ArrayField):
@@ -136,7 +136,7 @@ def _empty(field: Field[Any, Any]) -> Any:
 
 
 def _check_references() -> None:
-    """Now, not at the end of the transaction, where nobody could say any more what is wrong."""
+    """Check deferred constraints now, while the error can still be reported for this record."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
 
@@ -146,7 +146,7 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
         record.set_unusable_password()
         return
     if not isinstance(password, str):
-        raise Invalid("A text is expected.", field="password")
+        raise Invalid("Expected text.", field="password")
     try:
         validate_password(password, record)  # type: ignore[arg-type]  # our user model
     except ValidationError as error:
@@ -155,7 +155,7 @@ def _set_password(record: AbstractBaseUser, password: Any) -> None:
 
 
 def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
-    return keeping_an_admin() if table.name in PEOPLE else nullcontext()
+    return keeping_an_admin() if table.name in ADMIN_TABLES else nullcontext()
 
 
 @contextmanager
@@ -163,39 +163,41 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
     try:
         yield
     except ValidationError as error:
-        raise _refusal(error, record, names) from None
+        raise _to_service_errors(error, record, names) from None
     except IntegrityError as error:
-        # The model's checks found nothing: somebody else wrote at the same time.
+        # The model's validation found nothing, so another write came first.
         if isinstance(error.__cause__, errors.UniqueViolation):
             raise Duplicate from None
         if isinstance(error.__cause__, errors.ForeignKeyViolation):
-            raise Invalid("The record referred to is not there.") from None
+            raise Invalid("The referenced record does not exist.") from None
         raise
 
 
-def _refusal(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
-    """What a model complains of, each with the column it is about; `writing` names it to who may know it."""
+def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
+    """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
     by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-    return together([_complaint(field, each[0], record, names) for field, each in by_field.items()])
+    return together([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
 
 
-def _complaint(field: str, error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
+def _to_service_error(
+    field: str, error: ValidationError, record: Record, names: Mapping[str, str]
+) -> Invalid | Conflict:
     name = names.get(field)
     message = " ".join(error.messages)
-    taken = _taken(record, error, message)
-    if taken:
-        return Duplicate(*[names[each] for each in taken if each in names])
+    fields = _unique_fields(record, error, message)
+    if fields:
+        return Duplicate(*[names[each] for each in fields if each in names])
     if error.code in ("null", "blank", "required"):
-        return Invalid("A value is needed.", code="mandatory", field=name)
+        return Invalid("A value is required.", code="mandatory", field=name)
     return Invalid(message, field=name)
 
 
-def _taken(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:
-    """The fields that must differ, if that is the complaint."""
+def _unique_fields(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:
+    """The fields that must be unique, if the error is about uniqueness."""
     if error.code in UNIQUE_CODES:
         return tuple((error.params or {}).get("unique_check", ()))
     for constraint in record._meta.constraints:
-        # Said in words of the model's own, it comes without a code.
+        # An error with a custom message has no code.
         if isinstance(constraint, UniqueConstraint) and constraint.violation_error_message == message:
             return tuple(constraint.fields)
     return ()

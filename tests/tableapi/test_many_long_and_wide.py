@@ -135,7 +135,7 @@ class TestWhatIsKept:
     def test_the_order_of_a_body_makes_no_other_statement(self, note: Any, bob: User, monkeypatch: Any):
         field("note", "colour")
         lamp = record("note")
-        made = counted(monkeypatch, permission_queries, "standing")
+        made = counted(monkeypatch, permission_queries, "current_record")
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
             (after,) = data(api(bob).patch(f"note/{lamp}", body))
             assert {name: after[name] for name in body} == body

@@ -148,16 +148,16 @@ class TestWhatRefersToIt:
             assert failed(answer) == (409, "referenced", None)
             return str(answer.json()["errors"][0]["message"])
 
-        nothing = "Other records need this one."
+        nothing = "Other records require this record."
         assert said() == nothing
         rule("read", "desk", condition="name=far")
         assert said() == nothing, "there are such records, but this one cannot be read"
         near = rule("read", "desk", condition="name=near")
-        assert said() == "Other records need this one: desk.lamp."
+        assert said() == "Other records require this record: desk.lamp."
         rule("read", "room")
-        assert said() == "Other records need this one: desk.lamp, room.lamp."
+        assert said() == "Other records require this record: desk.lamp, room.lamp."
         rule("read", "desk", "lamp", roles=["auditor"])
-        assert said() == "Other records need this one: room.lamp."
+        assert said() == "Other records require this record: room.lamp."
         rule("read", "room", "lamp", condition="name=far")
         near.delete()
         assert said() == nothing
@@ -189,7 +189,7 @@ class TestWhatRefersToIt:
         open_table("desk")
         lamp = record("device", name="Lamp")
         desk = record("desk", lamps=[lamp])
-        monkeypatch.setattr(references, "_is_needed", lambda *_: False)
+        monkeypatch.setattr(references, "_blocks_deletion", lambda *_: False)
         assert failed(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
         assert [each["value"] for each in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 

@@ -64,7 +64,7 @@ class TestReferringToWhatGoes:
     """The deletion has looked for references, and is not done: none may come in between."""
 
     def meet(self, bob: User, monkeypatch: Any, address: str, laptop: str, send: Callable[[], Any]) -> Any:
-        reached, go = stopping(monkeypatch, designed_records, "stored")
+        reached, go = stopping(monkeypatch, designed_records, "stored_values")
         deleting = beside(lambda: api(bob).delete(f"{address}/{laptop}"))
         assert reached.wait(PATIENCE_S)
         referring = beside(send)

@@ -512,7 +512,7 @@ class TestDeletingWhatOthersNeed:
         field(device, "owner", kind, to="user", mandatory=True)
         made = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
         answer = api(alice).delete(path_of(bob))
-        assert failed(answer) == (409, "referenced", None) and b"need this one: device.owner." in answer.content
+        assert failed(answer) == (409, "referenced", None) and b"require this record: device.owner." in answer.content
         rule("delete", "user")
         answer = api(bob).delete(path_of(bob))
         assert failed(answer) == (409, "referenced", None)

@@ -57,7 +57,7 @@ class TestReferences:
             ]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", name)}
             assert len({answer.content for answer in answers}) == 1
-            assert "that you may read" in answers[0].json()["errors"][0]["message"]
+            assert "that you can read" in answers[0].json()["errors"][0]["message"]
             assert api(bob).patch(f"device/{lamp}", {name: wrap(shown)}).status_code == 200
             assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden)}).status_code == 200
             bob.grants.all().delete()
@@ -152,7 +152,7 @@ class TestDisplayValues:
             answers = [self.send(bob, {field_name: wrap(name)}) for name in names]
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", field_name)}
             assert len({answer.content for answer in answers}) == 1
-            assert "A name is expected here" in answers[0].json()["errors"][0]["message"]
+            assert "Expected the name of exactly one record" in answers[0].json()["errors"][0]["message"]
 
     def test_a_name_that_looks_like_an_id_learns_of_the_switch(self, maker: Table, bob: User):
         record("maker", name="acme3")

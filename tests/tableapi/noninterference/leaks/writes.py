@@ -17,10 +17,11 @@ from tableapi.catalogue.definitions import DELETE, SYS_COLUMNS, WRITE, Table
 from tableapi.query import read_plan
 from tableapi.query.expressions import ALWAYS
 from tableapi.write import (
+    answer,
     changes,
+    column_errors,
     current_record,
     designed_records,
-    operations,
     payload,
     permission_queries,
     references,
@@ -35,23 +36,26 @@ def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
             return ALWAYS
 
     instead(
-        stack, permission_queries, "there", lambda right, rights, target, **named: right(Everything(), target, **named)
+        stack,
+        permission_queries,
+        "count_readable",
+        lambda right, rights, target, **named: right(Everything(), target, **named),
     )
 
 
 @leak("B29")
 def a_hidden_value_sent_as_it_stands_counts_as_unchanged(stack: ExitStack) -> None:
     instead(stack, changes, "changed_value", lambda right, change, column, value, stored, **named: right(
-        change, column, value, replace(stored, is_seen=True), **named))  # fmt: skip
+        change, column, value, replace(stored, is_readable=True), **named))  # fmt: skip
 
 
 @leak("B24")
 def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
-    def left_out(right: Any, table: Table, sent: Any, stand: Any) -> Any:
-        return right(table, sent, replace(stand, columns={
-            column: replace(stored, is_seen=True) for column, stored in stand.columns.items()}))  # fmt: skip
+    def left_out(right: Any, table: Table, sent: Any, current: Any) -> Any:
+        return right(table, sent, replace(current, columns={
+            column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
 
-    instead(stack, changes, "left_out", left_out)
+    instead(stack, changes, "defaults_of_omitted", left_out)
 
 
 @leak("B24")
@@ -60,7 +64,7 @@ def a_write_answers_every_column(stack: ExitStack) -> None:
         with patch.object(read_plan, "_output", partial(with_open_eyes, read_plan._output)):
             return right(change)
 
-    instead(stack, operations, "_prepare_answer", prepare)
+    instead(stack, answer, "prepare", prepare)
 
 
 @leak("B30")
@@ -90,7 +94,7 @@ def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
             error.field = next(iter(error.columns), None)
             raise
 
-    instead(stack, operations, "_naming_what_is_known", naming)
+    instead(stack, column_errors, "hiding_unknown_columns", naming)
 
 
 @leak("B22", by="duties")
@@ -116,7 +120,7 @@ def every_column_of_a_record_may_be_changed(stack: ExitStack) -> None:
 
 @leak("B25", by="duties")
 def nobody_looks_at_what_became_of_a_record(stack: ExitStack) -> None:
-    instead(stack, operations, "check_allowed", lambda right, *rest: None)
+    instead(stack, current_record, "check_allowed", lambda right, *rest: None)
 
 
 @leak("B26", by="duties")

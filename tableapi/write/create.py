@@ -1,0 +1,97 @@
+"""Creates a record: payload, references, defaults, insert, permission, answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from system.errors import Invalid, together
+from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME, NUMBER, Column
+from tableapi.database import statement_runner
+from tableapi.query.expressions import NEVER
+from tableapi.values import defaults
+
+from . import answer, column_errors, current_record, deferred_records, designed_records, payload, system_records
+from .change_request import WriteRequest, WriteResult
+
+
+def create(change: WriteRequest) -> WriteResult:
+    """ "POST needs `create` on the record as it will be and on each column sent." """
+    context, table = change.context, change.table
+    if context.view.permissions.records(CREATE, table) == NEVER:
+        raise current_record.create_denied(context, table)
+    read_answer = answer.prepare(change)
+    sent, sys_id = payload.new_record_columns(change)
+    values: dict[Column, Any] = {}
+    errors: list[Invalid] = []
+    for column, value in sent.items():
+        with column_errors.collecting(errors):
+            values[column] = payload.value(change, column, value)
+    is_catalogue_checked = False
+    with column_errors.collecting(errors):
+        is_catalogue_checked = payload.check_references(change, values)
+    if not is_catalogue_checked:
+        # Before anything is written: the write may itself raise the version, and takes a number that would be lost.
+        statement_runner.check_version(context.inputs())
+    _add_defaults(change, values, sent, errors)
+    if errors:
+        raise together(errors)
+
+    def insert() -> WriteResult:
+        new_id = _insert(change, values, sys_id)
+        current_record.check_allowed(change, CREATE, new_id, tuple(sent))
+        return WriteResult(new_id, read_answer(new_id))
+
+    return _defer(change, values, insert) if table.deferred_create else insert()
+
+
+def _add_defaults(
+    change: WriteRequest, values: dict[Column, Any], sent: Mapping[Column, Any], errors: list[Invalid]
+) -> None:
+    """Defaults for the columns that were not sent, and errors for mandatory columns that are still empty."""
+    view, table = change.context.view, change.table
+    columns = view.cached(
+        ("completed", table.name),
+        lambda: [
+            column for column in table.columns.values() if not column.is_sys and (column.default or column.mandatory)
+        ],
+    )
+    for column in columns:
+        if column in sent and column not in values:
+            continue  # its value is invalid, which is reported already
+        if column not in values and (value := defaults.default(column)) is not None:
+            values[column] = value
+        if not current_record.is_generated(table, column) and not table.is_system:
+            with column_errors.collecting(errors):
+                column_errors.check_mandatory(view, table, column, values.get(column))
+
+
+def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | None) -> str:
+    with column_errors.hiding_unknown_columns(change):
+        if change.table.is_system:
+            return system_records.insert(change.table, values)
+        return designed_records.insert(change.context.view.catalogue, change.table, values, sys_id)
+
+
+def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[], WriteResult]) -> WriteResult:
+    """ "Validated at once, kept as a row of a queue table, created by the worker": inserted and rolled back, so that
+    all rules and constraints are checked."""
+    table = change.table
+    savepoint = transaction.savepoint()
+    result = insert()
+    inserted = designed_records.stored_values(table, result.sys_id)
+    transaction.savepoint_rollback(savepoint)
+    for name in (NUMBER, DISPLAY_NAME):  # the answer shows them, so they are taken
+        if name in table.columns and inserted.get(name) is not None:
+            values[table.columns[name]] = inserted[name]
+    deferred_records.accept(table, result.sys_id, values)
+    if result.answer is None:
+        return result
+    # "dot-walking yields `null`": there is no record yet that a path could start from.
+    fields = {name: None if "." in name else value for name, value in json.loads(result.answer.body).items()}
+    body = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return replace(result, answer=replace(result.answer, body=body.encode()))

@@ -1,0 +1,38 @@
+"""Deletes a record: lock, permission, references, deletion log, delete."""
+
+from __future__ import annotations
+
+from system import deletion_log
+from system.errors import AccessDenied
+from tableapi.catalogue.definitions import DELETE, OWN_TABLE
+
+from . import current_record, designed_records, references, system_records
+from .change_request import WriteRequest
+
+
+def delete(change: WriteRequest, sys_id: str) -> None:
+    """Delete the record and write its entry in the Record Deletion Log, in one transaction."""
+    try:
+        _delete(change, sys_id)
+    except references.StillReferenced as error:
+        raise references.visible_to_caller(change.context, error, sys_id) from None
+
+
+def _delete(change: WriteRequest, sys_id: str) -> None:
+    catalogue, table = change.context.view.catalogue, change.table
+    own_table = table.columns.get(OWN_TABLE) if not table.is_system else None
+    current = current_record.lock_current_record(change, sys_id, DELETE, (own_table,) if own_table else ())
+    if not current.is_allowed:
+        raise AccessDenied("You have no access to delete the records.")
+    if own_table is None:
+        system_records.delete(table, sys_id)  # also releases references, as in the administration
+        return
+    own = catalogue.tables_by_id.get(current.columns[own_table].value, table)
+    if own is not table:
+        designed_records.lock(own, sys_id)
+    references.release(catalogue, own, sys_id)
+    values = designed_records.stored_values(own, sys_id)
+    display = own.display_column
+    name = values.get(display.name) if display else None
+    deletion_log.write(own.name, sys_id, str(name or sys_id), values)
+    designed_records.delete(own, sys_id)
