@@ -64,14 +64,14 @@ def test_every_type_has_an_example() -> None:
     assert EXAMPLES.keys() == COLUMN_TYPES.keys()
 
 
-def test_every_type_is_in_the_documentation_of_values() -> None:
+def test_every_type_is_documented() -> None:
     section = (DOCS / "table-api.md").read_text(encoding="utf-8").partition("\n## Values")[2].partition("\n## ")[0]
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
     assert COLUMN_TYPES.keys() <= {name.strip() for cell in cells for name in cell.split(",")}
 
 
 @pytest.mark.parametrize(("word", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
-def test_the_documentation_of_queries_names_the_types_of_a_family(word: str, family: str) -> None:
+def test_query_documentation_names_the_types_of_a_family(word: str, family: str) -> None:
     page = (DOCS / "encoded-queries.md").read_text(encoding="utf-8")
     (names,) = re.findall(rf'"{word}" are ([^;.]*)[;.]', page)
     assert set(re.findall("[a-z]+", names)) & ROWS.keys() == {
@@ -80,7 +80,7 @@ def test_the_documentation_of_queries_names_the_types_of_a_family(word: str, fam
 
 
 @of_types(sorted(EXAMPLES.keys() - set(WRITE_ONLY)))
-def test_a_value_is_stored_changed_and_cleared(example: TypeExample, caller: Api) -> None:
+def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: Api) -> None:
     first, second = example.values
     (sys_id,) = created(caller, [first])
     assert shown(caller, sys_id) == first
@@ -93,7 +93,7 @@ def test_a_value_is_stored_changed_and_cleared(example: TypeExample, caller: Api
 
 
 @of_types(sorted(EXAMPLES))
-def test_what_is_not_a_value_of_the_type_is_refused(example: TypeExample, caller: Api) -> None:
+def test_invalid_values_are_refused(example: TypeExample, caller: Api) -> None:
     for value in example.refused:
         assert failed(caller.post("thing", {"it": value})) == (422, "invalid_value", "it"), value
 
@@ -124,7 +124,7 @@ def test_operators_fit_the_type(example: TypeExample, caller: Api) -> None:
 
 
 @of_types(sorted(EXAMPLES))
-def test_sorting_follows_the_values_or_is_refused(example: TypeExample, caller: Api) -> None:
+def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, caller: Api) -> None:
     first, second = created(caller, example.values)
     answer = caller.get("thing", query="ORDERBYDESCit", fields="sys_id")
     if "=" in example.operators and not isinstance(example.values[0], list):
@@ -134,7 +134,7 @@ def test_sorting_follows_the_values_or_is_refused(example: TypeExample, caller: 
 
 
 @of_types(VALUES)
-def test_a_default_is_read_like_a_value(example: TypeExample, caller: Api) -> None:
+def test_default_is_parsed_like_a_value(example: TypeExample, caller: Api) -> None:
     it = Column.objects.get(name="it")
     it.default_value = str(example.values[0]) if example.default is None else example.default
     it.save()
@@ -144,7 +144,7 @@ def test_a_default_is_read_like_a_value(example: TypeExample, caller: Api) -> No
 
 
 @of_types(sorted(EXAMPLES))
-def test_a_column_is_unique_and_indexed_or_cannot_be(example: TypeExample, caller: Api) -> None:
+def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, caller: Api) -> None:
     it = Column.objects.get(name="it")
     it.is_unique = True
     if not example.can_be_unique:
@@ -158,7 +158,7 @@ def test_a_column_is_unique_and_indexed_or_cannot_be(example: TypeExample, calle
 
 
 @of_types(sorted(EXAMPLES.keys() - set(WITH_TARGET)))
-def test_the_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
+def test_openapi_document_describes_the_values(example: TypeExample, client: Client, caller: Api) -> None:
     answer = client.get("/api/schema", headers=caller.headers)
     properties = json.loads(answer.content)["components"]["schemas"]["table.thing"]["properties"]
     if "it" in properties:
@@ -166,7 +166,7 @@ def test_the_openapi_document_describes_the_values(example: TypeExample, client:
 
 
 @of_types(sorted(EXAMPLES))
-def test_the_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: Api) -> None:
+def test_admin_shows_the_column_and_its_values(example: TypeExample, as_alice: Client, caller: Api) -> None:
     created(caller, example.values)
     it = Column.objects.get(name="it")
     form = as_alice.get(f"/admin/tableapi/column/{it.pk}/change/").content.decode()
@@ -182,14 +182,14 @@ def test_the_admin_shows_the_column_and_its_values(example: TypeExample, as_alic
     ("seconds", "text"),
     [(0, "0m"), (59, "59s"), (60, "1m"), (3_600, "1h"), (86_400, "1d"), (90_061, "1d 1h 1m 1s"), (86_460, "1d 1m")],
 )
-def test_a_duration_reads_without_its_zeros(seconds: int, text: str, bob: User) -> None:
+def test_duration_is_shown_without_zero_units(seconds: int, text: str, bob: User) -> None:
     table("thing")
     field("thing", "it", "duration")
     open_table("thing")
     assert shown(api(bob), created(api(bob), [seconds])[0], display_value="1") == text
 
 
-def test_a_reference_is_found_by_a_display_value_of_each_type(bob: User) -> None:
+def test_reference_can_be_found_by_display_values_of_each_type(bob: User) -> None:
     for name, value, text in (("duration", 5_400, "1h 30m"), ("percent", 12.5, "12.5%"), ("email", "a@b.c", "a@b.c")):
         table(f"target_{name}")
         field(f"target_{name}", "it", name, is_display=True)

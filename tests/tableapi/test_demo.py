@@ -40,7 +40,7 @@ def listed(login: str, **query: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_agent_reads_every_task_and_the_user_only_their_own():
+def test_agent_reads_every_task_and_user_only_own_tasks():
     make()
 
     assert len(listed("demo.agent")) == len(demo_records.TASKS)
@@ -56,7 +56,7 @@ def test_work_notes_are_for_the_agent_only():
     assert all("work_notes" not in task for task in listed("demo.user"))
 
 
-def test_the_user_makes_tasks_for_themselves_only_and_changes_none():
+def test_user_creates_only_own_tasks_and_changes_none():
     make()
     ids = {user["login"]: user["sys_id"] for user in call("demo.user", "GET", "user").json()["data"]}
 
@@ -68,7 +68,7 @@ def test_the_user_makes_tasks_for_themselves_only_and_changes_none():
     assert call("demo.agent", "PATCH", place, {"state": "2"}).status_code == 200
 
 
-def test_nobody_but_an_administrator_deletes(alice: Any):
+def test_only_administrators_delete(alice: Any):
     make()
     place = f"task/{listed('demo.agent')[0]['sys_id']}"
 
@@ -76,7 +76,7 @@ def test_nobody_but_an_administrator_deletes(alice: Any):
     assert call("alice", "DELETE", place).status_code == 200
 
 
-def test_the_view_shows_who_called_and_who_works_on_it():
+def test_view_shows_caller_and_assignee():
     make()
 
     first = listed("demo.user", sysparm_view=demo_records.VIEW)[0]
@@ -84,7 +84,7 @@ def test_the_view_shows_who_called_and_who_works_on_it():
     assert first["number"].startswith("TSK") and first["assigned_user.login"] == "demo.agent"
 
 
-def test_a_second_start_adds_nothing():
+def test_second_start_adds_nothing():
     make()
     make()
 
@@ -92,7 +92,7 @@ def test_a_second_start_adds_nothing():
     assert View.objects.filter(table__name="task").count() == 1
 
 
-def test_what_an_administrator_removed_stays_away():
+def test_removed_demo_data_is_not_created_again():
     make()
     for rule in Rule.objects.filter(table__name="task"):
         rule.delete()
@@ -108,7 +108,7 @@ def test_what_an_administrator_removed_stays_away():
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 
 
-def test_rules_of_an_administrator_are_not_added_to():
+def test_existing_rules_are_kept():
     demo_people.make(lambda: PASSWORD)
     Rule(table=Table.objects.get(name="task"), operation="read", description="Ours").save()
     demo_records.make()
@@ -116,7 +116,7 @@ def test_rules_of_an_administrator_are_not_added_to():
     assert [rule.description for rule in Rule.objects.filter(table__name="task")] == ["Ours"]
 
 
-def test_without_the_demo_people_there_is_nothing():
+def test_no_demo_data_without_demo_users():
     demo_records.make()
 
     assert not Rule.objects.filter(table__name="task").exists()

@@ -56,7 +56,7 @@ def change(record: Any, **values: Any) -> Any:
 
 
 class TestTables:
-    def test_a_table_has_what_every_record_has(self, device: Table):
+    def test_new_table_has_the_system_columns(self, device: Table):
         assert types_of("device") == SYS
         sys_id = insert("device")
         assert ask("SELECT sys_version, sys_db_table_id, sys_created_by FROM records.device") == [(0, device.pk, None)]
@@ -64,11 +64,11 @@ class TestTables:
         assert indexes_of("device").keys() == {"device_pkey", f"C{device.pk}", f"D{device.pk}"}
 
     @pytest.mark.parametrize("sys_id", ["A", "", "a b", "é"])
-    def test_an_id_is_small_letters_and_digits(self, device: Table, sys_id: str):
+    def test_record_id_has_lowercase_letters_and_digits(self, device: Table, sys_id: str):
         with pytest.raises(IntegrityError), transaction.atomic():
             insert("device", sys_id=sys_id)
 
-    def test_a_child_shares_the_id_of_its_parent(self, device: Table):
+    def test_child_record_has_the_id_of_its_parent_row(self, device: Table):
         make_table("laptop", parent=device)
         make_table("tablet", parent=Table.objects.get(name="laptop"))
 
@@ -80,7 +80,7 @@ class TestTables:
         assert ask("SELECT 1 FROM records.tablet") == []
         assert indexes_of("device")[f"I{device.pk}"] == "btree (sys_db_table_id, sys_id)"
 
-    def test_a_record_of_a_child_needs_one_of_its_parent(self, device: Table):
+    def test_child_row_requires_a_parent_row(self, device: Table):
         make_table("laptop", parent=device)
         with pytest.raises(IntegrityError), transaction.atomic():
             insert("laptop", sys_id="1")
@@ -89,13 +89,13 @@ class TestTables:
         "name",
         ["", "Device", "1st", "_x", "a-b", "a b", 'a"b', "a;--", "a.b", "é", "a\n", "x" * 64, "a\x00", "pg_catalog.x"],
     )
-    def test_a_name_is_small_letters_digits_and_low_lines(self, name: str):  # B37
+    def test_table_name_is_validated(self, name: str):  # B37
         before = Table.objects.count()
         refusal(lambda: make_table(name))
         assert Table.objects.count() == before
 
     @pytest.mark.parametrize("name", ["order", "select", "table", "user_", "x" * 63])
-    def test_words_of_sql_are_names_like_others(self, name: str):  # B38
+    def test_sql_keywords_are_valid_names(self, name: str):  # B38
         column = make_column(make_table(name), name, is_unique=True, is_indexed=True)
 
         assert types_of(name)[name] == "text"
@@ -104,15 +104,15 @@ class TestTables:
         assert types_of(name) == {}
 
     @pytest.mark.parametrize("name", ["sys_own", "svc_own"])
-    def test_names_of_the_product_are_refused(self, name: str, device: Table):
+    def test_reserved_names_are_refused(self, name: str, device: Table):
         assert "are reserved" in refusal(lambda: make_table(name))
         assert "are reserved" in refusal(lambda: make_column(device, name))
 
-    def test_no_two_tables_have_one_name(self, device: Table):
+    def test_table_names_are_unique(self, device: Table):
         assert "already exists" in refusal(lambda: make_table("device"))
         assert "already exists" in refusal(lambda: make_table("user")), "one of the product's own"
 
-    def test_what_never_changes(self, device: Table):
+    def test_fixed_attributes_cannot_be_changed(self, device: Table):
         laptop = make_table("laptop", parent=device)
 
         for record, values in (
@@ -124,7 +124,7 @@ class TestTables:
             record.refresh_from_db()
         assert types_of("device") and not types_of("gadget")
 
-    def test_the_product_s_own_cannot_be_extended_or_changed_but_for_its_label(self):
+    def test_only_the_label_of_a_system_table_can_be_changed(self):
         user = Table.objects.get(name="user")
 
         assert "cannot be extended" in refusal(lambda: make_table("person", parent=user))
@@ -135,7 +135,7 @@ class TestTables:
         assert "product's own" in refusal(lambda: make_column(user, "shoe_size"))
         assert change(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
-    def test_columns_of_the_product_s_own_cannot_be_changed_but_for_their_label(self):
+    def test_only_labels_of_system_columns_can_be_changed(self):
         column = Column.objects.get(table__name="user", name="email")
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
@@ -150,7 +150,7 @@ class TestTables:
         assert "product's own" in refusal(source.delete)
         assert "product's own" in refusal(lambda: change(source, label="x"))
 
-    def test_a_prefix_brings_numbers(self):
+    def test_prefix_adds_a_number_column(self):
         desk = make_table("ticket", number_prefix="TCK")
         number = desk.columns.get()
 
@@ -164,7 +164,7 @@ class TestTables:
         desk.delete()
         assert ask("SELECT 1 FROM pg_class WHERE relname = %s", f"N{desk.pk}") == []
 
-    def test_a_prefix_may_come_later(self, device: Table):
+    def test_prefix_can_be_added_later(self, device: Table):
         change(device, number_prefix="DEV")
         change(device, label="Thing")
 
@@ -172,10 +172,10 @@ class TestTables:
         assert ask(f"SELECT nextval('records.\"N{device.pk}\"')") == [(1,)]
 
     @pytest.mark.parametrize("prefix", ["tck", "T1", "ABCDEFGHIJK", "T'", "Ä"])
-    def test_a_prefix_is_capital_letters(self, prefix: str):
+    def test_prefix_has_uppercase_letters(self, prefix: str):
         refusal(lambda: make_table("ticket", number_prefix=prefix))
 
-    def test_a_table_with_records_children_or_references_stays(self, device: Table):
+    def test_table_in_use_cannot_be_deleted(self, device: Table):
         laptop = make_table("laptop", parent=device)
         assert "extended" in refusal(device.delete)
         make_column(make_table("desk"), "stands_on_it", "reference", reference_table=laptop)
@@ -186,7 +186,7 @@ class TestTables:
         assert "has records" in refusal(lambda: Table.objects.filter(name="desk").delete())
         assert types_of("desk") and Table.objects.filter(name="desk").exists()
 
-    def test_a_table_that_refers_to_itself_can_go(self, device: Table):
+    def test_self_referencing_table_can_be_deleted(self, device: Table):
         make_column(device, "part_of", "reference", reference_table=device)
         device.delete()
 
@@ -194,7 +194,7 @@ class TestTables:
         logged = set(DeletionLogEntry.objects.values_list("table", "display_value"))
         assert {("sys_db_table", "device"), ("sys_db_column", "device.part_of")} <= logged
 
-    def test_deleting_in_bulk_drops_too(self, device: Table):
+    def test_bulk_deletion_drops_tables(self, device: Table):
         make_column(device, "colour")
         make_table("desk")
         Column.objects.filter(name="colour").delete()
@@ -209,7 +209,7 @@ def target_of(type_name: str) -> dict[str, Any]:
 
 class TestColumns:
     @pytest.mark.parametrize("type_name", EXAMPLES)
-    def test_each_type_is_a_real_one(self, device: Table, type_name: str):
+    def test_each_column_type_has_its_database_type(self, device: Table, type_name: str):
         column = make_column(device, "it", type_name, **target_of(type_name))
 
         plain = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
@@ -231,13 +231,13 @@ class TestColumns:
             ("list", {"I": "gin (it)"}),
         ],
     )  # fmt: skip
-    def test_an_empty_table_has_its_indexes_at_once(self, device: Table, type_name: str, wanted: dict[str, str]):
+    def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, wanted: dict[str, str]):
         column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
 
         found = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
         assert found == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in wanted.items()}
 
-    def test_a_reference_is_indexed_and_emptied_when_its_target_goes(self, device: Table, bob: Any):
+    def test_reference_is_indexed_and_cleared_with_its_target(self, device: Table, bob: Any):
         column = make_column(device, "owner", "reference", **target_of("reference"))
         assert f"I{column.pk}" in indexes_of("device")
         insert("device", owner=bob.pk)
@@ -247,14 +247,14 @@ class TestColumns:
 
         assert ask("SELECT owner FROM records.device") == [(None,)]
 
-    def test_a_reference_can_go_in_the_transaction_that_wrote_its_target(self, device: Table):
+    def test_reference_can_be_dropped_in_the_transaction_of_its_target(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
         make_user("dora", company=Company.objects.create(name="One"))  # its company is checked at the end
         column.delete()
 
         assert types_of("device") == SYS
 
-    def test_unique_is_without_regard_to_case_and_leaves_empty_ones(self, device: Table):
+    def test_unique_ignores_case_and_empty_values(self, device: Table):
         make_column(device, "serial", is_unique=True)
         for value in ("Ä1", "", "", None, None):
             insert("device", serial=value)
@@ -262,7 +262,7 @@ class TestColumns:
         with pytest.raises(IntegrityError), transaction.atomic():
             insert("device", serial="ä1")
 
-    def test_what_is_there_twice_cannot_become_unique(self, device: Table):
+    def test_column_with_duplicates_cannot_become_unique(self, device: Table):
         column = make_column(device, "serial")
         insert("device", serial="a")
         insert("device", serial="A")
@@ -277,13 +277,13 @@ class TestColumns:
         "name",
         ["sys_id", "sys_db_table_id", "xmin", "ctid", "tableoid", "A", "a-b", 'a"', "a;--", "é", "x" * 64, "a\x00", ""],
     )
-    def test_names_that_cannot_be(self, device: Table, name: str):  # B38
+    def test_invalid_column_names_are_refused(self, device: Table, name: str):  # B38
         refusal(lambda: make_column(device, name))
         with schema_editor.as_product():
             refusal(lambda: make_column(device, name))
         assert types_of("device") == SYS
 
-    def test_a_family_shares_its_names(self, device: Table):
+    def test_column_names_are_unique_in_a_table_family(self, device: Table):
         laptop = make_table("laptop", parent=device)
         tablet = make_table("tablet", parent=laptop)
         phone = make_table("phone", parent=device)
@@ -331,7 +331,7 @@ class TestColumns:
             ("json", {"default_value": '{"a": 1, "a": 2}'}),
         ],
     )
-    def test_what_a_column_cannot_be(self, device: Table, type_name: str, about: dict[str, Any]):
+    def test_invalid_column_options_are_refused(self, device: Table, type_name: str, about: dict[str, Any]):
         if "reference_table" in about:
             about = about | {"reference_table": Table.objects.get(name="user")}
         refusal(lambda: make_column(device, "it", type_name, **about))
@@ -349,10 +349,10 @@ class TestColumns:
             ("string", "x"),
         ],
     )
-    def test_a_default_of_its_type(self, device: Table, type_name: str, value: str):
+    def test_default_is_validated_by_type(self, device: Table, type_name: str, value: str):
         assert make_column(device, "it", type_name, default_value=value).refreshed().default_value == value
 
-    def test_the_default_of_a_choice_is_one_of_its_choices(self, device: Table):
+    def test_default_of_a_choice_column_must_be_a_choice(self, device: Table):
         column = make_column(device, "colour", "choice")
         Choice(column=column, value="r", label="Red").save()
 
@@ -361,7 +361,7 @@ class TestColumns:
         other = make_column(device, "weight", "integer")
         assert "can have choices" in refusal(lambda: Choice(column=other, value="1", label="One").save())
 
-    def test_a_choice_that_is_the_default_stays(self, device: Table):
+    def test_default_choice_cannot_be_deleted(self, device: Table):
         column = make_column(device, "colour", "choice", default_value="r")
         red, blue = (Choice(column=column, value=value, label=value) for value in "rb")
         red.save()
@@ -376,13 +376,13 @@ class TestColumns:
         column.delete()  # with its choices, the default one too
         assert not Choice.objects.filter(pk=blue.pk).exists()
 
-    def test_one_column_of_a_table_is_what_people_call_it_by(self, device: Table):
+    def test_table_has_one_display_column(self, device: Table):
         first = make_column(device, "title", is_display=True)
         make_column(device, "colour", is_display=True)
 
         assert not first.refreshed().is_display
 
-    def test_what_never_changes(self, device: Table):
+    def test_fixed_attributes_cannot_be_changed(self, device: Table):
         column = make_column(device, "owner", "reference", **target_of("reference"))
 
         for values in (
@@ -393,7 +393,7 @@ class TestColumns:
             assert "cannot be changed" in refusal(partial(change, column, **values))
             column.refresh_from_db()
 
-    def test_text_may_become_formatted_text(self, device: Table):
+    def test_text_can_be_converted_to_formatted_text(self, device: Table):
         column = make_column(device, "about", is_indexed=True)
         insert("device", about="x")
         change(column, type="text", max_length=None)
@@ -410,13 +410,13 @@ class TestColumns:
         [("string", "integer"), ("integer", "decimal"), ("choice", "string"), ("string", "choice"),
          ("wysiwyg", "text"), ("date", "datetime"), ("string", "password"), ("password", "string")],
     )  # fmt: skip
-    def test_another_type_is_refused_with_advice(self, device: Table, before: str, after: str):
+    def test_other_type_changes_are_refused_with_advice(self, device: Table, before: str, after: str):
         column = make_column(device, "it", before)
 
         assert "new column" in refusal(lambda: change(column, type=after))
         assert types_of("device")["it"] == EXAMPLES[before].database
 
-    def test_the_column_that_is_stored_goes_not_the_one_in_memory(self, device: Table):
+    def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
         make_column(device, "colour")
         column = make_column(device, "weight")
         column.name = "colour"
@@ -424,7 +424,7 @@ class TestColumns:
 
         assert types_of("device").keys() - SYS.keys() == {"colour"}
 
-    def test_more_columns_than_the_database_can_hold_are_a_sentence(self, device: Table):
+    def test_too_many_columns_are_reported(self, device: Table):
         many = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
         ask(f"ALTER TABLE records.device {many}")
         assert "too many columns" in refusal(lambda: make_column(device, "one_more"))
@@ -441,11 +441,11 @@ class TestRules:
             {"condition": "nonsense=1"},
         ],
     )
-    def test_a_rule_that_cannot_hold_is_refused(self, about: dict[str, Any]):  # B74
+    def test_invalid_rule_is_refused(self, about: dict[str, Any]):  # B74
         user = Table.objects.get(name="user")
         refusal(lambda: Rule(**{"operation": "read", "table": user} | about).save())
 
-    def test_rules_of_the_product_s_tables_and_new_ones(self, device: Table):
+    def test_rules_can_be_added_to_system_tables(self, device: Table):
         make_column(device, "colour")
         laptop = make_table("laptop", parent=device)
         role = Role.objects.get(name="itil").pk
@@ -457,7 +457,7 @@ class TestRules:
 
         assert Rule.objects.filter(roles=[role]).count() == 5
 
-    def test_a_table_takes_its_rules_and_views_along(self, device: Table):
+    def test_deleting_a_table_deletes_rules_and_views(self, device: Table):
         Rule(operation="read", table=device).save()
         view = View(table=device, name="small")
         view.save()
@@ -469,7 +469,7 @@ class TestRules:
 
 
 class TestVersion:
-    def test_every_change_raises_it(self, device: Table):
+    def test_every_change_raises_the_version(self, device: Table):
         column = make_column(device, "colour", "choice")
         choice = Choice(column=column, value="r", label="Red")
         view = View(table=device, name="small")
@@ -486,7 +486,7 @@ class TestVersion:
             record.delete()
             assert version() > seen, record
 
-    def test_a_number_that_was_undone_never_comes_again(self, device: Table):
+    def test_rolled_back_version_is_never_reused(self, device: Table):
         seen = set()
         for _ in range(3):
             with transaction.atomic():
@@ -498,7 +498,7 @@ class TestVersion:
 
 @pytest.mark.django_db(transaction=True)
 class TestAtOnce:
-    def test_what_is_undone_leaves_nothing(self):
+    def test_rolled_back_design_leaves_nothing(self):
         before = version()
         with transaction.atomic():
             make_column(make_table("device", number_prefix="DEV"), "colour")
@@ -510,7 +510,7 @@ class TestAtOnce:
         )
         assert version() == before
 
-    def test_a_column_that_cannot_be_made_leaves_no_row(self, monkeypatch: Any):
+    def test_failed_column_leaves_no_row(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "wake", lambda task: None)
         insert("device")
@@ -521,7 +521,7 @@ class TestAtOnce:
 
         assert not Column.objects.filter(name="taken").exists()
 
-    def test_two_designers_work_one_after_the_other(self):
+    def test_two_designers_are_serialised(self):
         device = make_table("device")
         failures: list[Exception] = []
 
@@ -542,7 +542,7 @@ class TestAtOnce:
         assert len(failures) == 2 and "this name" in str(failures)
         assert types_of("device").keys() - SYS.keys() == {"own_0", "own_2", "own_4", "shared"}
 
-    def test_a_table_in_use_is_tried_again_then_given_up(self, monkeypatch: Any):
+    def test_busy_table_is_retried_then_refused(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
         pauses: list[float] = []
@@ -559,7 +559,7 @@ class TestAtOnce:
         assert types_of("device")["colour"] == "text"
         assert ask("SHOW lock_timeout") == [("0",)], "the former one is in force again"
 
-    def test_a_record_written_meanwhile_keeps_its_table(self, monkeypatch: Any):
+    def test_concurrent_record_prevents_dropping_its_table(self, monkeypatch: Any):
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 50)
         with other() as writer:
@@ -568,7 +568,7 @@ class TestAtOnce:
             assert "has records" in refusal(device.delete)
         assert types_of("device") and Table.objects.filter(name="device").exists()
 
-    def test_readers_go_on_while_a_designer_waits(self, monkeypatch: Any):  # B55
+    def test_readers_continue_while_a_designer_waits(self, monkeypatch: Any):  # B55
         device = make_table("device")
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 100)
         waited: list[float] = []

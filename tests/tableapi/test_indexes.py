@@ -37,7 +37,7 @@ def colour(sent: list[bool]) -> Column:
     return column
 
 
-def test_a_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sent: list[bool]):
+def test_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sent: list[bool]):
     names = [f"I{colour.pk}", f"W{colour.pk}"]
     assert not set(names) & indexes_of("device").keys()
     assert sent == [True]
@@ -48,7 +48,7 @@ def test_a_table_with_records_gets_its_indexes_from_the_worker(colour: Column, s
     assert index_builder.missing() == [] and index_builder.build() == []
 
 
-def test_one_that_nothing_wants_any_more_is_dropped(colour: Column, sent: list[bool]):
+def test_unneeded_index_is_dropped(colour: Column, sent: list[bool]):
     index_builder.build()
     colour.is_indexed = False
     colour.save()
@@ -59,7 +59,7 @@ def test_one_that_nothing_wants_any_more_is_dropped(colour: Column, sent: list[b
     assert f"C{colour.table_id}" in indexes_of("device"), "those of the table itself stay"
 
 
-def test_one_that_an_interrupted_build_left_is_built_anew(colour: Column):
+def test_invalid_index_is_rebuilt(colour: Column):
     index_builder.build()
     name = f"I{colour.pk}"
     ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
@@ -69,7 +69,7 @@ def test_one_that_an_interrupted_build_left_is_built_anew(colour: Column):
     assert ask("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [(True,)]
 
 
-def test_the_product_s_own_tables_have_theirs_too():
+def test_system_tables_have_indexes():
     login = Column.objects.get(table__name="user", name="login")
     index_builder.build()
 
@@ -79,7 +79,7 @@ def test_the_product_s_own_tables_have_theirs_too():
     assert index_builder.build() == [f"I{login.pk}"]
 
 
-def test_a_family_is_found_by_its_tables(sent: list[bool]):
+def test_table_family_has_an_index(sent: list[bool]):
     device = make_table("device")
     insert("device")
     make_table("laptop", parent=device)
@@ -88,7 +88,7 @@ def test_a_family_is_found_by_its_tables(sent: list[bool]):
     assert f"I{device.pk}" in index_builder.build()
 
 
-def test_a_second_worker_leaves_it_to_the_first(colour: Column):
+def test_only_one_worker_builds_indexes(colour: Column):
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)
@@ -100,14 +100,14 @@ def test_a_second_worker_leaves_it_to_the_first(colour: Column):
     assert index_builder.build() != []
 
 
-def test_one_that_cannot_be_built_does_not_hold_up_the_others(colour: Column):
+def test_failed_index_does_not_block_others(colour: Column):
     shape = make_column(colour.table, "shape", is_indexed=True)
     ask("ALTER TABLE records.device DROP COLUMN colour")  # as if it were dropped just now
 
     assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build())
 
 
-def test_without_its_broker_the_design_is_done_all_the_same(no_broker: list[str]):
+def test_design_works_without_the_broker(no_broker: list[str]):
     table = make_table("device")
     insert("device")
     make_column(table, "colour", is_indexed=True)

@@ -75,12 +75,12 @@ class TestListsByDisplayValue:
         open_table("box")
         return record("note", name="a")
 
-    def test_equal_names_are_asked_for_once(self, box: str, bob: User, ran: list[Any]):
+    def test_equal_names_are_looked_up_once(self, box: str, bob: User, ran: list[Any]):
         answer = api(bob).post("box", {"notes": ["a"] * 20_000}, input_display_value=1, exclude_reference_link=1)
         assert column(answer, "notes") == [[box]]
         assert len(ran) < 10
 
-    def test_many_names_are_asked_for_together(self, box: str, bob: User, ran: list[Any]):
+    def test_many_names_are_looked_up_in_one_query(self, box: str, bob: User, ran: list[Any]):
         ids = [box, *(record("note", name=f"n{number}") for number in range(50))]
         names = ["a", *(f"n{number}" for number in range(50))]
         answer = api(bob).post("box", {"notes": names}, input_display_value=1, exclude_reference_link=1)
@@ -105,13 +105,13 @@ class TestListsByDisplayValue:
 class TestARuleThatAsksForAUserWhereNoneFits:
     CONDITION = "active=javascript:gs.getUserID()"
 
-    def test_is_refused_by_the_form(self, note: Any):
+    def test_form_refuses_it(self, note: Any):
         field("note", "active", "boolean")
         made = Rule(operation="read", table=note, condition=self.CONDITION)
         with pytest.raises(ValidationError):
             made.full_clean()
 
-    def test_stored_before_it_holds_for_nobody(self, bob: User):
+    def test_stored_rule_matches_nothing(self, bob: User):
         made = table("note")
         field(made, "active", "boolean")
         lamp = record("note", active=True)
@@ -124,7 +124,7 @@ class TestARuleThatAsksForAUserWhereNoneFits:
 
 
 class TestWhatIsKept:
-    def test_pages_share_a_statement(self, note: Any, bob: User, monkeypatch: Any):
+    def test_pages_share_one_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
         made = counted(monkeypatch, select, "records")
@@ -132,7 +132,7 @@ class TestWhatIsKept:
         assert [column(answer, "name") for answer in asked] == [["1"], ["2"], ["3"], ["4"], ["5"]]
         assert len(made) == 1
 
-    def test_the_order_of_a_body_makes_no_other_statement(self, note: Any, bob: User, monkeypatch: Any):
+    def test_order_of_a_body_does_not_change_the_statement(self, note: Any, bob: User, monkeypatch: Any):
         field("note", "colour")
         lamp = record("note")
         made = counted(monkeypatch, permission_queries, "current_record")
@@ -141,7 +141,7 @@ class TestWhatIsKept:
             assert {name: after[name] for name in body} == body
         assert len(made) == 1
 
-    def test_former_catalogues_go(self, note: Any, bob: User):
+    def test_old_catalogues_are_released(self, note: Any, bob: User):
         caller = api(bob, by="key")
         kept = []
         for number in range(8):
@@ -153,7 +153,7 @@ class TestWhatIsKept:
 
 
 class TestIndexes:
-    def test_words_of_a_converted_text_are_found_by_their_index(self, bob: User, ran: list[Any]):
+    def test_word_search_in_converted_text_uses_its_index(self, bob: User, ran: list[Any]):
         made = table("note")
         body = field(made, "body", "text", is_indexed=True)
         open_table("note")
@@ -174,13 +174,11 @@ class TestIndexes:
             explained = "\n".join(line for (line,) in run.fetchall())
         assert f'"{name}"' in explained or f"on {name}" in explained, explained
 
-    def test_lists_always_have_one(self, note: Any):
+    def test_list_columns_always_have_an_index(self, note: Any):
         owners = field("note", "owners", "list", to="user")
         assert indexes_of("note")[f"I{owners.pk}"].startswith("gin (owners")
 
-    def test_a_list_by_a_long_text_is_not_split_for_an_index_that_is_not_there(
-        self, note: Any, bob: User, ran: list[Any]
-    ):
+    def test_sort_by_long_text_does_not_expect_an_index(self, note: Any, bob: User, ran: list[Any]):
         field("note", "body", "text", is_indexed=True)
         field("note", "short", is_indexed=True)
         for number in range(3):
@@ -193,7 +191,7 @@ class TestIndexes:
 
 
 @pytest.mark.parametrize(("kind", "most"), [("string", 255), ("text", 100_000), ("wysiwyg", 100_000)])
-def test_a_column_with_longer_texts_than_an_index_takes_is_not_marked(note: Any, bob: User, kind: str, most: int):
+def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, kind: str, most: int):
     body = field("note", "body", kind)
     lamp = record("note", body="x " * (most // 2) + "yy")
     body.is_indexed = True
@@ -204,7 +202,7 @@ def test_a_column_with_longer_texts_than_an_index_takes_is_not_marked(note: Any,
     body.refreshed().save()  # what is marked already is not looked through again
 
 
-def test_of_a_formatted_text_its_words_are_measured(note: Any):
+def test_length_of_formatted_text_is_that_of_its_plain_text(note: Any):
     body = field("note", "body", "wysiwyg")
     picture = "data:image/png;base64," + "A" * 120_000
     record("note", body=f'<p>Seen <img src="{picture}"></p>')
@@ -212,7 +210,7 @@ def test_of_a_formatted_text_its_words_are_measured(note: Any):
     body.save()
 
 
-def test_an_indexed_text_becomes_a_string_only_if_all_are_short(note: Any):
+def test_indexed_text_becomes_a_string_only_if_all_values_are_short(note: Any):
     body = field("note", "body", "text", is_indexed=True)
     record("note", body="x" * 300)
     body.type, body.max_length = "string", 255
@@ -220,7 +218,7 @@ def test_an_indexed_text_becomes_a_string_only_if_all_are_short(note: Any):
         body.save()
 
 
-def test_a_table_that_takes_too_long_to_measure_is_indexed_as_ever(note: Any, monkeypatch: Any):
+def test_slow_length_check_keeps_the_index(note: Any, monkeypatch: Any):
     body = field("note", "body", "text")
     record("note", body="x" * 200_000)
     body.is_indexed = True
@@ -237,7 +235,7 @@ def test_a_table_that_takes_too_long_to_measure_is_indexed_as_ever(note: Any, mo
     assert body.refreshed().is_indexed
 
 
-def test_past_a_very_long_value_pages_are_counted(note: Any, bob: User):
+def test_pages_after_a_very_long_value_use_offsets(note: Any, bob: User):
     field("note", "body", "text")
     for number in range(4):
         record("note", body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000)))
@@ -254,7 +252,7 @@ def test_past_a_very_long_value_pages_are_counted(note: Any, bob: User):
 
 
 @pytest.mark.parametrize("order", ["ORDERBYbody", "ORDERBYshort^ORDERBYbody", "ORDERBYDESCbody"])
-def test_a_list_goes_on_past_long_values_in_the_midst_of_short_ones(note: Any, bob: User, order: str):
+def test_list_continues_after_long_values(note: Any, bob: User, order: str):
     field("note", "body", "text")
     field("note", "short", is_indexed=True)
     wanted = []
@@ -272,7 +270,7 @@ def test_a_list_goes_on_past_long_values_in_the_midst_of_short_ones(note: Any, b
     assert seen == (wanted[::-1] if "DESC" in order else wanted)
 
 
-def test_a_record_that_is_made_later_keeps_the_name_that_was_answered(bob: User):
+def test_deferred_record_keeps_the_returned_name(bob: User):
     table("plan", number_prefix="PLN", deferred_create=True)
     field("plan", "display_name")
     open_table("plan")
@@ -285,7 +283,7 @@ def test_a_record_that_is_made_later_keeps_the_name_that_was_answered(bob: User)
 
 
 class TestHeaders:
-    def test_a_very_long_path_with_a_key_is_what_it_is_without(self, note: Any, bob: User):
+    def test_long_path_with_idempotency_key_is_answered_normally(self, note: Any, bob: User):
         path = "".join(f"{number:x}" for number in range(2_000))
         for headers in ({}, {"Idempotency-Key": "k"}):
             for answer in (
@@ -306,14 +304,14 @@ class TestHeaders:
             assert failed(send(tag)) == (409, "idempotency_mismatch", None)
         assert ask("SELECT sys_version FROM records.note") == [(1,)]
 
-    def test_an_empty_key_is_refused(self, note: Any, bob: User):
+    def test_empty_key_is_refused(self, note: Any, bob: User):
         for key in ("", "x" * 10_000):
             answer = api(bob).post("note", {"name": "a"}, headers={"Idempotency-Key": key})
             assert failed(answer)[:2] == (400, "invalid_parameter")
         assert ask("SELECT count(*) FROM records.note") == [(0,)]
 
     @pytest.mark.parametrize("tag", ["0-x", '"0-x', '0-x"', "W/0-x", '"0-x" "1-x"', ",", " "])
-    def test_an_if_match_that_is_none_is_refused(self, note: Any, bob: User, tag: str):
+    def test_malformed_if_match_is_refused(self, note: Any, bob: User, tag: str):
         lamp = record("note", name="a")
         for send in (api(bob).patch, api(bob).put):
             answer = send(f"note/{lamp}", {"name": "b"}, headers={"If-Match": tag})
@@ -322,7 +320,7 @@ class TestHeaders:
         assert ask("SELECT name FROM records.note") == [("a",)]
 
 
-def test_a_record_of_six_hundred_columns_is_replaced(bob: User):
+def test_record_with_600_columns_can_be_replaced(bob: User):
     wide = table("wide")
     open_table(wide)
     Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
@@ -347,14 +345,14 @@ class TestAmounts:
         return record("note")
 
     @pytest.mark.parametrize("amount", ["99999999999999.99", "0.1", "123456789012345678901234567890.5", "1.10"])
-    def test_are_kept_exactly(self, device: str, bob: User, amount: str):
+    def test_decimals_are_stored_exactly(self, device: str, bob: User, amount: str):
         for name in ("price", "code"):
             api(bob).patch(f"note/{device}", self.BODY % (name, amount))
         ((price, code),) = ask("SELECT price::text, code FROM records.note")
         assert price.rstrip("0") == amount.rstrip("0")
         assert code.rstrip("0") == amount.rstrip("0")
 
-    def test_of_more_digits_than_json_keeps_are_refused_there(self, device: str, bob: User):
+    def test_too_many_digits_are_refused_in_json(self, device: str, bob: User):
         for value in ("99999999999999.99", '{"a": [99999999999999.99]}'):
             answer = api(bob).patch(f"note/{device}", self.BODY % ("tree", value))
             assert failed(answer) == (422, "invalid_value", "tree")
@@ -362,7 +360,7 @@ class TestAmounts:
         assert after["tree"] == {"a": [0.1, 5]}
 
 
-def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: User, monkeypatch: Any):
+def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
     kept = catalogue_loader.reload_if_changed().derived.statements
@@ -381,7 +379,7 @@ def test_what_is_kept_of_wide_requests_is_bounded_by_its_weight(note: Any, bob: 
         assert 0 < kept.weight <= kept.limit
 
 
-def test_what_is_kept_of_queries_is_bounded_by_its_weight(monkeypatch: pytest.MonkeyPatch):
+def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
     kept = parsed_query._queries
     monkeypatch.setattr(kept, "limit", 1_000_000)
@@ -392,7 +390,7 @@ def test_what_is_kept_of_queries_is_bounded_by_its_weight(monkeypatch: pytest.Mo
         assert 200 * parsed_query.PER_CONDITION < kept.weight <= kept.limit
 
 
-def test_views_of_many_roles_are_bounded_by_what_they_may_come_to(note: Any, monkeypatch: pytest.MonkeyPatch):
+def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):
     catalogue = catalogue_loader.reload_if_changed()
     one = caller_view.PER_COLUMN * catalogue.columns_count
     views = catalogue.derived.caller_views

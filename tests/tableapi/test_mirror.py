@@ -25,14 +25,14 @@ def version() -> int:
     return State.objects.get().version
 
 
-def test_every_table_with_columns_to_show_is_there():
+def test_every_exposed_table_is_in_the_catalogue():
     shown = {model._meta.db_table for model in apps.get_models() if issubclass(model, Record) and model.table_columns}
 
     assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= shown
     assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == shown
 
 
-def test_the_columns_are_those_of_the_list_and_are_there_in_the_database():
+def test_catalogue_columns_match_the_models():
     for table in Table.objects.filter(is_system=True):
         model: Any = next(each for each in apps.get_models() if each._meta.db_table == table.name)
         columns = table.columns.all()
@@ -42,7 +42,7 @@ def test_the_columns_are_those_of_the_list_and_are_there_in_the_database():
         assert {column.physical for column in columns} <= there
 
 
-def test_types_and_marks_are_those_of_the_model():
+def test_types_and_options_match_the_model():
     assert described("user", "type", "mandatory", "is_unique", "is_display", "physical_name") == {
         "login": ("string", True, True, True, "login"),
         "email": ("string", False, False, False, "email"),
@@ -62,13 +62,13 @@ def test_types_and_marks_are_those_of_the_model():
     assert described("user", "default_value", "max_length")["active"] == ("true", None)
 
 
-def test_choices_come_along():
+def test_choices_are_included():
     found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
 
     assert list(found) == [("manual", "granted here"), ("provider", "granted by the identity provider")]
 
 
-def test_nothing_secret_becomes_a_column():
+def test_secrets_are_not_exposed():
     names = set(Column.objects.filter(table__is_system=True).values_list("table__name", "name", "type"))
 
     assert ("user", "password", "password") in names
@@ -79,7 +79,7 @@ def test_nothing_secret_becomes_a_column():
     assert found == addresses, "where a provider takes tokens and ends sessions"
 
 
-def test_a_second_time_writes_nothing():
+def test_second_run_writes_nothing():
     before = version()
     stored = sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
     system_tables.make()
@@ -88,7 +88,7 @@ def test_a_second_time_writes_nothing():
     assert sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == stored
 
 
-def test_what_the_model_gains_changes_and_loses_follows(monkeypatch: Any):
+def test_model_changes_are_applied(monkeypatch: Any):
     ids = dict(Column.objects.filter(table__name="company").values_list("name", "sys_id"))
     before = version()
     monkeypatch.setattr(Company, "table_columns", ("name",))
@@ -105,7 +105,7 @@ def test_what_the_model_gains_changes_and_loses_follows(monkeypatch: Any):
     assert described("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
-def test_a_table_that_is_shown_no_more_goes(monkeypatch: Any):
+def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
     monkeypatch.setattr(Property, "table_columns", ())
     system_tables.make()
 
@@ -113,7 +113,7 @@ def test_a_table_that_is_shown_no_more_goes(monkeypatch: Any):
     assert ask("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
 
 
-def test_choices_follow_the_model(monkeypatch: Any):
+def test_choices_are_updated(monkeypatch: Any):
     field = apps.get_model("accounts", "UserRole")._meta.get_field("source")
     monkeypatch.setattr(field, "choices", [("manual", "by hand")])
     system_tables.make()
@@ -122,7 +122,7 @@ def test_choices_follow_the_model(monkeypatch: Any):
     assert list(found) == [("manual", "by hand")]
 
 
-def test_a_label_belongs_to_the_administrator():
+def test_changed_label_is_kept():
     table = Table.objects.get(name="user")
     table.label = "Person"
     table.save()
@@ -134,7 +134,7 @@ def test_a_label_belongs_to_the_administrator():
     assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")
 
 
-def test_a_kind_that_no_type_shows_is_told_to_the_programmer(monkeypatch: Any):
+def test_unsupported_field_type_raises(monkeypatch: Any):
     monkeypatch.setattr(Role, "references", {})
     with pytest.raises(TypeError, match=r"Role\.contains"):
         system_tables.make()

@@ -83,7 +83,7 @@ def vault() -> Table:
 
 
 @pytest.mark.parametrize("login", ["", "bob", "alice"])
-def test_the_document_is_valid_for_everybody(login: str, alice: User, bob: User, vault: Table):
+def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, vault: Table):
     schema = described(login)
 
     assert schema["openapi"].startswith("3.1")
@@ -93,7 +93,7 @@ def test_the_document_is_valid_for_everybody(login: str, alice: User, bob: User,
 
 
 @pytest.mark.parametrize("login", ["", "alice"])
-def test_every_reference_leads_somewhere(login: str, alice: User):
+def test_every_reference_resolves(login: str, alice: User):
     schema = described(login)
 
     def references(node: Any) -> Iterator[str]:
@@ -114,7 +114,7 @@ def test_every_reference_leads_somewhere(login: str, alice: User):
             target = target[step]
 
 
-def test_anybody_gets_the_general_part_and_no_table(vault: Table):
+def test_anonymous_callers_get_only_the_general_part(vault: Table):
     schema = described()
 
     assert set(schema["paths"]) >= GENERIC and tables_in(schema) == set()
@@ -138,7 +138,7 @@ def test_every_error_is_described_on_every_operation_that_can_have_it():
     assert {"401", "503"} <= found["/api/me", "get"]
 
 
-def test_the_described_errors_are_those_of_the_tree():
+def test_described_errors_match_the_code():
     described_ones = described()["components"]["responses"]
 
     assert described_ones.pop("AnyError")
@@ -147,7 +147,7 @@ def test_the_described_errors_are_those_of_the_tree():
         assert example["errors"][0]["code"] == getattr(errors, name).code
 
 
-def test_what_nobody_can_do_is_not_described(alice: User):
+def test_impossible_operations_are_not_described(alice: User):
     paths = described("alice")["paths"]
 
     def methods(table: str) -> list[str]:
@@ -160,12 +160,12 @@ def test_what_nobody_can_do_is_not_described(alice: User):
         assert methods(table) == sorted(METHODS), table
 
 
-def test_a_switch_is_described_with_all_that_it_takes():
+def test_boolean_parameter_lists_accepted_values():
     shown = described()["components"]["parameters"]["display"]["schema"]
     assert sorted(shown["enum"]) == ["0", "1", "all", "false", "true"]
 
 
-def test_a_table_is_described_to_who_may_see_it_only(alice: User, bob: User, vault: Table):  # B68
+def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, vault: Table):  # B68
     hidden = make_table("hidden")
     make_column(hidden, "deep")
 
@@ -174,7 +174,7 @@ def test_a_table_is_described_to_who_may_see_it_only(alice: User, bob: User, vau
     assert "hidden" not in json.dumps(described("bob"))
 
 
-def test_the_name_of_a_hidden_table_does_not_show_in_a_reference_to_it(bob: User, vault: Table):  # B68
+def test_reference_does_not_reveal_a_hidden_table(bob: User, vault: Table):  # B68
     hidden = make_table("hidden")
     make_column(vault, "about", "reference", reference_table=hidden)
 
@@ -182,7 +182,7 @@ def test_the_name_of_a_hidden_table_does_not_show_in_a_reference_to_it(bob: User
     assert '"about"' in text and "hidden" not in text.lower()
 
 
-def test_a_column_is_described_to_who_may_read_it_only(alice: User, bob: User, vault: Table):  # B68
+def test_column_is_described_only_to_permitted_callers(alice: User, bob: User, vault: Table):  # B68
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
     assert "code" in record(described("bob"), "vault")
 
@@ -196,7 +196,7 @@ def test_a_column_is_described_to_who_may_read_it_only(alice: User, bob: User, v
 BODIES = ("create", "replace", "write")
 
 
-def test_a_password_stands_in_bodies_only(alice: User, vault: Table):
+def test_password_is_described_only_in_request_bodies(alice: User, vault: Table):
     schema = described("alice")
 
     assert "pin" not in record(schema, "vault")
@@ -204,7 +204,7 @@ def test_a_password_stands_in_bodies_only(alice: User, vault: Table):
         assert body(schema, "vault", kind)["properties"]["pin"]["writeOnly"] is True
 
 
-def test_who_may_bring_ids_along_finds_where(alice: User, bob: User, vault: Table):
+def test_import_id_is_described_to_administrators(alice: User, bob: User, vault: Table):
     seen, of_bob = described("alice"), described("bob")
     assert "sys_id" in body(seen, "vault", "create")["properties"]
     assert not any(
@@ -212,7 +212,7 @@ def test_who_may_bring_ids_along_finds_where(alice: User, bob: User, vault: Tabl
     )
 
 
-def test_a_column_says_what_its_values_are(bob: User, vault: Table):
+def test_column_schema_describes_its_values(bob: User, vault: Table):
     schema = described("bob")
     columns, sent = record(schema, "vault"), body(schema, "vault", "create")
 
@@ -226,7 +226,7 @@ def test_a_column_says_what_its_values_are(bob: User, vault: Table):
     assert "required" not in body(schema, "vault", "write")
 
 
-def test_what_is_alike_is_said_once(alice: User, vault: Table):
+def test_equal_schemas_are_shared(alice: User, vault: Table):
     """Programs load it whole, and so do the two pages."""
     answer = Client().get(
         "/api/schema", headers={"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
@@ -242,7 +242,7 @@ def test_what_is_alike_is_said_once(alice: User, vault: Table):
     assert parts == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
 
 
-def test_only_what_the_caller_may_do_is_offered(bob: User, vault: Table):
+def test_only_permitted_operations_are_described(bob: User, vault: Table):
     paths = described("bob")["paths"]
 
     assert set(paths["/rest/v1/table/vault"]) == {"get", "post"}
@@ -250,7 +250,7 @@ def test_only_what_the_caller_may_do_is_offered(bob: User, vault: Table):
     assert set(paths["/rest/v1/table/company"]) == {"get"}
 
 
-def test_who_may_only_create_finds_no_way_to_read(bob: User):
+def test_create_only_caller_sees_no_read_operation(bob: User):
     box = make_table("box")
     make_column(box, "wish")
     allow(box, "create")
@@ -261,7 +261,7 @@ def test_who_may_only_create_finds_no_way_to_read(bob: User):
     assert "wish" in body(schema, "box", "create")["properties"] and "table.box" not in schema["components"]["schemas"]
 
 
-def test_a_new_column_is_in_the_document_at_once(bob: User, vault: Table):
+def test_new_column_is_described_immediately(bob: User, vault: Table):
     described("bob")
     make_column(vault, "fresh")
 
@@ -270,19 +270,19 @@ def test_a_new_column_is_in_the_document_at_once(bob: User, vault: Table):
     assert "fresh" not in record(described("bob"), "vault")
 
 
-def test_a_signed_in_browser_gets_its_tables(as_bob: Client, vault: Table):
+def test_session_gets_its_tables(as_bob: Client, vault: Table):
     assert "vault" in tables_in(described(client=as_bob))
 
 
 @pytest.mark.parametrize(
     ("page", "other"), [("/api/docs", "/api/docs/reference"), ("/api/docs/reference", "/api/docs")]
 )
-def test_both_pages_lead_back_and_to_each_other(page: str, other: str):
+def test_documentation_pages_link_to_each_other(page: str, other: str):
     text = Client().get(page).content.decode()
     assert 'href="/"' in text and f'href="{other}"' in text
 
 
-def test_it_says_where_a_session_counts_and_where_to_authorize(alice: User):
+def test_security_schemes_are_described(alice: User):
     document = described("alice")
     with_session = {
         path
@@ -294,13 +294,13 @@ def test_it_says_where_a_session_counts_and_where_to_authorize(alice: User):
     assert "press *Authorize* first" in document["info"]["description"]
 
 
-def test_wrong_credentials_are_refused_and_not_taken_for_none(bob: User):
+def test_invalid_credentials_are_refused_not_ignored(bob: User):
     pair = b64encode(b"bob:wrong").decode()
 
     assert Client().get("/api/schema", headers={"Authorization": f"Basic {pair}"}).status_code == 401
 
 
-def test_schemathesis_understands_every_operation():
+def test_schemathesis_loads_every_operation():
     demo_people.make(lambda: PASSWORD)
     demo_records.make()
 

@@ -43,16 +43,14 @@ def answer(world: World, text: str, caller: Caller = ME, table: str = "task") ->
 
 
 @pytest.mark.parametrize(("kind", "value", "text", "expected"), MEANING, ids=lambda it: str(it)[:40])
-def test_an_operator_means_this(kind: str, value: Any, text: str, expected: bool) -> None:
+def test_operator_semantics(kind: str, value: Any, text: str, expected: bool) -> None:
     columns = [make_column("task", name, kind, "task") for name in ("c", "d")]
     world = world_of({"task": columns}, [{"c": value, "d": BESIDE.get(kind)}])
     assert answer(world, text) == (["0"] if expected else [])
 
 
 @pytest.mark.parametrize(("one", "other", "value", "beside", "expected"), SAME)
-def test_two_columns_are_the_same_either_way_round(
-    one: str, other: str, value: Any, beside: Any, expected: bool | None
-) -> None:
+def test_column_comparison_is_symmetric(one: str, other: str, value: Any, beside: Any, expected: bool | None) -> None:
     columns = [make_column("task", "c", one, "task"), make_column("task", "d", other, "task")]
     world = world_of({"task": columns}, [{"c": value, "d": beside}])
     for text in ("cSAMEASd", "dSAMEASc"):
@@ -78,7 +76,7 @@ BAD += ["sys_idARE fox", "sys_idINSTANCEOFnosuch", "sys_created_by.login=a", "a=
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_a_bad_query_is_refused_even_where_there_is_no_record(text: str) -> None:
+def test_invalid_query_is_refused_without_records(text: str) -> None:
     types = {"n": "integer", "s": "secret", "b": "boolean", "t": "datetime", "l": "list", "j": "json", "x": "string"}
     columns = [make_column("task", name, kind, "task") for name, kind in types.items()]
     for count in (0, 1):
@@ -86,14 +84,14 @@ def test_a_bad_query_is_refused_even_where_there_is_no_record(text: str) -> None
             answer(world_of({"task": columns}, [{"n": 1}] * count), text)
 
 
-def test_or_binds_tighter_than_and_and_a_new_query_is_the_loosest() -> None:
+def test_operator_precedence() -> None:
     columns = [make_column("task", name, "integer") for name in "abc"]
     world = world_of({"task": columns}, [{"a": 1, "c": 3}, {"c": 3}, {"a": 1, "b": 2}, {"a": 1}])
     assert answer(world, "a=1^b=2^ORc=3") == ["0", "2"]
     assert answer(world, "a=1^b=2^NQc=3") == answer(world, "(a=1^b=2)^ORc=3") == ["0", "1", "2"]
 
 
-def test_empty_is_last_ascending_and_first_descending_and_ids_break_ties_in_the_last_direction() -> None:
+def test_sort_order_of_empty_values_and_ties() -> None:
     columns = [make_column("task", "x", "string"), make_column("task", "n", "integer")]
     rows: list[Row] = [{"x": "B", "n": 1}, {"x": ""}, {"x": "A"}, {"x": None}, {"x": "a", "n": 2}, {"x": "Д"}]
     world = world_of({"task": columns}, rows)
@@ -103,7 +101,7 @@ def test_empty_is_last_ascending_and_first_descending_and_ids_break_ties_in_the_
     assert answer(world, "") == list("012345")
 
 
-def test_each_word_is_in_some_indexed_column_and_instances_are_of_the_family() -> None:
+def test_word_search_and_instanceof() -> None:
     columns = [make_column("task", name, "string", is_indexed=name < "z") for name in "xyz"]
     rows = [{"x": "Red fox", "y": "ox"}, {"z": "red"}, {"x": "redfox", "of": "incident"}]
     world = world_of({"task": columns}, rows)
@@ -160,7 +158,7 @@ def guarded(rules: list[Rule]) -> World:
 @pytest.mark.parametrize(
     ("name", "rules", "everybody", "admin"), LEVELS, ids=lambda it: it if isinstance(it, str) else ""
 )
-def test_the_first_level_with_a_rule_decides(name: str, rules: list[Rule], everybody: str, admin: str) -> None:
+def test_first_level_with_a_rule_decides(name: str, rules: list[Rule], everybody: str, admin: str) -> None:
     world = guarded(rules)
     for caller, expected in ((ME, everybody), (ADMIN, admin)):
         seen = [row for table in ("task", SYSTEM) for row in visible(world, caller, table, moment(caller.id))]
@@ -182,7 +180,7 @@ COLUMNS: list[tuple[list[Rule], str]] = [
 
 
 @pytest.mark.parametrize(("rules", "expected"), COLUMNS)
-def test_a_column_is_seen_as_its_levels_say(rules: list[Rule], expected: str) -> None:
+def test_column_visibility_by_rule_levels(rules: list[Rule], expected: str) -> None:
     world = guarded([OPEN, *rules])
     seen = ""
     for row in sorted(visible(world, ME, "task", moment(ME.id)), key=lambda row: str(row["sys_id"])):
@@ -199,7 +197,7 @@ def test_a_column_is_seen_as_its_levels_say(rules: list[Rule], expected: str) ->
         assert answer(world, "x=a") == [str(place) for place, letter in enumerate(expected) if letter == "a"]
 
 
-def test_a_walk_ends_where_the_caller_may_not_look_but_a_rule_looks_on() -> None:
+def test_dot_walk_stops_at_unreadable_records_except_in_rules() -> None:
     hidden = rule("incident", "", "", *CLOSED)
     assert answer(guarded([OPEN]), "to.x=a") == ["0", "1"]
     assert answer(guarded([OPEN, hidden]), "to.x=a") == ["1"]  # 0 points to the hidden incident
@@ -209,7 +207,7 @@ def test_a_walk_ends_where_the_caller_may_not_look_but_a_rule_looks_on() -> None
     assert answer(guarded([OPEN]), "to.to.x=a") == ["1"]
 
 
-def test_writing_has_rules_of_its_own() -> None:
+def test_write_rules_are_separate() -> None:
     world = guarded([OPEN, rule("task", "", "x=a", operation=WRITE), rule("task", "x", "", *CLOSED, operation=WRITE)])
     first, second = world.rows["task"].values()
     assert can(world, ME, WRITE, "task", first, moment(ME.id))
@@ -223,13 +221,13 @@ ALPHA = EVERYTHING.catalogue.tables["alpha"]
 ROWS = list(EVERYTHING.records(ALPHA))
 
 
-def test_every_operator_has_a_meaning() -> None:
+def test_every_operator_is_implemented() -> None:
     assert {*MEANINGS, *NEGATIONS, "ARE", "INSTANCEOF"} == set(OPERATORS)
     assert {row.complement for row in OPERATORS.values() if row.complement} == {*NEGATIONS, *NEGATIONS.values()}
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_an_operator_and_its_negation_share_out_the_records_and_empty_ones_fall_as_promised(
+def test_negation_is_complementary_and_empty_values_match_as_specified(
     pair: tuple[str, str],
 ) -> None:
     @settings(CHANCE, max_examples=10)
@@ -256,7 +254,7 @@ def test_an_operator_and_its_negation_share_out_the_records_and_empty_ones_fall_
 
 @CHANCE
 @given(cases())
-def test_an_answer_is_the_visible_records_that_match_whatever_is_asked(case: Case) -> None:
+def test_result_is_the_visible_matching_records(case: Case) -> None:
     world, caller, table, at_that_time = case.world, case.caller, case.table, case.moment
     seen = {row["sys_id"]: row for row in visible(world, caller, table, at_that_time)}
     query = parse(case.text)
@@ -273,6 +271,6 @@ def test_an_answer_is_the_visible_records_that_match_whatever_is_asked(case: Cas
         assert select(World(world.catalogue, shown_only), caller, table, case.text, at_that_time) == found
 
 
-def test_now_is_the_moment_that_the_question_names() -> None:
+def test_now_is_the_time_of_the_request() -> None:
     world = world_of({"task": [make_column("task", "t", "datetime")]}, [{"t": NOW}])
     assert answer(world, "t=javascript:gs.now()") == ["0"]

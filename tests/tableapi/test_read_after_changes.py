@@ -45,7 +45,7 @@ def drop(table: str, name: str) -> None:
     Column.objects.get(table__name=table, name=name).delete()
 
 
-def test_a_new_column_is_there(elsewhere: Any, lamp: str):  # B55
+def test_new_column_is_readable(elsewhere: Any, lamp: str):  # B55
     asked = f"device/{lamp}?sysparm_fields=colour"
     caller = elsewhere(lambda: field("device", "colour"), asked)
     assert data(caller.get(asked)) == [{"colour": None}]
@@ -65,7 +65,7 @@ GONE: dict[str, Any] = {
 }
 
 
-def test_a_dropped_column_is_gone(elsewhere: Any):  # B55
+def test_dropped_column_is_unknown(elsewhere: Any):  # B55
     for asked, expected in GONE.items():
         found = elsewhere(lambda: drop("device", "price"), *GONE).get(asked)
         assert (failed(found) if isinstance(expected, tuple) else data(found)) == expected, asked
@@ -80,7 +80,7 @@ def again(table: str, name: str, kind: str) -> Callable[[], None]:
     return change
 
 
-def test_a_column_that_came_again_as_another_type(elsewhere: Any, lamp: str, bob: User):  # B55
+def test_column_recreated_with_another_type(elsewhere: Any, lamp: str, bob: User):  # B55
     asked = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
              "device?sysparm_query=priceIN5,6", f"device/{lamp}"]  # fmt: skip
     for kind in ("decimal", "datetime", "list", "json", "boolean", "integer"):
@@ -94,13 +94,13 @@ def test_a_column_that_came_again_as_another_type(elsewhere: Any, lamp: str, bob
 
 
 @pytest.mark.parametrize("kind", ["boolean", "datetime", "integer", "list"])
-def test_a_text_that_came_again_as_another_type(elsewhere: Any, lamp: str, kind: str):  # B55
+def test_text_column_recreated_with_another_type(elsewhere: Any, lamp: str, kind: str):  # B55
     for asked in ("device", f"device/{lamp}"):
         again("device", "name", "string")()
         assert data(elsewhere(again("device", "name", kind), asked).get(asked))[0]["name"] is None
 
 
-def test_a_new_table_and_one_that_is_gone(elsewhere: Any):  # B55
+def test_new_and_dropped_tables(elsewhere: Any):  # B55
     def make() -> None:
         table("desk")
         field("desk", "name")
@@ -112,7 +112,7 @@ def test_a_new_table_and_one_that_is_gone(elsewhere: Any):  # B55
     assert failed(caller.get("desk")) == (404, "table_not_found", None)
 
 
-def test_a_column_that_is_referred_to_is_dropped_on_the_way(elsewhere: Any, lamp: str):  # B55
+def test_dropped_column_in_a_path(elsewhere: Any, lamp: str):  # B55
     table("holder")
     field("holder", "at", to="device")
     rule("read", "holder")
@@ -122,7 +122,7 @@ def test_a_column_that_is_referred_to_is_dropped_on_the_way(elsewhere: Any, lamp
     assert data(elsewhere(lambda: drop("device", "name"), asked).get(asked)) == [{"at": None}]
 
 
-def test_a_changed_rule_is_in_force(elsewhere: Any, lamp: str):  # B56
+def test_changed_rule_applies(elsewhere: Any, lamp: str):  # B56
     first = Rule.objects.get(table__name="device")
 
     def change(**values: Any) -> Callable[[], None]:
@@ -141,21 +141,21 @@ def test_a_changed_rule_is_in_force(elsewhere: Any, lamp: str):  # B56
     assert failed(elsewhere(lambda: first.delete()).get(f"device/{lamp}"))[:2] == (404, "table_not_found")
 
 
-def test_a_rule_that_opens_what_was_there_but_closed_is_in_force(elsewhere: Any, lamp: str):  # B56
+def test_new_rule_grants_access(elsewhere: Any, lamp: str):  # B56
     Rule.objects.all().filter(table__name="device").delete()
     rule("create", "device")
     caller = elsewhere(lambda: rule("read", "device"))
     assert column(caller.get("device"), "name") == ["Lamp"]
 
 
-def test_a_column_s_rule_is_in_force(elsewhere: Any, lamp: str):  # B56
+def test_changed_column_rule_applies(elsewhere: Any, lamp: str):  # B56
     caller = elsewhere(lambda: rule("read", "device", "price", roles=["other"]), "device?sysparm_query=price=5")
     assert failed(caller.get("device", query="price=5")) == (400, "unknown_field", "price")
     caller = elsewhere(lambda: Rule.objects.filter(column_name="price").delete(), "device?sysparm_query=price=5")
     assert column(caller.get("device", query="price=5"), "price") == [5]
 
 
-def test_a_rule_whose_column_is_dropped_holds_no_more(elsewhere: Any, lamp: str):  # B74
+def test_rule_of_a_dropped_column_matches_nothing(elsewhere: Any, lamp: str):  # B74
     field("device", "is_open", "boolean")
     Rule.objects.filter(table__name="device").delete()
     rule("read", "device", condition="is_open=true^ORnameANYTHING")
@@ -164,7 +164,7 @@ def test_a_rule_whose_column_is_dropped_holds_no_more(elsewhere: Any, lamp: str)
     assert failed(caller.get("device")) == (404, "table_not_found", None)
 
 
-def test_a_cursor_outlives_a_change(elsewhere: Any, lamp: str):  # B55
+def test_cursor_survives_a_catalogue_change(elsewhere: Any, lamp: str):  # B55
     for price in (6, 7):
         record("device", name="More", price=price)
     caller = elsewhere(lambda: None)
@@ -179,7 +179,7 @@ def test_a_cursor_outlives_a_change(elsewhere: Any, lamp: str):  # B55
     assert elsewhere(lambda: drop("device", "price")).get(path).status_code == 400
 
 
-def test_views_and_choices_are_in_force(elsewhere: Any, lamp: str):
+def test_changed_views_and_choices_apply(elsewhere: Any, lamp: str):
     caller = elsewhere(lambda: view("device", "short", "name"), "device?sysparm_view=short")
     assert data(caller.get("device", view="short")) == [{"name": "Lamp"}]
     caller = elsewhere(lambda: View.objects.get(name="short").delete())
@@ -191,7 +191,7 @@ def test_views_and_choices_are_in_force(elsewhere: Any, lamp: str):
     assert data(caller.get(f"device/{made}", fields="state", display_value=1)) == [{"state": "1"}]
 
 
-def test_what_was_rolled_back_is_not_in_force(elsewhere: Any, lamp: str):
+def test_rolled_back_change_does_not_apply(elsewhere: Any, lamp: str):
     from django.db import transaction
 
     def change() -> None:

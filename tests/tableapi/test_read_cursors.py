@@ -36,7 +36,7 @@ SORTED: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("kind", SORTED)
-def test_pages_by_cursor_put_together_are_the_whole_list(kind: str, alice: User, bob: User):
+def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: User):
     """Up and down, with ties and empty values, by one key, by two, and through a reference."""
     table("thing")
     about: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if kind == "choice" else {}
@@ -73,22 +73,22 @@ def test_pages_by_cursor_put_together_are_the_whole_list(kind: str, alice: User,
 
 
 class TestCursors:
-    def test_by_id_alone(self, notes: list[str], bob: User):
+    def test_cursor_without_a_sort(self, notes: list[str], bob: User):
         assert list(followed(api(bob), "note", "sys_id", limit=4)) == notes
         assert list(followed(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
 
-    def test_what_comes_and_goes_meanwhile_moves_nothing(self, notes: list[str], bob: User):
+    def test_concurrent_inserts_and_deletes_shift_no_page(self, notes: list[str], bob: User):
         first = api(bob).get("note", limit=10)
         ask("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
         record("note", sys_id="0", name="early")
         assert column(api(bob).get(next_of(first).removeprefix("http://testserver")), "sys_id") == notes[10:20]
 
-    def test_the_size_of_the_page_and_its_looks_may_change(self, notes: list[str], bob: User):
+    def test_page_size_and_output_options_can_change(self, notes: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
         answer = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
         assert column(answer, "sys_id") == notes[10:13]
 
-    def test_a_cursor_belongs_to_its_list_and_its_caller(self, notes: list[str], bob: User, alice: User):
+    def test_cursor_is_valid_only_for_its_list_and_caller(self, notes: list[str], bob: User, alice: User):
         table("other")
         field("other", "name")
         rule("read", "other")
@@ -122,14 +122,14 @@ class TestCursors:
         assert {failed(answer) for answer in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
         assert len({answer.content for answer in refused}) == 1
 
-    def test_a_cursor_says_nothing_to_who_holds_it(self, notes: list[str], bob: User):
+    def test_cursor_reveals_nothing(self, notes: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_of(api(bob).get("note", query="ORDERBYname", limit=5))).query)[
             "sysparm_cursor"
         ][0]
         assert b"n04" not in base64.urlsafe_b64decode(cursor + "==")
         assert next_of(api(bob).get("note", limit=5)) == next_of(api(bob).get("note", limit=5))
 
-    def test_a_cursor_and_a_page_are_not_sent_together(self, notes: list[str], bob: User):
+    def test_cursor_and_offset_exclude_each_other(self, notes: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_of(api(bob).get("note", limit=5))).query)["sysparm_cursor"][0]
         assert failed(api(bob).get("note", limit=5, cursor=cursor, page=2)) == (
             400,

@@ -40,28 +40,28 @@ def one(caller: User, lamp: str, **asked: Any) -> Any:
 
 
 class TestFields:
-    def test_only_what_is_asked_for_in_that_order(self, lamp: str, bob: User):
+    def test_fields_are_returned_in_the_requested_order(self, lamp: str, bob: User):
         answer = one(bob, lamp, fields="name,sys_id, sys_version ,name")
         assert list(data(answer)[0].items()) == [("name", "Lamp"), ("sys_id", lamp), ("sys_version", 0)]
         assert "X-Ignored-Fields" not in answer
 
-    def test_a_path_is_followed_and_its_key_is_the_path_as_sent(self, lamp: str, bob: User):
+    def test_dot_walked_field_is_named_by_its_path(self, lamp: str, bob: User):
         answer = one(bob, lamp, fields="maker.country.name,maker.name")
         assert data(answer) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
 
-    def test_a_path_can_end_at_a_reference(self, lamp: str, bob: User):
+    def test_path_can_end_at_a_reference(self, lamp: str, bob: User):
         (found,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
         assert found == {"maker.country": "Finland"}
         (found,) = data(one(bob, lamp, fields="maker.country"))
         shown = found["maker.country"]
         assert shown["link"] == f"http://testserver/rest/v1/table/country/{shown['value']}"
 
-    def test_an_empty_reference_leads_to_nulls(self, lamp: str, bob: User):
+    def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
         other = record("device", name="Stone")
         answer = api(bob).get(f"device/{other}", fields="maker,maker.name,maker.country,maker.country.name")
         assert data(answer) == [{"maker": None, "maker.name": None, "maker.country": None, "maker.country.name": None}]
 
-    def test_a_dangling_reference_shows_its_id_and_leads_to_nulls(self, lamp: str, bob: User):
+    def test_dangling_reference_shows_its_id_and_null_paths(self, lamp: str, bob: User):
         # The columns of the server keep an id when the user goes.
         from tests.tableapi.designs import ask
 
@@ -79,35 +79,35 @@ class TestFields:
             }
         ]
 
-    def test_unknown_and_unreadable_names_are_left_out_alike(self, lamp: str, bob: User):  # B07
+    def test_unknown_and_unreadable_fields_are_omitted(self, lamp: str, bob: User):  # B07
         answer = one(bob, lamp, fields="name,price,nothing,maker.nothing,name.x,nothing.name")
         assert data(answer) == [{"name": "Lamp"}]
         assert answer["X-Ignored-Fields"] == "price,nothing,maker.nothing,name.x,nothing.name"
         assert "price" not in data(one(bob, lamp))[0]
 
-    def test_a_column_that_may_be_read_is_there(self, lamp: str, alice: User):
+    def test_readable_column_is_returned(self, lamp: str, alice: User):
         answer = one(alice, lamp, fields="name,price")
         assert data(answer) == [{"name": "Lamp", "price": 5}] and "X-Ignored-Fields" not in answer
 
     @pytest.mark.parametrize(
         "fields", ["price", "nothing", "price,nothing", "maker.nothing", "A", "1", "sys_id.x", "é"]
     )
-    def test_without_any_known_name_there_is_no_answer(self, lamp: str, bob: User, fields: str):  # B08
+    def test_only_unknown_fields_are_refused(self, lamp: str, bob: User, fields: str):  # B08
         answer = one(bob, lamp, fields=fields)
         assert failed(answer) == (400, "no_fields", "sysparm_fields")
         assert answer.content == one(bob, lamp, fields="surely_not").content
 
-    def test_the_header_holds_only_what_can_be_a_name(self, lamp: str, bob: User):
+    def test_header_lists_only_valid_names(self, lamp: str, bob: User):
         answer = one(bob, lamp, fields='name,a"b,A,é,good_1.x,x\r\nSet-Cookie: a=b,<b>,' + "y" * 256)
         assert data(answer) == [{"name": "Lamp"}]
         assert answer["X-Ignored-Fields"] == "good_1.x"
         assert "Set-Cookie" not in answer
 
-    def test_the_header_names_twenty(self, lamp: str, bob: User):
+    def test_header_lists_at_most_twenty_names(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(30)]
         assert one(bob, lamp, fields=",".join(["name", *names]))["X-Ignored-Fields"] == ",".join(names[:20])
 
-    def test_a_path_of_more_than_five_hops_is_not_there(self, lamp: str, bob: User):  # B42
+    def test_path_with_more_than_five_hops_is_unknown(self, lamp: str, bob: User):  # B42
         field("device", "next", to="device")
         deep = "next." * 5 + "name"
         answer = one(bob, lamp, fields=f"name,{deep},next.{deep}")
@@ -130,7 +130,7 @@ class TestFields:
             assert failed(api(bob).get("device", query=query)) == (400, "invalid_query", "sysparm_query"), query
         assert len(data(api(bob).get("device", query="^".join(f"{path}ISEMPTY" for path in paths[:12])))) == 1
 
-    def test_a_name_longer_than_the_database_s_is_kept_whole(self, lamp: str, bob: User):
+    def test_long_path_name_is_not_truncated(self, lamp: str, bob: User):
         name = "n" * 63
         field("maker", name)
         field("device", "next", to="device")
@@ -138,33 +138,33 @@ class TestFields:
         (found,) = data(one(bob, lamp, fields=",".join(paths)))
         assert found == {paths[0]: None, paths[1]: None, "name": "Lamp"}
 
-    def test_five_hundred_fields_are_enough(self, lamp: str, bob: User):
+    def test_at_most_five_hundred_fields(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(500)]
         assert failed(one(bob, lamp, fields=",".join(["name", *names]))) == (400, "invalid_parameter", "sysparm_fields")
         assert data(one(bob, lamp, fields=",".join(["name", *names[:499]]))) == [{"name": "Lamp"}]
 
 
 class TestViews:
-    def test_a_view_names_the_fields(self, lamp: str, bob: User):
+    def test_view_selects_the_fields(self, lamp: str, bob: User):
         view("device", "short", "maker.name", "name")
         assert list(data(one(bob, lamp, view="short"))[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
 
-    def test_fields_choose_among_those_of_the_view(self, lamp: str, bob: User):
+    def test_fields_narrow_the_view(self, lamp: str, bob: User):
         view("device", "short", "name", "maker.name", "sys_id")
         answer = one(bob, lamp, view="short", fields="maker.name,sys_version,name")
         assert list(data(answer)[0].items()) == [("maker.name", "Lux"), ("name", "Lamp")]
 
-    def test_fields_that_are_all_absent_from_the_view_get_no_answer(self, lamp: str, bob: User):
+    def test_fields_outside_the_view_are_refused(self, lamp: str, bob: User):
         view("device", "short", "name")
         assert failed(one(bob, lamp, view="short", fields="sys_id,sys_version")) == (400, "no_fields", "sysparm_fields")
 
-    def test_columns_that_may_not_be_read_are_dropped_from_a_view(self, lamp: str, alice: User, bob: User):  # B09
+    def test_unreadable_columns_of_a_view_are_omitted(self, lamp: str, alice: User, bob: User):  # B09
         view("device", "prices", "name", "price")
         answer = one(bob, lamp, view="prices")
         assert data(answer) == [{"name": "Lamp"}] and "X-Ignored-Fields" not in answer
         assert data(one(alice, lamp, view="prices")) == [{"name": "Lamp", "price": 5}]
 
-    def test_a_path_whose_column_has_gone_is_left_out(self, lamp: str, bob: User):
+    def test_path_of_a_dropped_column_is_omitted(self, lamp: str, bob: User):
         gone = field("device", "gone")
         view("device", "short", "name", "gone")
         gone.delete()
@@ -176,7 +176,7 @@ class TestViews:
         "path",
         ["nothing", "maker.nothing", "name.name", "maker", "maker..name", "", ".", "Name", "pin", ".".join("x" * 7)],
     )
-    def test_a_path_that_leads_nowhere_is_refused_when_it_is_saved(self, lamp: str, alice: User, path: str):
+    def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
         made = view("device", "short", "name")
         answer = api(alice).post("sys_ui_view_column", {"view": made.pk, "path": path, "position": 2})
@@ -186,7 +186,7 @@ class TestViews:
         assert failed(answer)[0] == 422 and failed(answer)[2] == "path"
         assert path == "" or f"{path} is not a valid path from device." in answer.json()["errors"][0]["message"]
 
-    def test_a_view_that_leads_through_too_many_references_is_refused_when_it_is_saved(self, lamp: str, alice: User):
+    def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
         made = view("device", "wide", "name")
         for number in range(12):
             field("device", f"maker{number}", to="maker")
@@ -196,7 +196,7 @@ class TestViews:
         assert failed(answer)[0] == 422 and "more than 12 references" in answer.json()["errors"][0]["message"]
         assert len(data(one(alice, lamp, view="wide"))[0]) == 13
 
-    def test_a_dead_path_may_be_moved_but_not_made_another_one(self, lamp: str, alice: User):
+    def test_invalid_stored_path_can_be_moved_but_not_changed(self, lamp: str, alice: User):
         gone = field("device", "gone")
         made = view("device", "short", "name", "gone").columns.get(path="gone")
         gone.delete()
@@ -204,37 +204,35 @@ class TestViews:
         assert data(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
         assert failed(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
-    def test_a_view_stays_with_its_table(self, lamp: str, alice: User):
+    def test_view_cannot_change_its_table(self, lamp: str, alice: User):
         made = view("device", "short", "name")
         other = table("other")
         assert failed(api(alice).patch(f"sys_ui_view/{made.pk}", {"table": other.pk}))[0] == 422
 
-    def test_a_view_of_nothing_readable_is_not_all_columns(self, lamp: str, bob: User):  # B09
+    def test_view_without_readable_columns_is_empty(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")
         view("device", "empty")
         for name in ("prices", "empty"):
             assert failed(one(bob, lamp, view=name)) == (400, "no_fields", "sysparm_fields")
             assert failed(one(bob, lamp, view=name, fields="name")) == (400, "no_fields", "sysparm_fields")
 
-    def test_an_unknown_view_is_refused(self, lamp: str, bob: User):
+    def test_unknown_view_is_refused(self, lamp: str, bob: User):
         view("maker", "short", "name")
         for name in ("short", "Short", "'", "é", "a b"):
             assert failed(one(bob, lamp, view=name)) == (400, "invalid_parameter", "sysparm_view")
 
     @pytest.mark.parametrize("name", ["Default", "default"])
-    def test_without_a_default_view_every_table_answers_as_if_none_were_asked_for(
-        self, lamp: str, bob: User, name: str
-    ):
+    def test_missing_default_view_means_all_columns(self, lamp: str, bob: User, name: str):
         assert one(bob, lamp, view=name).content == one(bob, lamp).content
         assert data(one(bob, lamp, view=name, fields="name")) == [{"name": "Lamp"}]
 
     @pytest.mark.parametrize("stored", ["Default", "default"])
-    def test_a_default_view_is_found_in_either_case(self, lamp: str, bob: User, stored: str):
+    def test_default_view_name_ignores_case(self, lamp: str, bob: User, stored: str):
         view("device", stored, "name")
         for name in ("Default", "default"):
             assert data(one(bob, lamp, view=name)) == [{"name": "Lamp"}]
 
-    def test_a_child_has_its_parent_s_views_until_it_has_its_own(self, lamp: str, bob: User):
+    def test_child_table_inherits_views(self, lamp: str, bob: User):
         table("laptop", parent="device")
         view("device", "short", "name")
         own = record("laptop", name="Slim")

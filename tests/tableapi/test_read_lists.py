@@ -13,12 +13,12 @@ pytestmark = pytest.mark.django_db
 
 
 class TestPages:
-    def test_twenty_records_unless_asked_otherwise(self, notes: list[str], bob: User):
+    def test_default_page_size_is_twenty(self, notes: list[str], bob: User):
         answer = api(bob).get("note")
         assert column(answer, "sys_id") == notes[:20]
         assert "X-Total-Count" not in answer
 
-    def test_a_page_is_the_records_from_one_to_the_other(self, notes: list[str], bob: User):
+    def test_offset_and_limit(self, notes: list[str], bob: User):
         for limit, page, expected in (
             (7, 1, notes[:7]),
             (7, 3, notes[14:21]),
@@ -31,12 +31,12 @@ class TestPages:
             assert ("Link" in answer) is (limit * page < 25)
 
     @pytest.mark.parametrize("name", ["limit", "page"])
-    def test_a_number_that_is_none_is_refused(self, notes: list[str], bob: User, name: str):  # B39 B40
+    def test_invalid_numbers_are_refused(self, notes: list[str], bob: User, name: str):  # B39 B40
         for given in ("0", "-1", "1e3", "", " ", "1.5", "x", "+1", "1_0", "٣", "0x1", "9" * 400, "1000000000000"):
             answer = api(bob).get("note", **{name: given})
             assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}"), given
 
-    def test_the_most_there_can_be(self, notes: list[str], bob: User):  # B39 B40
+    def test_maximum_limit_and_offset(self, notes: list[str], bob: User):  # B39 B40
         assert len(data(api(bob).get("note", limit=10_000))) == 25
         assert failed(api(bob).get("note", limit=10_001)) == (400, "invalid_parameter", "sysparm_limit")
         assert data(api(bob).get("note", limit=10_000, page=100)) == []
@@ -48,7 +48,7 @@ class TestPages:
             answer = api(bob).get("note", limit=1, page=far)
             assert failed(answer) == (400, "invalid_parameter", "sysparm_page") and b"1 to 1,000,000" in answer.content
 
-    def test_the_link_keeps_what_was_asked(self, notes: list[str], bob: User):
+    def test_next_link_keeps_the_parameters(self, notes: list[str], bob: User):
         answer = api(bob).get(
             "note?lang=de&sysparm_page=2", limit=5, query="name!=x^ORDERBYDESCname", fields="name,sys_id"
         )
@@ -59,19 +59,19 @@ class TestPages:
         follow = api(bob).get(next_of(answer).removeprefix("http://testserver"))
         assert column(follow, "name") == [f"n{number:02}" for number in range(14, 9, -1)]
 
-    def test_the_link_begins_with_the_service_s_address(self, notes: list[str], bob: User, settings: Any):
+    def test_next_link_uses_the_base_url(self, notes: list[str], bob: User, settings: Any):
         settings.BASE_URL = "https://desk.example.com"
         assert next_of(api(bob).get("note")).startswith("https://desk.example.com/rest/v1/table/note?")
 
 
 class TestCounts:
     @pytest.mark.parametrize("kind", ["exact", "estimated"])
-    def test_how_many_there_are(self, notes: list[str], bob: User, kind: str):
+    def test_exact_count(self, notes: list[str], bob: User, kind: str):
         assert api(bob).get("note", count=kind, limit=2)["X-Total-Count"] == "25"
         assert api(bob).get("note", count=kind, limit=2, page=99)["X-Total-Count"] == "25"
         assert api(bob).get("note", count=kind, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
 
-    def test_an_estimate_counts_no_further_than_ten_thousand(self, notes: list[str], bob: User):
+    def test_estimate_stops_at_ten_thousand(self, notes: list[str], bob: User):
         """The planner would know more, and what it knows includes what Bob may not read."""
         ask(
             "INSERT INTO records.note (name, rank, sys_db_table_id) "
@@ -82,23 +82,23 @@ class TestCounts:
         assert api(bob).get("note", count="exact", limit=1)["X-Total-Count"] == "10025"
         assert api(bob).get("note", count="estimated", limit=1, query="rank>9000^name=many")["X-Total-Count"] == "1000"
 
-    def test_other_ways_to_count_are_refused(self, notes: list[str], bob: User):
+    def test_unknown_count_mode_is_refused(self, notes: list[str], bob: User):
         for given in ("1", "Exact", "all"):
             assert failed(api(bob).get("note", count=given)) == (400, "invalid_parameter", "sysparm_count")
 
-    def test_the_count_goes_with_a_cursor_too(self, notes: list[str], bob: User):
+    def test_count_works_with_a_cursor(self, notes: list[str], bob: User):
         first = api(bob).get("note", count="exact", limit=20)
         follow = api(bob).get(next_of(first).removeprefix("http://testserver"))
         assert len(data(follow)) == 5 and follow["X-Total-Count"] == "25"
 
 
 class TestParameters:
-    def test_ones_that_nobody_knows_are_ignored(self, notes: list[str], bob: User):
+    def test_unknown_parameters_are_ignored(self, notes: list[str], bob: User):
         odd = "sysparm_suppress_pagination_header=1&x=1&x=2&sysparm_=&SYSPARM_LIMIT=1&limit=1&%00=1"
         assert api(bob).get(f"note?{odd}").content == api(bob).get("note").content
         assert api(bob).get(f"note/{notes[0]}?{odd}").content == api(bob).get(f"note/{notes[0]}").content
 
-    def test_of_lists_mean_nothing_to_one_record(self, notes: list[str], bob: User):
+    def test_list_parameters_are_ignored_for_one_record(self, notes: list[str], bob: User):
         asked = {"limit": "x", "page": 0, "query": "nothing=1", "cursor": "x", "count": "x"}
         assert api(bob).get(f"note/{notes[0]}", **asked).content == api(bob).get(f"note/{notes[0]}").content
 
@@ -106,12 +106,12 @@ class TestParameters:
         "name",
         ["limit", "page", "query", "fields", "view", "cursor", "count", "display_value", "exclude_reference_link"],
     )
-    def test_one_that_stands_twice_is_refused(self, notes: list[str], bob: User, name: str):
+    def test_duplicate_parameter_is_refused(self, notes: list[str], bob: User, name: str):
         answer = api(bob).get(f"note?sysparm_{name}=1&sysparm_{name}=1")
         assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
 
     @pytest.mark.parametrize("name", ["display_value", "exclude_reference_link"])
-    def test_a_switch_is_on_or_off(self, notes: list[str], bob: User, name: str):
+    def test_boolean_parameters(self, notes: list[str], bob: User, name: str):
         for path in ("note", f"note/{notes[0]}"):
             on, off = (api(bob).get(path, **{name: given}).content for given in (1, 0))
             assert on != off
@@ -120,7 +120,7 @@ class TestParameters:
             for given in ("2", "yes", "on", "all of it", "1 ", "null"):
                 assert failed(api(bob).get(path, **{name: given})) == (400, "invalid_parameter", f"sysparm_{name}")
 
-    def test_both_values_are_asked_for_whatever_the_case_and_of_no_other_switch(self, notes: list[str], bob: User):
+    def test_display_value_all_ignores_case(self, notes: list[str], bob: User):
         both = api(bob).get("note", display_value="all").content
         assert all(api(bob).get("note", display_value=given).content == both for given in ("ALL", "All"))
         assert both != api(bob).get("note", display_value="1").content
@@ -128,13 +128,13 @@ class TestParameters:
             refused = failed(api(bob).get("note", exclude_reference_link=given))
             assert refused == (400, "invalid_parameter", "sysparm_exclude_reference_link")
 
-    def test_what_no_text_may_hold_is_refused(self, notes: list[str], bob: User):  # B35
+    def test_invalid_characters_are_refused(self, notes: list[str], bob: User):  # B35
         for name in ("query", "fields", "view", "cursor"):
             answer = api(bob).get(f"note?sysparm_{name}=name%00")
             assert failed(answer) == (400, "invalid_parameter", f"sysparm_{name}")
         assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "not UTF-8: read as �"
 
-    def test_a_read_for_the_replica_is_answered_without_one(self, notes: list[str], bob: User):
+    def test_replica_read_works_without_a_replica(self, notes: list[str], bob: User):
         whole = api(bob).get("note").content
         for given in ("replica", "primary", "anything", ""):
             assert api(bob).get("note", query_category=given).content == whole

@@ -26,7 +26,7 @@ def same_bytes(answers: list[Any]) -> bytes:
     return found[1]
 
 
-def test_a_record_is_a_list_of_one_with_every_column(lamp: str, bob: User):
+def test_record_is_returned_with_every_column(lamp: str, bob: User):
     answer = api(bob).get(f"device/{lamp}")
 
     assert answer["Content-Type"] == "application/json"
@@ -37,11 +37,11 @@ def test_a_record_is_a_list_of_one_with_every_column(lamp: str, bob: User):
 
 
 @pytest.mark.parametrize("by", ["password", "key"])
-def test_password_and_key_read_alike(lamp: str, bob: User, by: str):
+def test_basic_and_key_credentials_are_equivalent(lamp: str, bob: User, by: str):
     assert data(api(bob, by=by).get(f"device/{lamp}", fields="name")) == [{"name": "Lamp"}]
 
 
-def test_nobody_reads_nothing(lamp: str, bob: User):
+def test_anonymous_request_is_401(lamp: str, bob: User):
     wrong = Api({"Authorization": "Basic Ym9iOndyb25n"})
     answers = [caller.get(path) for caller in (api(None), wrong)
                for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
@@ -50,7 +50,7 @@ def test_nobody_reads_nothing(lamp: str, bob: User):
     same_bytes(answers)
 
 
-def test_a_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
+def test_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
     assert as_alice.get("/api/me").status_code == 200
     for path in (f"/rest/v1/table/device/{lamp}", "/rest/v1/table/device"):
         assert failed(as_alice.get(path)) == (401, "unauthenticated", None)
@@ -61,14 +61,14 @@ def test_a_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
     ["1" * 18, "1" * 33, "-1", "1_000", "%2012", "+5", "%D9%A3", "%C2%B2", "12%0A", "12%20", "X", "1e5", "%27", "1.0",
      "0x1", "null", "a" * 5000, "%F0%9F%92%A1"],
 )  # fmt: skip
-def test_any_text_that_is_no_id_of_a_record_gets_the_same_404(lamp: str, bob: User, bad: str):  # B36
+def test_invalid_record_ids_get_the_same_404(lamp: str, bob: User, bad: str):  # B36
     answers = [api(bob).get(f"device/{path}") for path in (bad, "179999999900000001")]
 
     assert failed(answers[0]) == (404, "record_not_found", None)
     same_bytes(answers)
 
 
-def test_a_record_that_may_not_be_read_is_like_a_missing_one(lamp: str, bob: User):  # B21
+def test_unreadable_record_is_like_a_missing_one(lamp: str, bob: User):  # B21
     dear = record("device", name="Chandelier", price=100)
 
     assert data(api(bob).get(f"device/{lamp}"))
@@ -84,7 +84,7 @@ def test_a_record_that_may_not_be_read_is_like_a_missing_one(lamp: str, bob: Use
      "pg_user", "device;--", "x" * 64, "x" * 5000, "%D0%B4", "accounts_access_key", "tableapi_state",
      "tableapi_idempotent_answer", "django_session", "%20device", "device%0A", "sys_id", "*", "__class__"],
 )  # fmt: skip
-def test_any_text_that_is_no_table_gets_the_same_404(lamp: str, alice: User, bob: User, name: str):  # B37
+def test_invalid_table_names_get_the_same_404(lamp: str, alice: User, bob: User, name: str):  # B37
     for who in (alice, bob):
         lists, one = api(who).get(name), api(who).get(f"{name}/{lamp}")
         assert failed(lists) == (404, "table_not_found", None)
@@ -92,11 +92,11 @@ def test_any_text_that_is_no_table_gets_the_same_404(lamp: str, alice: User, bob
 
 
 @pytest.mark.parametrize("path", ["device%00", "device/%00", "%00/1", "device/1%00"])
-def test_a_nul_in_the_path_is_a_404(lamp: str, alice: User, path: str):  # B37
+def test_nul_in_the_path_is_404(lamp: str, alice: User, path: str):  # B37
     assert failed(api(alice).get(path))[0] == 404
 
 
-def test_a_table_without_rules_for_the_caller_is_like_a_missing_one(lamp: str, bob: User):  # B75
+def test_table_without_rules_is_like_a_missing_one(lamp: str, bob: User):  # B75
     table("vault")
     field("vault", "name")
     inside = record("vault", name="Gold")
@@ -111,7 +111,7 @@ def test_a_table_without_rules_for_the_caller_is_like_a_missing_one(lamp: str, b
     assert failed(api(bob).get("attic"))[0] == 404
 
 
-def test_a_table_is_there_for_whoever_may_do_anything_with_it(lamp: str, bob: User):
+def test_table_exists_for_callers_with_any_permission(lamp: str, bob: User):
     table("inbox")
     field("inbox", "text")
     letter = record("inbox", text="Hello")
@@ -122,13 +122,13 @@ def test_a_table_is_there_for_whoever_may_do_anything_with_it(lamp: str, bob: Us
     assert failed(api(bob).get(f"inbox/{letter}")) == (404, "record_not_found", None)
 
 
-def test_a_slash_at_the_end_changes_nothing(lamp: str, bob: User):
+def test_trailing_slash_is_optional(lamp: str, bob: User):
     for path in ("device", f"device/{lamp}", "nothing", "device/1"):
         plain, slashed = api(bob).get(path), api(bob).get(f"{path}/")
         assert (plain.status_code, plain.content) == (slashed.status_code, slashed.content)
 
 
-def test_head_says_all_but_the_body(lamp: str, bob: User):  # B66
+def test_head_has_the_headers_of_get(lamp: str, bob: User):  # B66
     for path in (f"device/{lamp}", "device?sysparm_limit=1&sysparm_count=exact", "device/1", "nothing"):
         got, head = api(bob).get(path), api(bob).head(path)
         assert head.content == b""
@@ -137,7 +137,7 @@ def test_head_says_all_but_the_body(lamp: str, bob: User):  # B66
             assert head.get(name) == got.get(name), (path, name)
 
 
-def test_the_address_of_a_link_is_the_service_s_own(lamp: str, bob: User, settings: Any):
+def test_links_use_the_base_url(lamp: str, bob: User, settings: Any):
     shown: Callable[[], str] = lambda: data(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
     path = f"/rest/v1/table/sys_db_table/{data(api(bob).get(f'device/{lamp}'))[0]['sys_db_table_id']['value']}"
 
@@ -148,7 +148,7 @@ def test_the_address_of_a_link_is_the_service_s_own(lamp: str, bob: User, settin
 
 
 class TestETag:
-    def test_who_has_the_record_already_gets_no_body(self, lamp: str, bob: User):
+    def test_matching_etag_gives_304(self, lamp: str, bob: User):
         first = api(bob).get(f"device/{lamp}")
         tag = first["ETag"]
 
@@ -159,7 +159,7 @@ class TestETag:
         for given in ('"x"', '"0-0"', tag.strip('"'), ""):
             assert api(bob).get(f"device/{lamp}", headers={"If-None-Match": given}).content == first.content
 
-    def test_another_version_or_another_body_has_another_tag(self, lamp: str, alice: User, bob: User):
+    def test_etag_changes_with_version_and_body(self, lamp: str, alice: User, bob: User):
         tags = [
             api(bob).get(f"device/{lamp}", **asked)["ETag"] for asked in ({}, {"fields": "name"}, {"fields": "price"})
         ]
@@ -169,7 +169,7 @@ class TestETag:
         assert changed.startswith('"1-') and changed.partition("-")[2] == tags[1].partition("-")[2]
         assert data(api(bob).get(f"device/{lamp}", headers={"If-None-Match": tags[0]}))[0]["price"] == 6
 
-    def test_a_hidden_version_is_in_no_tag(self, lamp: str, alice: User, bob: User):  # B20
+    def test_hidden_version_is_not_in_the_etag(self, lamp: str, alice: User, bob: User):  # B20
         """Counting tells that a column changed which the caller may not see."""
         rule("read", "device", "sys_version", roles=["admin"])
         rule("write", "device")
@@ -184,14 +184,14 @@ class TestETag:
             assert failed(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=tag)) == (412, "stale", None)
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": "*"}).status_code == 200
 
-    def test_a_record_that_is_not_there_has_none(self, lamp: str, bob: User):
+    def test_missing_record_has_no_etag(self, lamp: str, bob: User):
         answer = api(bob).get("device/1", headers={"If-None-Match": "*"})
         assert failed(answer)[0] == 404 and "ETag" not in answer
 
 
 class TestMethods:
     @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "FROBNICATE"])
-    def test_other_methods_are_refused_without_a_word_on_the_table(self, lamp: str, alice: User, method: str):  # B66
+    def test_other_methods_are_refused_without_revealing_the_table(self, lamp: str, alice: User, method: str):  # B66
         for path in ("device", f"device/{lamp}"):
             answer = api(alice).send(method, path)
             assert failed(answer)[:2] == (405, "method_not_allowed")
@@ -199,12 +199,12 @@ class TestMethods:
             assert "GET" in answer["Allow"]
 
     @pytest.mark.parametrize("way", ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"])
-    def test_a_method_in_a_header_or_parameter_is_not_one(self, lamp: str, alice: User, way: str):  # B66
+    def test_method_override_is_ignored(self, lamp: str, alice: User, way: str):  # B66
         answer = api(alice).get(f"device/{lamp}?_method=DELETE", headers={way: "DELETE"})
         assert data(answer)[0]["name"] == "Lamp"
         assert data(api(alice).get(f"device/{lamp}"))
 
-    def test_a_browser_gets_json_too(self, lamp: str, alice: User):
+    def test_browser_gets_json(self, lamp: str, alice: User):
         for path in (
             f"device/{lamp}",
             "nothing",
@@ -216,6 +216,6 @@ class TestMethods:
             assert answer["Content-Type"] == "application/json"
             assert answer.status_code == (404 if path == "nothing" else 200)
 
-    def test_answers_are_not_stored_on_the_way(self, lamp: str, bob: User):
+    def test_responses_are_not_cached(self, lamp: str, bob: User):
         for path in (f"device/{lamp}", "device", "nothing"):
             assert api(bob).get(path)["Cache-Control"] == "no-store"

@@ -28,7 +28,7 @@ def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
         ("sysparm_view=%00", "sysparm_view", "sysparm_view contains a character that cannot be stored."),
     ],
 )
-def test_a_parameter_that_is_not_valid_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
+def test_parameter_that_is_not_valid_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
     answer = api(bob).get(f"note?{query}")
     assert failed(answer) == (400, "invalid_parameter", field)
     assert answer.json()["errors"][0]["message"] == message

@@ -15,7 +15,7 @@ class TestQueries:
     def names(self, caller: User, query: str) -> Any:
         return column(api(caller).get("note", query=query, fields="name", limit=50), "name")
 
-    def test_or_binds_its_neighbours_and_new_query_all(self, notes: list[str], bob: User):
+    def test_or_and_new_query_precedence(self, notes: list[str], bob: User):
         for query, found in (
             ("name=n01^name=n02^ORname=n01", ["n01"]),
             ("name=n01^rank=2^NQname=n03", ["n03"]),
@@ -27,10 +27,10 @@ class TestQueries:
         ):
             assert self.names(bob, query) == found, query
 
-    def test_an_empty_query_is_every_record(self, notes: list[str], bob: User):
+    def test_empty_query_matches_every_record(self, notes: list[str], bob: User):
         assert len(self.names(bob, "")) == len(self.names(bob, "^EQ")) == 25
 
-    def test_a_value_may_hold_anything(self, notes: list[str], bob: User):  # B46
+    def test_values_can_contain_any_character(self, notes: list[str], bob: User):  # B46
         for value in (
             "a^b",
             "a)b",
@@ -89,7 +89,7 @@ class TestQueries:
             ("nameISEMPTY^(rank=1^ORDERBYname)", "invalid_query", None),
         ],
     )
-    def test_a_bad_query_is_refused_with_its_place(
+    def test_invalid_query_is_refused_with_a_position(
         self, notes: list[str], bob: User, query: str, code: str | None, position: int | None
     ):  # B44 B45
         answer = api(bob).get("note", query=query)
@@ -106,17 +106,17 @@ class TestQueries:
             assert leak not in error["message"].replace(query, "") or leak in query
 
     @pytest.mark.parametrize("number", ["99999999999999999999", "-9223372036854775809"])
-    def test_a_number_that_no_column_holds_is_told_the_range(self, notes: list[str], bob: User, number: str):
+    def test_out_of_range_number_names_the_range(self, notes: list[str], bob: User, number: str):
         (error,) = api(bob).get("note", query=f"rank>{number}").json()["errors"]
         assert "a whole number from -9223372036854775808 to 9223372036854775807 is expected" in error["message"]
 
-    def test_lists_and_json_have_no_order(self, notes: list[str], bob: User):
+    def test_lists_and_json_cannot_be_sorted(self, notes: list[str], bob: User):
         field("note", "who", "list", to="user")
         field("note", "more", "json")
         for name in ("who", "more"):
             assert failed(api(bob).get("note", query=f"ORDERBY{name}"))[:2] == (400, "invalid_query")
 
-    def test_empty_values_come_last_and_downwards_first(self, notes: list[str], bob: User):
+    def test_empty_values_sort_last_ascending(self, notes: list[str], bob: User):
         up, down = (
             column(api(bob).get("note", query=f"rank!=1^ORDERBY{way}rank", fields="rank", limit=50), "rank")
             for way in ("", "DESC")
@@ -125,7 +125,7 @@ class TestQueries:
 
 
 class TestValueFunctions:
-    def test_times_counted_from_now(self, db: Any, bob: User):
+    def test_relative_time_functions(self, db: Any, bob: User):
         table("event")
         field("event", "name")
         field("event", "at", "datetime")
@@ -153,14 +153,14 @@ class TestValueFunctions:
         ):
             assert column(api(bob).get("event", query=query, fields="name"), "name") == found, query
 
-    def test_the_caller(self, db: Any, bob: User, alice: User):
+    def test_caller(self, db: Any, bob: User, alice: User):
         for caller in (bob, alice):
             answer = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
             assert data(answer) == [{"login": caller.login}]
 
 
 class TestLimits:
-    def test_the_query_string(self, notes: list[str], bob: User):  # B41
+    def test_query_string(self, notes: list[str], bob: User):  # B41
         def asked(length: int) -> Any:
             start = "sysparm_query=name!="
             return api(bob).get(f"note?{start}{'x' * (length - len(start))}")

@@ -47,15 +47,13 @@ def ask(who: User, **asked: Any) -> Any:
     return api(who).get("note", query_category="replica", **asked)
 
 
-def test_one_that_has_caught_up_is_asked(replica: list[str], bob: User):
+def test_up_to_date_replica_is_used(replica: list[str], bob: User):
     assert column(ask(bob, fields="name"), "name") == ["a"]
     assert statement_runner.REPLICA in replica
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
-def test_what_was_revoked_is_not_read_from_one_that_is_behind(
-    reading: Rule, replica: list[str], bob: User, again: bool
-):
+def test_revoked_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
     reading.active = False
     reading.save()
     if again:
@@ -66,7 +64,7 @@ def test_what_was_revoked_is_not_read_from_one_that_is_behind(
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
-def test_what_was_granted_is_read_although_it_is_behind(reading: Rule, replica: list[str], bob: User, again: bool):
+def test_granted_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
     reading.active = False
     reading.save()
     api(bob).get("note")
@@ -77,9 +75,7 @@ def test_what_was_granted_is_read_although_it_is_behind(reading: Rule, replica: 
     assert column(ask(bob), "name") == ["a"]
 
 
-def test_who_is_in_which_group_is_never_read_from_one_that_may_be_behind(
-    reading: Rule, replica: list[str], bob: User, alice: User
-):
+def test_group_membership_is_read_from_the_primary(reading: Rule, replica: list[str], bob: User, alice: User):
     field("note", "team", to="sys_user_group")
     reading.condition = "teamDYNAMICmy_groups"
     reading.save()
@@ -88,7 +84,7 @@ def test_who_is_in_which_group_is_never_read_from_one_that_may_be_behind(
     assert column(ask(bob), "name") == [] and statement_runner.REPLICA not in replica
 
 
-def test_one_that_is_away_is_not_asked(replica: list[str], bob: User, monkeypatch: Any):
+def test_unavailable_replica_is_skipped(replica: list[str], bob: User, monkeypatch: Any):
     fetch = statement_runner.fetch
 
     def away(statement: Any, inputs: Any, alias: str = "default") -> Any:
@@ -100,6 +96,6 @@ def test_one_that_is_away_is_not_asked(replica: list[str], bob: User, monkeypatc
     assert column(ask(bob, fields="name"), "name") == ["a"]
 
 
-def test_a_column_that_came_is_known_although_it_is_behind(reading: Rule, replica: list[str], bob: User):
+def test_new_column_is_known_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User):
     field("note", "colour", default_value="red")
     assert data(ask(bob, fields="name,colour", query="colourISEMPTY")) == [{"name": "a", "colour": None}]

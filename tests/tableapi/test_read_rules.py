@@ -40,32 +40,32 @@ def names(caller: User | Api, path: str = "device", **asked: Any) -> Any:
 
 
 class TestLevelsOfRecords:
-    def test_without_any_rule_only_an_administrator_reads(self, laptops: None, alice: User, bob: User):  # B75
+    def test_no_rule_means_administrators_only(self, laptops: None, alice: User, bob: User):  # B75
         assert names(bob) is None and names(bob, "laptop") is None
         assert names(alice) == ["Lamp", "Slim"] and names(alice, "laptop") == ["Slim"]
 
-    def test_a_rule_opens_the_table_and_what_extends_it(self, laptops: None, bob: User):
+    def test_rule_applies_to_extending_tables(self, laptops: None, bob: User):
         rule("read", "device")
         assert names(bob) == ["Lamp", "Slim"] and names(bob, "laptop") == ["Slim"]
 
-    def test_the_table_s_own_rule_comes_before_its_parent_s(self, laptops: None, bob: User, dora: User):
+    def test_own_rule_takes_precedence_over_the_parent(self, laptops: None, bob: User, dora: User):
         rule("read", "device")
         rule("read", "laptop", roles=["auditor"])
         assert names(bob, "laptop") is None and names(bob) == ["Lamp"]
         assert names(dora, "laptop") == ["Slim"] and names(dora) == ["Lamp", "Slim"]
 
-    def test_a_child_may_be_wider_than_its_parent(self, laptops: None, bob: User):
+    def test_child_rule_can_grant_more(self, laptops: None, bob: User):
         rule("read", "device", roles=["auditor"])
         rule("read", "laptop")
         assert names(bob, "laptop") == ["Slim"] and names(bob) == ["Slim"]
 
-    def test_any_table_is_the_last_level_of_records(self, laptops: None, bob: User, dora: User):
+    def test_rule_for_any_table_is_the_last_level(self, laptops: None, bob: User, dora: User):
         rule("read", None, roles=["auditor"])
         assert names(bob) is None and names(dora) == ["Lamp", "Slim"]
         rule("read", "device", condition="name=Nothing")
         assert names(dora) == [] and names(dora, "laptop") == []
 
-    def test_any_table_means_designed_tables_only(self, laptops: None, bob: User):
+    def test_rule_for_any_table_excludes_system_tables(self, laptops: None, bob: User):
         rule("read", None)
         rule("read", None, "*")
         assert names(bob) == ["Lamp", "Slim"]
@@ -73,22 +73,22 @@ class TestLevelsOfRecords:
             assert failed(api(bob).get(name)) == (404, "table_not_found", None)
         assert "email" not in data(api(bob).get("user"))[0]
 
-    def test_of_one_level_one_rule_is_enough(self, laptops: None, bob: User, dora: User):
+    def test_one_matching_rule_per_level_is_enough(self, laptops: None, bob: User, dora: User):
         rule("read", "device", roles=["auditor"])
         rule("read", "device", condition="name=Lamp")
         assert names(bob) == ["Lamp"] and names(dora) == ["Lamp", "Slim"]
 
-    def test_one_rule_needs_both_its_role_and_its_condition(self, laptops: None, bob: User, dora: User):
+    def test_rule_requires_role_and_condition(self, laptops: None, bob: User, dora: User):
         rule("read", "device", roles=["auditor"], condition="name=Lamp")
         rule("read", "device", roles=["other"], condition="name=Slim")
         assert names(bob) is None and names(dora) == ["Lamp"]
 
     @pytest.mark.parametrize("operation", ["create", "write", "delete"])
-    def test_a_rule_counts_for_its_own_operation(self, laptops: None, bob: User, operation: str):
+    def test_rule_applies_only_to_its_operation(self, laptops: None, bob: User, operation: str):
         rule(operation, "device")
         assert names(bob) == [], "it is there, and nothing is read"
 
-    def test_a_rule_that_is_not_active_is_none(self, laptops: None, bob: User):
+    def test_inactive_rule_is_ignored(self, laptops: None, bob: User):
         rule("read", "device", roles=["other"], active=False)
         rule("read", "laptop", active=False)
         assert names(bob) is None
@@ -99,7 +99,7 @@ class TestLevelsOfRecords:
 class TestLevelsOfColumns:
     LEVELS = (("laptop", "name"), ("device", "name"), (None, "name"), ("laptop", "*"), ("device", "*"), (None, "*"))
 
-    def test_the_first_level_with_a_rule_decides(self, laptops: None, bob: User):
+    def test_first_level_with_a_rule_decides(self, laptops: None, bob: User):
         rule("read", "device")
         assert names(bob, "laptop") == ["Slim"], "a column without rule is allowed where the record is"
         # From the last level to the first: each one overrules those made before.
@@ -108,7 +108,7 @@ class TestLevelsOfColumns:
             rule("read", of, name, roles=["other"] if closed else [])
             assert names(bob, "laptop") == ["-" if closed else "Slim"], (of, name)
 
-    def test_each_record_by_the_rules_of_its_own_table(self, laptops: None, bob: User):
+    def test_records_use_the_rules_of_their_own_table(self, laptops: None, bob: User):
         rule("read", "device")
         rule("read", "laptop", "name", roles=["other"])
         found = data(api(bob).get("device", fields="name,sys_id"))
@@ -116,17 +116,17 @@ class TestLevelsOfColumns:
         assert names(bob, query="name=Slim") == []
         assert column(api(bob).get("device", query="nameISEMPTY", fields="sys_id"), "sys_id") == [found[1]["sys_id"]]
 
-    def test_of_one_level_one_rule_is_enough(self, laptops: None, bob: User):
+    def test_one_matching_rule_per_level_is_enough(self, laptops: None, bob: User):
         rule("read", "device")
         rule("read", "device", "name", roles=["other"])
         rule("read", "device", "name", condition="name=Lamp")
         assert column(api(bob).get("device", fields="name"), "name") == ["Lamp", None]
 
-    def test_a_column_opens_nothing_where_the_record_is_closed(self, laptops: None, bob: User):
+    def test_column_rule_grants_nothing_without_record_access(self, laptops: None, bob: User):
         rule("read", "device", "name")
         assert names(bob) is None
 
-    def test_columns_of_the_server_have_rules_too(self, laptops: None, bob: User):
+    def test_system_columns_have_rules(self, laptops: None, bob: User):
         rule("read", "device")
         rule("read", "device", "sys_created_at", roles=["other"])
         found = data(api(bob).get("device"))[0]
@@ -136,7 +136,7 @@ class TestLevelsOfColumns:
 
 
 class TestAdministrators:
-    def test_they_pass_a_rule_unless_it_says_otherwise(self, laptops: None, alice: User):
+    def test_administrators_bypass_rules_by_default(self, laptops: None, alice: User):
         first = rule("read", "device", roles=["other"], admin_overrides=False)
         assert names(alice) == [], "it is there: the other operations have no rule"
         rule("read", "device", condition="name=Lamp", admin_overrides=False)
@@ -145,21 +145,21 @@ class TestAdministrators:
         first.save()
         assert names(alice) == ["Lamp", "Slim"]
 
-    def test_they_pass_each_level_on_its_own(self, laptops: None, alice: User):
+    def test_administrators_bypass_each_level_separately(self, laptops: None, alice: User):
         rule("read", "device", roles=["other"])
         rule("read", "device", "name", roles=["other"], admin_overrides=False)
         assert names(alice) == ["-", "-"]
         rule("read", "laptop", "name", roles=["other"])
         assert names(alice, "laptop") == ["Slim"]
 
-    def test_on_the_product_s_own_tables_they_pass_always(self, alice: User):
+    def test_administrators_always_bypass_rules_of_system_tables(self, alice: User):
         rule("read", "user", roles=["other"], admin_overrides=False)
         rule("read", "user", "email", roles=["other"], admin_overrides=False)
         assert column(api(alice).get("user", fields="email"), "email") == ["alice@example.com"]
 
 
 class TestRoles:
-    def test_a_role_that_contains_others_has_their_rights(self, laptops: None, bob: User, dora: User):
+    def test_containing_role_has_the_permissions_of_contained_roles(self, laptops: None, bob: User, dora: User):
         role("reader")
         rule("read", "device", roles=["reader"])
         assert names(dora) is None
@@ -168,13 +168,13 @@ class TestRoles:
         assert names(dora) == ["Lamp", "Slim"]
         assert names(bob) is None
 
-    def test_containing_does_not_work_backwards(self, laptops: None, bob: User):
+    def test_contained_role_does_not_inherit_upwards(self, laptops: None, bob: User):
         role("chief", contains=["reader"])
         rule("read", "device", roles=["chief"])
         grant(bob, "reader")
         assert names(bob) is None
 
-    def test_a_role_that_contains_admin_administers(self, laptops: None, bob: User):
+    def test_role_containing_admin_is_an_administrator(self, laptops: None, bob: User):
         role("deputy", contains=["admin"])
         grant(bob, "deputy")
         assert names(bob) == ["Lamp", "Slim"]
@@ -183,15 +183,13 @@ class TestRoles:
         rule("read", "device", roles=["other", "auditor"])
         assert names(dora) == ["Lamp", "Slim"]
 
-    def test_a_role_that_is_taken_away_is_gone_at_once(self, laptops: None, dora: User):
+    def test_revoked_role_applies_immediately(self, laptops: None, dora: User):
         rule("read", "device", roles=["auditor"])
         assert names(dora) == ["Lamp", "Slim"]
         dora.grants.all().delete()
         assert names(dora) is None
 
-    def test_a_key_acts_with_the_roles_of_its_scope_that_its_user_holds(
-        self, laptops: None, dora: User, alice: User
-    ):  # B65
+    def test_key_has_the_intersection_of_scope_and_user_roles(self, laptops: None, dora: User, alice: User):  # B65
         rule("read", "device", roles=["auditor"])
         rule("read", "device", "name", roles=["namer"])
         grant(dora, "namer")
@@ -238,9 +236,7 @@ class TestConditions:
             ("sys_idINSTANCEOFlaptop", ["Team"]),
         ],
     )
-    def test_a_condition_asks_the_record_and_the_caller(
-        self, owned: None, bob: User, condition: str, seen: list[str]
-    ):  # B14
+    def test_condition_uses_record_and_caller(self, owned: None, bob: User, condition: str, seen: list[str]):  # B14
         rule("read", "device", condition=condition)
         caller = api(bob)
         assert names(caller) == seen
@@ -255,14 +251,14 @@ class TestConditions:
                  if caller.get(f"device/{sys_id}").status_code == 200]  # fmt: skip
         assert len(alone) == len(seen)
 
-    def test_a_condition_on_a_child_s_own_column_holds_when_the_parent_is_read(self, owned: None, bob: User):
+    def test_child_column_condition_applies_when_the_parent_is_read(self, owned: None, bob: User):
         rule("read", "device", condition="name=Whole")
         rule("read", "laptop", condition="memory>7^name=Team")
         assert names(bob) == ["Team", "Whole"] and names(bob, "laptop") == ["Team"]
         ask("UPDATE records.laptop SET memory = 7")
         assert names(bob) == ["Whole"] and names(bob, "laptop") == []
 
-    def test_a_column_s_condition_on_a_child_s_own_column(self, owned: None, bob: User):
+    def test_column_rule_with_a_child_column_condition(self, owned: None, bob: User):
         rule("read", "device")
         rule("read", "laptop", "name", condition="memory<8")
         assert names(bob, query="nameISEMPTY", fields="sys_id") == ["-"]
@@ -304,7 +300,7 @@ class TestBrokenRules:
             stored(broken, condition=condition)
             assert names(bob) == ["-", "-"], condition
 
-    def test_of_a_child_s_records_they_make_no_column_known(self, laptops: None, bob: User):
+    def test_broken_child_rules_reveal_no_column(self, laptops: None, bob: User):
         """Only laptops could show the column, and nobody sees a laptop."""
         rule("read", "device")
         rule("read", "device", "name", roles=["nobody"])
@@ -315,14 +311,14 @@ class TestBrokenRules:
 
         assert failed(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
 
-    def test_a_rule_whose_roles_are_gone_is_not_one_for_everybody(self, laptops: None, bob: User):  # B74
+    def test_rule_with_deleted_roles_applies_to_nobody(self, laptops: None, bob: User):  # B74
         made = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
         Role.objects.get(name="auditor").delete()
         assert Rule.objects.get(pk=made.pk).roles != []
         assert names(bob) is None
 
-    def test_a_rule_that_lost_one_of_its_roles_keeps_the_others(self, laptops: None, bob: User, dora: User):
+    def test_rule_keeps_its_remaining_roles(self, laptops: None, bob: User, dora: User):
         rule("read", "device", roles=["auditor", "gone"])
         Role.objects.get(name="gone").delete()
         assert names(bob) is None and names(dora) == ["Lamp", "Slim"]

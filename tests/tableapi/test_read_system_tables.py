@@ -18,12 +18,12 @@ class TestUsers:
         assert data(api(bob).get(f"user/{alice.pk}")) == [found]
 
     @pytest.mark.parametrize("name", ["email", "phone", "company", "sys_created_at", "sys_updated_by", "sys_version"])
-    def test_the_rest_is_for_administrators(self, alice: User, bob: User, name: str):  # B01
+    def test_other_columns_require_administrators(self, alice: User, bob: User, name: str):  # B01
         assert failed(api(bob).get("user", query=f"{name}ISNOTEMPTY")) == (400, "unknown_field", name)
         assert failed(api(bob).get("user", fields=name)) == (400, "no_fields", "sysparm_fields")
         assert list(data(api(alice).get("user", fields=name))[0]) == [name]
 
-    def test_a_rule_of_the_administrator_opens_more(self, alice: User, bob: User):
+    def test_added_rule_grants_more(self, alice: User, bob: User):
         rule("read", "user", "email", condition="sys_idANYTHING^sys_id=javascript:gs.getUserID()")
         assert column(api(bob).get("user", fields="login,email", query="ORDERBYlogin"), "email") == [
             None,
@@ -32,7 +32,7 @@ class TestUsers:
         assert column(api(bob).get("user", query="emailSTARTSWITHalice", fields="login"), "login") == []
 
     @pytest.mark.parametrize("name", ["password", "is_staff", "is_superuser", "is_active", "digest"])
-    def test_secrets_and_what_is_django_s_are_for_nobody(self, alice: User, name: str):  # B28
+    def test_secrets_and_framework_columns_are_never_exposed(self, alice: User, name: str):  # B28
         caller = api(alice)
         (found,) = data(caller.get(f"user/{alice.pk}"))
         assert name not in found and alice.password not in str(found)
@@ -45,10 +45,10 @@ class TestUsers:
         answer = caller.get("user", fields=f"login,{name},sys_created_by.{name}")
         assert list(data(answer)[0]) == ["login"]
 
-    def test_no_word_of_a_password_is_found(self, alice: User):  # B28
+    def test_password_cannot_be_searched(self, alice: User):  # B28
         assert failed(api(alice).get("user", query=f"sys_idARE{alice.password[:10]}"))[:2] == (400, "invalid_query")
 
-    def test_a_path_over_the_user_ends_at_the_same_walls(self, alice: User, bob: User):  # B04
+    def test_paths_through_users_have_the_same_limits(self, alice: User, bob: User):  # B04
         table("device")
         field("device", "owner", to="user")
         open_table("device")
@@ -66,7 +66,7 @@ class TestUsers:
 
 
 class TestNames:
-    def test_of_groups_companies_and_services(self, bob: User, alice: User):
+    def test_names_of_groups_companies_and_services(self, bob: User, alice: User):
         Group.objects.create(name="Helpers")
         Company.objects.create(name="Acme")
         record("service", name="Mail")
@@ -91,7 +91,7 @@ def test_everything_else_is_for_administrators(alice: User, bob: User):  # B27 B
         assert api(alice).get(name, limit=1, count="exact").status_code == 200, name
 
 
-def test_other_tables_of_the_database_are_for_nobody(alice: User):  # B37 B62
+def test_other_database_tables_are_not_exposed(alice: User):  # B37 B62
     for name in (
         "accounts_access_key",
         "access_key",
@@ -107,7 +107,7 @@ def test_other_tables_of_the_database_are_for_nobody(alice: User):  # B37 B62
         assert failed(api(alice).get(name)) == (404, "table_not_found", None), name
 
 
-def test_the_catalogue_is_read_like_any_table(alice: User):
+def test_catalogue_tables_are_readable(alice: User):
     found = data(
         api(alice).get("sys_db_column", query="table.name=user^name=email", fields="name,table.name,type,is_unique")
     )
@@ -135,14 +135,14 @@ class TestDeletionLog:
             grant(reader, "auditor")
         rule("read", "sys_deletion_log", roles=["auditor"])
 
-    def test_what_was_deleted_is_for_administrators_alone(self, gone: None, alice: User, bob: User):  # B73
+    def test_deletion_log_is_for_administrators(self, gone: None, alice: User, bob: User):  # B73
         (found,) = data(api(alice).get("sys_deletion_log", query="table=device"))
         assert found["payload"]["name"] == "Lamp" and found["deleted_by"]["value"] == alice.pk
         assert "plaintext-token" not in str(found)
         (found,) = data(api(bob).get("sys_deletion_log", query="table=device"))
         assert found["display_value"] == "Lamp" and "payload" not in found
 
-    def test_no_rule_opens_it_for_others(self, gone: None, bob: User):  # B73
+    def test_no_rule_grants_the_deletion_log(self, gone: None, bob: User):  # B73
         rule("read", "sys_deletion_log", "payload", roles=["auditor"])
         rule("read", "sys_deletion_log", "*")
         caller = api(bob)
@@ -152,27 +152,27 @@ class TestDeletionLog:
         assert failed(hidden) == (400, "unknown_field", "payload")
         assert hidden.content.replace(b"payload", b"") == missing.content.replace(b"nothing", b"")
 
-    def test_a_scoped_key_of_an_administrator_is_none(self, gone: None, alice: User):  # B65
+    def test_scoped_key_of_an_administrator_has_no_access(self, gone: None, alice: User):  # B65
         scoped = api(alice, scope=["auditor"])
         assert "payload" not in data(scoped.get("sys_deletion_log"))[0]
         assert "payload" in data(api(alice, by="key").get("sys_deletion_log"))[0]
 
 
-def test_an_access_key_is_in_no_answer(alice: User):  # B62 B63
+def test_access_keys_are_never_returned(alice: User):  # B62 B63
     secret = access_keys.create(alice, "mine", expires_at=None)
     for name in ("user", "sys_deletion_log", "sys_property", "sys_user_role"):
         for display in (0, 1, "all"):
             assert secret.encode() not in api(alice).get(name, display_value=display, limit=1000).content
 
 
-def test_empty_texts_of_the_product_s_own_tables_are_null(alice: User, bob: User):
+def test_empty_text_of_system_tables_is_null(alice: User, bob: User):
     (found,) = data(api(alice).get(f"user/{bob.pk}", fields="phone,first_name,company,email"))
     assert found == {"phone": None, "first_name": None, "company": None, "email": "bob@example.com"}
     assert column(api(alice).get("user", query="first_nameISEMPTY^loginINbob", fields="login"), "login") == ["bob"]
     assert data(api(alice).get("user", query="first_nameISNOTEMPTY")) == []
 
 
-def test_columns_that_the_administrator_hides_of_a_designed_table_s_users(alice: User, bob: User, db: Any):  # B10
+def test_hidden_user_columns_stay_hidden_in_references(alice: User, bob: User, db: Any):  # B10
     table("device")
     field("device", "owner", to="user")
     open_table("device")

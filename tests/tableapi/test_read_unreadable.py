@@ -107,14 +107,14 @@ def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown: str)
 
 
 @pytest.mark.parametrize(("name", "unknown"), [("secret_a", "nothing_"), ("secret_r", "nothing_")])
-def test_a_column_is_like_an_unknown_one_to_every_operator_and_sort(shop: Any, bob: User, name: str, unknown: str):
+def test_unreadable_column_is_like_an_unknown_one(shop: Any, bob: User, name: str, unknown: str):
     caller = api(bob, by="key")  # B01 B02 B15 B18 B19
     for query in PROBES:
         status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
         assert (status, code) == (400, "unknown_field"), query
 
 
-def test_a_holder_of_the_role_may_ask(shop: Any, bob: User):
+def test_permitted_caller_can_query_it(shop: Any, bob: User):
     grant(bob, "keeper")
     assert column(api(bob).get("device", query="secret_aSTARTSWITHa", fields="name"), "name") == ["Lamp"]
     assert column(api(bob).get("device", query="ORDERBYDESCsecret_a", fields="name"), "name") == ["Moon", "Lamp"]
@@ -137,7 +137,7 @@ def test_a_holder_of_the_role_may_ask(shop: Any, bob: User):
         ("name.sys_id", "nono.sys_id"),
     ],
 )
-def test_a_path_over_what_is_hidden_is_unknown(shop: Any, bob: User, name: str, unknown: str):
+def test_path_through_a_hidden_column_is_unknown(shop: Any, bob: User, name: str, unknown: str):
     caller = api(bob, by="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
         status, code, _ = same_as_unknown(caller, "device", query, name, unknown)
@@ -146,7 +146,7 @@ def test_a_path_over_what_is_hidden_is_unknown(shop: Any, bob: User, name: str, 
     assert answer["X-Ignored-Fields"] == name and list(data(answer)[0]) == ["name"]
 
 
-def test_errors_name_what_was_sent_with_its_place(shop: Any, bob: User):
+def test_errors_repeat_the_input_with_its_position(shop: Any, bob: User):
     for query, name, position in (
         ("name=a^secret_a=b", "secret_a", 7),
         ("name=a^ORDERBYsecret_a", "secret_a", 14),
@@ -159,7 +159,7 @@ def test_errors_name_what_was_sent_with_its_place(shop: Any, bob: User):
 
 
 class TestRecordsOfOthers:
-    def test_a_path_to_a_hidden_record_ends_in_null(self, shop: dict[str, str], bob: User):  # B06
+    def test_path_to_a_hidden_record_is_null(self, shop: dict[str, str], bob: User):  # B06
         answer = api(bob).get("device", fields="name,maker.name,maker.sys_id,maker.is_open,maker")
         lamp, moon = data(answer)
         assert (lamp["maker.name"], lamp["maker.is_open"]) == ("Lux", True)
@@ -176,11 +176,11 @@ class TestRecordsOfOthers:
             ("ORDERBYmaker.name", ["Lamp", "Moon"]), ("ORDERBYDESCmaker.name", ["Moon", "Lamp"]),
         ],
     )  # fmt: skip
-    def test_a_filter_takes_it_for_null(self, shop: Any, bob: User, query: str, found: list[str]):  # B06
+    def test_filter_treats_a_hidden_record_as_null(self, shop: Any, bob: User, query: str, found: list[str]):  # B06
         answer = api(bob).get("device", query=query, fields="name", count="exact")
         assert column(answer, "name") == found and answer["X-Total-Count"] == str(len(found))
 
-    def test_it_has_no_display_value(self, shop: dict[str, str], bob: User):  # B10
+    def test_hidden_record_has_no_display_value(self, shop: dict[str, str], bob: User):  # B10
         lamp, moon = data(api(bob).get("device", display_value="all", fields="maker,makers,vault"))
         base = "http://testserver/rest/v1/table"
         assert lamp["maker"] == {"value": shop["lux"], "display_value": "Lux", "link": f"{base}/maker/{shop['lux']}"}
@@ -194,7 +194,7 @@ class TestRecordsOfOthers:
         )
         assert (lamp["maker"], lamp["vault"], moon["maker"], moon["makers"]) == ("Lux", None, None, [None, "Lux"])
 
-    def test_nor_has_one_whose_display_column_is_hidden(self, shop: dict[str, str], bob: User):  # B10
+    def test_hidden_display_column_gives_no_display_value(self, shop: dict[str, str], bob: User):  # B10
         rule("read", "maker", "name", condition="rating=1")
         lamp, _ = data(api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,maker.name"))
         assert lamp == {"maker": None, "maker.name": None}
@@ -202,7 +202,7 @@ class TestRecordsOfOthers:
         lamp, _ = data(api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,maker.name"))
         assert lamp == {"maker": "Lux", "maker.name": "Lux"}
 
-    def test_nor_where_the_reference_itself_depends_on_the_record(self, shop: dict[str, str], bob: User):  # B10
+    def test_conditional_reference_gives_no_display_value(self, shop: dict[str, str], bob: User):  # B10
         rule("read", "device", "vault", condition="name=Lamp")
         rule("read", "device", "makers", condition="name=Moon")
         for display in (0, 1, "all"):
@@ -211,7 +211,7 @@ class TestRecordsOfOthers:
                 assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - bare]))
                 assert (shop["gold"] in str(lamp["vault"])) is not (display == 1 and bare == 1)
 
-    def test_a_column_that_is_hidden_hides_its_reference(self, shop: Any, bob: User, alice: User):  # B10
+    def test_column_that_is_hidden_hides_its_reference(self, shop: Any, bob: User, alice: User):  # B10
         for asked in ({}, {"display_value": "all"}, {"display_value": 1}):
             assert all("secret_r" not in each for each in data(api(bob).get("device", **asked)))
         assert "secret_r" in data(api(alice).get("device"))[0]
@@ -228,7 +228,7 @@ class TestLists:
         made = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
         return made[::3]
 
-    def test_pages_counts_and_links_know_only_the_caller_s_records(self, numbers: list[str], bob: User):  # B12 B13
+    def test_pages_counts_and_links_cover_only_visible_records(self, numbers: list[str], bob: User):  # B12 B13
         seen = []
         for page in range(1, 6):
             answer = api(bob).get("number", limit=3, page=page, count="exact")
@@ -240,20 +240,20 @@ class TestLists:
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
-    def test_hidden_records_move_no_page(self, numbers: list[str], bob: User):  # B13
+    def test_hidden_records_shift_no_page(self, numbers: list[str], bob: User):  # B13
         before = [api(bob).get("number", limit=4, page=page).content for page in (1, 2, 3)]
         for value in range(-5, 30):
             record("number", sys_id=f"0{value + 5}", value=value, is_open=False)
         assert [api(bob).get("number", limit=4, page=page).content for page in (1, 2, 3)] == before
 
-    def test_the_order_without_a_wish_is_that_of_the_ids(self, shop: dict[str, str], bob: User):  # B03
+    def test_default_order_is_by_id(self, shop: dict[str, str], bob: User):  # B03
         rule("read", "device", "name", roles=["keeper"])
         early = record("device", sys_id="1", name="Zebra")
         late = record("device", sys_id="z", name="Ape")
         found = column(api(bob).get("device", fields="sys_id"), "sys_id")
         assert found == [early, shop["lamp"], shop["moon"], late]
 
-    def test_a_view_shows_nothing_more(self, shop: Any, bob: User):  # B09
+    def test_view_reveals_nothing_more(self, shop: Any, bob: User):  # B09
         view("device", "all", "name", "secret_a", "vault.name", "maker.rating", "maker.name")
         assert list(data(api(bob).get("device", view="all"))[0]) == ["name", "maker.name"]
 
@@ -322,7 +322,7 @@ class TestColumnsThatDependOnTheRecord:
             cursor = answer["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
         assert found == order
 
-    def test_what_is_hidden_changes_nothing_in_any_answer(self, prices: None, bob: User):
+    def test_hidden_values_change_no_response(self, prices: None, bob: User):
         from tests.tableapi.designs import ask
 
         asked: list[dict[str, Any]] = [

@@ -71,7 +71,7 @@ def link(sys_id: str) -> str:
     return f"http://testserver/rest/v1/table/maker/{sys_id}"
 
 
-def test_values_as_stored(gadget: None, bob: User):
+def test_stored_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
     made = record("gadget", **STORED, maker=lux, owners=[nox, lux])
     references = {
@@ -92,7 +92,7 @@ def test_values_as_stored(gadget: None, bob: User):
     assert b"12345678901234567890.10" in body and b"9223372036854775807" in body
 
 
-def test_values_as_people_read_them(gadget: None, bob: User):
+def test_display_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
     made = record("gadget", **STORED, maker=lux, owners=[nox, lux])
 
@@ -105,7 +105,7 @@ def test_values_as_people_read_them(gadget: None, bob: User):
     assert bare == VALUES | DISPLAYED | {"maker": "Lux", "owners": ["Nox", "Lux"]}
 
 
-def test_values_both_ways(gadget: None, bob: User):
+def test_values_with_display_values(gadget: None, bob: User):
     lux = record("maker", name="Lux")
     made = record("gadget", **STORED, maker=lux, owners=[lux])
     plain = {name: {"value": VALUES[name], "display_value": DISPLAYED.get(name, VALUES[name])} for name in STORED}
@@ -117,7 +117,7 @@ def test_values_both_ways(gadget: None, bob: User):
     assert one(bob, made, display_value="all", exclude_reference_link=1) == plain | {"maker": both, "owners": [both]}
 
 
-def test_what_is_empty_is_null(gadget: None, bob: User):
+def test_empty_values_are_null(gadget: None, bob: User):
     none, blank = record("gadget"), record("gadget", name="", notes="", page="", owners=[])
 
     for made in (none, blank):
@@ -142,7 +142,7 @@ def test_json_is_answered_as_stored(gadget: None, bob: User, display: str):
         assert shown == value and type(shown) is type(value)
 
 
-def test_true_and_a_value_that_is_no_choice_any_more(gadget: None, bob: User):
+def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
     made = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
     assert one(bob, made)["seen_at"] == "9999-12-31 23:59:59" and one(bob, made)["bought_on"] == "0001-01-01"
     shown = one(bob, made, display_value=1)
@@ -152,7 +152,7 @@ def test_true_and_a_value_that_is_no_choice_any_more(gadget: None, bob: User):
     assert one(bob, made, display_value=1)["state"] == "It's 100%"
 
 
-def test_a_display_value_is_shown_by_its_own_type(gadget: None, bob: User):
+def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
     table("room")
     field("room", "level", choices={"1": "Ground floor"}, is_display=True)
     field("gadget", "room", to="room")
@@ -162,7 +162,7 @@ def test_a_display_value_is_shown_by_its_own_type(gadget: None, bob: User):
     assert data(api(bob).get(f"gadget/{made}", **asked)) == [{"room": "Ground floor"}]
 
 
-def test_a_text_column_that_became_formatted_reads_as_plain_text(gadget: None, bob: User, alice: User):
+def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice: User):
     from system import properties
     from tableapi.models import Column
 
@@ -181,7 +181,7 @@ def test_a_text_column_that_became_formatted_reads_as_plain_text(gadget: None, b
     assert found == [{"sys_id": before}], "filters look at the plain text"
 
 
-def test_secrets_are_never_answered(gadget: None, alice: User):  # B28
+def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
     field("gadget", "pin", "password")
     field("gadget", "token", "secret")
     made = record("gadget", name="Lamp", pin="stored-pin", token="stored-token")
@@ -234,7 +234,7 @@ OURS = (
 )
 
 
-def test_a_column_may_be_called_like_anything_in_a_statement(bob: User):  # B38
+def test_column_names_can_equal_sql_identifiers(bob: User):  # B38
     table("odd")
     for name in OURS:
         field("odd", name, is_display=name == "x")

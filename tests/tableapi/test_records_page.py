@@ -27,7 +27,7 @@ def page(as_alice: Client) -> str:
     return f"/admin/tableapi/table/{Table.objects.get(name='device').pk}/records/"
 
 
-def test_records_are_listed_as_people_read_them(as_alice: Client, page: str):
+def test_records_are_listed_with_display_values(as_alice: Client, page: str):
     record("device", name="<b>Lamp</b>", state="1", maker=record("maker", name="Lux"), secret_code="hush")
     answer = as_alice.get(page)
     text = answer.content.decode()
@@ -41,13 +41,13 @@ def test_records_are_listed_as_people_read_them(as_alice: Client, page: str):
     assert page in as_alice.get(page.removesuffix("records/") + "change/").content.decode()
 
 
-def test_formatted_text_is_listed_as_words(as_alice: Client, page: str):
+def test_formatted_text_is_listed_as_plain_text(as_alice: Client, page: str):
     field("device", "story", "wysiwyg")
     record("device", story="<p>It <b>hums</b></p>")
     assert '<td data-column="story">It hums</td>' in as_alice.get(page).content.decode()
 
 
-def test_a_record_has_a_page_with_all_of_it(as_alice: Client, page: str):
+def test_record_page_shows_all_columns(as_alice: Client, page: str):
     nameless = record("maker")
     lux, about = record("maker", name="Lux"), {"länge": 3}
     lamp = record("device", name="Lamp", state="1", maker=nameless, others=[lux, nameless], about=about)
@@ -57,7 +57,7 @@ def test_a_record_has_a_page_with_all_of_it(as_alice: Client, page: str):
     assert as_alice.get(page, {"record": "nothing"}).status_code == 404
 
 
-def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
+def test_query_filters_and_paginates(as_alice: Client, page: str):
     for number in range(51):
         record("device", name=f"d{number:02}")
     first = as_alice.get(page, {"query": "name!=d00^ORDERBYDESCname"}).content.decode()
@@ -77,28 +77,28 @@ def test_a_query_narrows_and_pages_follow(as_alice: Client, page: str):
         ({"query": "name=a", "page": "x"}, "sysparm_page must be a whole number from 1 to 1,000,000."),
     ],
 )
-def test_what_finds_nothing_says_why(as_alice: Client, page: str, asked: dict[str, str], sentence: str):
+def test_empty_result_is_explained(as_alice: Client, page: str, asked: dict[str, str], sentence: str):
     record("device", name="Lamp")
     assert sentence in said(as_alice.get(page, asked))
 
 
-def test_a_record_whose_id_is_not_for_this_administrator_is_listed_without_a_link(as_alice: Client, page: str):
+def test_record_with_a_hidden_id_has_no_link(as_alice: Client, page: str):
     record("device", name="Lamp")
     rule("read", "device", column="sys_id", roles=["monitoring"], admin_overrides=False)
     answer = as_alice.get(page)
     assert "Lamp" in said(answer) and "?record=" not in answer.content.decode()
 
 
-def test_an_empty_table_says_how_records_are_made(as_alice: Client, page: str):
+def test_empty_table_explains_how_to_create_records(as_alice: Client, page: str):
     assert "There are no records that you can read." in said(as_alice.get(page))
 
 
-def test_what_the_product_keeps_has_pages_of_its_own(as_alice: Client, page: str):
+def test_system_tables_link_to_their_own_pages(as_alice: Client, page: str):
     user_table = Table.objects.get(name="user")
     assert as_alice.get(f"/admin/tableapi/table/{user_table.pk}/records/").status_code == 404
     assert "See its records" not in said(as_alice.get(f"/admin/tableapi/table/{user_table.pk}/change/"))
 
 
-def test_only_who_may_see_tables_sees_it(client: Client, bob: Any, page: str):
+def test_page_requires_permission_to_view_tables(client: Client, bob: Any, page: str):
     client.force_login(bob)
     assert client.get(page)["Location"].startswith("/admin/login/")

@@ -24,7 +24,7 @@ class TestRules:
         usual = {"operation": "read", "table": task.pk, "column_name": "", "condition": "", "active": "on"}
         return client.post(page("rule"), usual | values)
 
-    def test_a_rule_is_made_with_roles(self, as_alice: Client):
+    def test_rule_can_be_created_with_roles(self, as_alice: Client):
         role = Role.objects.get(name="itil")
         assert self.send(as_alice, roles=[role.pk], condition="active=true", column_name="state").status_code == 302
 
@@ -45,13 +45,11 @@ class TestRules:
             ({"roles": ["nobody"]}, "Select a valid choice"),
         ],
     )
-    def test_a_rule_that_cannot_hold_is_a_sentence(
-        self, as_alice: Client, values: dict[str, Any], sentence: str
-    ):  # B74
+    def test_invalid_rule_is_reported(self, as_alice: Client, values: dict[str, Any], sentence: str):  # B74
         assert sentence in said(self.send(as_alice, **values))
         assert not Rule.objects.filter(table__name="task").exists()
 
-    def test_everything_that_is_wrong_with_a_rule_is_said_at_once(self, as_alice: Client):
+    def test_all_errors_of_a_rule_are_reported_together(self, as_alice: Client):
         answer = self.send(as_alice, column_name="shoe", condition="nonsense=1")
         text = said(answer)
         assert "task has no column with this name." in text
@@ -68,7 +66,7 @@ class TestRules:
             ("followers_listHASnobody", "followers_list: user has no record with the id nobody."),
         ],
     )
-    def test_a_value_that_is_not_there_is_doubted_and_saved(self, as_alice: Client, condition: str, sentence: str):
+    def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):
         answer = self.send(as_alice, condition=condition)
         assert answer.status_code == 302 and Rule.objects.get(table__name="task").condition == condition
         assert sentence in said(as_alice.get(answer["Location"]))
@@ -78,12 +76,12 @@ class TestRules:
         ["state=1", "stateIN1,2", "state=", "callerDYNAMICme", "caller={user}", "caller=javascript:gs.getUserID()",
          "stateLIKE9", "short_description=9"],
     )  # fmt: skip
-    def test_what_is_there_is_not_doubted(self, as_alice: Client, alice: User, condition: str):
+    def test_known_value_gets_no_warning(self, as_alice: Client, alice: User, condition: str):
         answer = self.send(as_alice, condition=condition.format(user=alice.pk))
         text = said(as_alice.get(answer["Location"]))
         assert "none of the choices" not in text and "has no record with" not in text
 
-    def test_a_rule_that_opens_every_table_to_everybody_is_doubted(self, as_alice: Client):
+    def test_rule_for_everybody_gets_a_warning(self, as_alice: Client):
         doubt = "Everybody who is signed in may delete the records of every designed table"
         answer = self.send(as_alice, table="", operation="delete")
         assert doubt in said(as_alice.get(answer["Location"]))
@@ -91,7 +89,7 @@ class TestRules:
             answer = self.send(as_alice, **{"table": "", "operation": "delete", **values})
             assert "Everybody who is signed in" not in said(as_alice.get(answer["Location"]))
 
-    def test_a_rule_that_adds_nothing_is_doubted(self, as_alice: Client):
+    def test_redundant_rule_gets_a_warning(self, as_alice: Client):
         itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
         self.send(as_alice, roles=[itil, admin], condition="active=true")
         for values, is_like in (
@@ -104,13 +102,13 @@ class TestRules:
             answer = self.send(as_alice, **values)
             assert ("this one adds nothing" in said(as_alice.get(answer["Location"]))) is is_like, values
 
-    def test_a_rule_that_lets_administrators_pass_adds_that(self, as_alice: Client):
+    def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
         itil = Role.objects.get(name="itil").pk
         self.send(as_alice, roles=[itil], admin_overrides="")
         answer = self.send(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
         assert "this one adds nothing" not in said(as_alice.get(answer["Location"]))
 
-    def test_two_rules_about_one_thing_are_told_apart(self, as_alice: Client):
+    def test_similar_rules_have_different_names(self, as_alice: Client):
         itil = Role.objects.get(name="itil")
         for values in ({"roles": [itil.pk]}, {"condition": "active=true"}, {"column_name": "state"}):
             self.send(as_alice, **values)
@@ -119,7 +117,7 @@ class TestRules:
         listed = said(as_alice.get("/admin/tableapi/rule/?q=task"))
         assert "read task itil" in listed and "read task any signed-in caller active=true" in listed
 
-    def test_deleting_a_role_names_the_rules_that_use_it(self, as_alice: Client):
+    def test_deleting_a_role_names_its_rules(self, as_alice: Client):
         desk, itil = Role.objects.create(name="desk"), Role.objects.get(name="itil")
         self.send(as_alice, roles=[desk.pk])
         self.send(as_alice, roles=[desk.pk, itil.pk], column_name="state")
@@ -135,7 +133,7 @@ class TestRules:
             assert "the access rule “read task.state for desk, itil”, which will hold for its other roles only" in text
             assert "the access rule “read task.number" not in text
 
-    def test_deleting_a_column_names_the_rules_and_views_that_ask_for_it(self, as_alice: Client, device: Table):  # B74
+    def test_deleting_a_column_names_its_rules_and_views(self, as_alice: Client, device: Table):  # B74
         model = make_column(device, "model", is_indexed=True)
         make_column(device, "label")
         ticket = make_table("ticket")
@@ -174,19 +172,19 @@ class TestRules:
             ]
             assert sorted(found)[-1].startswith("the view “asking” of ticket, which leaves it out from then on")
 
-    def test_a_rule_that_measures_from_the_column_is_named_too(self, as_alice: Client, device: Table):  # B74
+    def test_rule_with_a_relative_value_is_named(self, as_alice: Client, device: Table):  # B74
         due = make_column(device, "due", "datetime")
         Rule(operation="read", table=device, condition="sys_created_atMORETHANdue@day@after@1").save()
         assert "MORETHANdue@day@after@1”, which asks for it" in said(as_alice.get(page("column", due, "delete")))
 
-    def test_a_rule_whose_role_is_gone_says_so(self, as_alice: Client):  # B74
+    def test_rule_with_a_deleted_role_is_marked(self, as_alice: Client):  # B74
         role = Role.objects.create(name="desk")
         Rule(operation="read", table=Table.objects.get(name="task"), roles=[role.pk]).save()
         role.delete()
 
         assert "nobody: its roles are gone" in said(as_alice.get("/admin/tableapi/rule/?q=task"))
 
-    def test_a_rule_that_asks_a_column_which_is_gone_says_so(self, as_alice: Client):  # B74
+    def test_rule_with_a_dropped_column_is_marked(self, as_alice: Client):  # B74
         task = Table.objects.get(name="task")
         gone = Column(table=task, name="gone", label="Gone", type="string")
         gone.save()

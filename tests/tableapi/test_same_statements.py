@@ -36,7 +36,9 @@ def hidden(bob: User) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_hidden_and_missing_ask_the_database_the_same(hidden: str, bob: User, way: Callable[[Api, str], Any]):  # B21
+def test_hidden_and_missing_records_run_the_same_statements(
+    hidden: str, bob: User, way: Callable[[Api, str], Any]
+):  # B21
     caller = api(bob, by="key")
     way(caller, "device/1")  # what a process does once
     with statements() as of_hidden:
@@ -49,7 +51,7 @@ def test_hidden_and_missing_ask_the_database_the_same(hidden: str, bob: User, wa
     assert len(of_hidden) > 0 and of_hidden == of_missing
 
 
-def test_a_hidden_and_a_missing_reference_ask_the_database_the_same(hidden: str, bob: User):  # B21
+def test_hidden_and_missing_references_run_the_same_statements(hidden: str, bob: User):  # B21
     field("device", "twin", to="device")
     lamp = record("device", name="Other")
     caller = api(bob, by="key")
@@ -61,7 +63,7 @@ def test_a_hidden_and_a_missing_reference_ask_the_database_the_same(hidden: str,
     assert found[1] == found[2]
 
 
-def test_the_comparison_sees_a_difference(hidden: str, bob: User):
+def test_comparison_detects_a_difference(hidden: str, bob: User):
     """It would be worth nothing if it found everything alike."""
     caller = api(bob, by="key")
     caller.get("device/1")

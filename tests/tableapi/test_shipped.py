@@ -14,7 +14,7 @@ from tests.tableapi.designs import ask, insert, types_of
 pytestmark = pytest.mark.django_db
 
 
-def test_the_tables_are_real_ones():
+def test_shipped_tables_exist():
     for name in ("service", "sys_schedule", "sys_indication", "task"):
         table = Table.objects.get(name=name)
         assert not table.is_system
@@ -25,7 +25,7 @@ def test_the_tables_are_real_ones():
     assert set(deferred) == {"sys_schedule", "sys_indication"}
 
 
-def test_a_task_is_as_the_sample_shows_it():
+def test_task_matches_the_specified_sample():
     types = types_of("task")
 
     assert len(types) == 7 + 32
@@ -53,14 +53,14 @@ def test_everybody_reads_names_and_nothing_else():
         assert list(rules.exclude(roles=[]).values_list("column_name", "roles")) == [("*", [admin])]
 
 
-def test_a_second_time_makes_nothing():
+def test_second_run_creates_nothing():
     before = State.objects.get().version
     shipped_tables.make()
 
     assert State.objects.get().version == before
 
 
-def test_what_an_administrator_deletes_stays_deleted():
+def test_deleted_shipped_parts_stay_deleted():
     Table.objects.get(name="task").delete()
     Rule.objects.filter(table__name="user").delete()
     shipped_tables.make()
@@ -68,7 +68,7 @@ def test_what_an_administrator_deletes_stays_deleted():
     assert types_of("task") == {} and not Rule.objects.filter(table__name="user").exists()
 
 
-def test_a_failure_leaves_nothing_half_made(monkeypatch: Any):
+def test_failure_rolls_everything_back(monkeypatch: Any):
     Table.objects.get(name="task").delete()
     for name in ("service", "sys_schedule", "sys_indication"):
         Table.objects.get(name=name).delete()
@@ -85,7 +85,7 @@ def test_a_failure_leaves_nothing_half_made(monkeypatch: Any):
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 
 
-def test_what_is_shipped_passes_the_checks_of_what_others_make():
+def test_shipped_design_passes_validation():
     records = [*Column.objects.filter(table__is_system=False), *Choice.objects.filter(column__table__is_system=False)]
     for record in [*Table.objects.filter(is_system=False), *Rule.objects.all(), *records]:
         with schema_editor.as_product():

@@ -89,7 +89,7 @@ TAKEN: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
-def test_is_taken(type: str, given: Any, stored: Any):
+def test_valid_values_are_accepted(type: str, given: Any, stored: Any):
     found = column_values.read(column(type), given)
 
     assert found == stored and found.__class__ is stored.__class__
@@ -131,7 +131,7 @@ REFUSED = [(type, given) for type, refused in REFUSED_BY_TYPE.items() for given 
 
 
 @pytest.mark.parametrize(("type", "given"), REFUSED, ids=lambda it: repr(it)[:40])
-def test_is_refused(type: str, given: Any):
+def test_invalid_values_are_refused(type: str, given: Any):
     with pytest.raises(Invalid) as refused:
         column_values.read(column(type), given)
 
@@ -141,29 +141,29 @@ def test_is_refused(type: str, given: Any):
 
 
 @pytest.mark.parametrize("type", sorted(COLUMN_TYPES))
-def test_null_clears(type: str):
+def test_null_clears_a_value(type: str):
     assert column_values.read(column(type), None) is None
 
 
 @pytest.mark.parametrize("type", ["string", "text", "wysiwyg", "password", "secret"])
-def test_text_may_be_as_long_as_its_column(type: str):
+def test_text_length_is_limited_by_the_column(type: str):
     short = column(type, max_length=3)
     assert column_values.read(short, "ééé")
     with pytest.raises(Invalid, match="At most 3 characters"):
         column_values.read(short, "éééé")
 
 
-def test_the_length_of_html_is_that_of_its_words():
+def test_html_length_is_that_of_its_plain_text():
     assert column_values.read(column("wysiwyg", max_length=3), "<p><b>a &amp; </b></p>") == "<p><b>a &amp; </b></p>"
 
 
 @pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
-def test_any_json_is_taken(given: Any):
+def test_any_json_is_accepted(given: Any):
     found = column_values.read(column("json"), given)
     assert isinstance(found, Jsonb) and found.obj == given
 
 
-def test_a_password_is_hashed_and_a_secret_encrypted():  # B28
+def test_password_is_hashed_and_a_secret_encrypted():  # B28
     hashed, encrypted = (column_values.read(column(type), "top secret") for type in ("password", "secret"))
 
     assert "top secret" not in hashed + encrypted
@@ -187,7 +187,7 @@ JSON = st.recursive(
 
 @settings(deadline=None, max_examples=600, database=None)
 @given(st.sampled_from(sorted(COLUMN_TYPES)), JSON, st.booleans())
-def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is_displayed: bool):
+def test_json_value_is_accepted_or_invalid(type: str, given: Any, is_displayed: bool):
     it = column(type)
     try:
         stored = column_values.read(it, display_values.from_display(it, given) if is_displayed else given)
@@ -199,7 +199,7 @@ def test_whatever_json_is_given_it_is_taken_or_invalid(type: str, given: Any, is
 
 @settings(database=None)
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_an_instant_read_can_be_sent_back(instant: datetime):  # B71
+def test_instant_round_trips(instant: datetime):  # B71
     it = column("datetime")
     shown = column_values.for_log(it, instant)
 
@@ -209,7 +209,7 @@ def test_an_instant_read_can_be_sent_back(instant: datetime):  # B71
 
 @settings(database=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6) | st.integers() | st.floats(-1e300, 1e300))
-def test_a_number_read_can_be_sent_back(number: Any):
+def test_number_round_trips(number: Any):
     it = column("decimal")
     assert column_values.read(it, str(column_values.read(it, number))) == Decimal(str(number))
 
@@ -239,7 +239,7 @@ SAME: list[tuple[str, Any, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("type", "stored", "new", "same"), SAME)
-def test_whether_it_changes(type: str, stored: Any, new: Any, same: bool):
+def test_equality_of_values(type: str, stored: Any, new: Any, same: bool):
     assert column_values.is_same(column(type), stored, new) is same
 
 
@@ -293,12 +293,12 @@ DISPLAYED: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("type", "given", "found"), DISPLAYED)
-def test_display_values_are_understood(type: str, given: Any, found: Any):
+def test_display_values_are_parsed(type: str, given: Any, found: Any):
     assert display_values.from_display(column(type), given) == found
 
 
 @pytest.mark.parametrize("given", ["2", "TWICE", "Nothing", True, [], {}, 1.0])
-def test_a_choice_is_named_by_one_label(given: Any):
+def test_choice_label_must_be_unambiguous(given: Any):
     with pytest.raises(Invalid) as refused:
         display_values.from_display(column("choice"), given)
     assert refused.value.field == "it"
@@ -325,13 +325,13 @@ def test_defaults(type: str, text: str, value: Any):
     assert defaults.default(column(type, default=text)) == value
 
 
-def test_the_default_of_json_is_json():
+def test_default_of_json_is_json():
     found = defaults.default(column("json", default='{"a": [1]}'))
     assert isinstance(found, Jsonb) and found.obj == {"a": [1]}
 
 
 @pytest.mark.parametrize("empty", [None, "", []])
-def test_a_mandatory_column_wants_a_value(empty: Any):
+def test_mandatory_column_requires_a_value(empty: Any):
     defaults.check_mandatory(column("string"), empty)
     with pytest.raises(Invalid) as refused:
         defaults.check_mandatory(column("string", mandatory=True), empty)
@@ -339,7 +339,7 @@ def test_a_mandatory_column_wants_a_value(empty: Any):
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
-def test_what_is_false_is_a_value(value: Any):
+def test_false_is_a_value(value: Any):
     defaults.check_mandatory(column("string", mandatory=True), value)
 
 
@@ -357,11 +357,11 @@ def test_what_is_false_is_a_value(value: Any):
         ("string", None, None),
     ],
 )
-def test_the_deletion_log_takes_plain_json(type: str, value: Any, logged: Any):
+def test_values_for_the_deletion_log_are_json(type: str, value: Any, logged: Any):
     assert column_values.for_log(column(type), value) == logged
     json.dumps(logged)
 
 
-def test_html_has_a_plain_text():
+def test_html_has_plain_text():
     assert column_values.plain_text("<p>a</p><p>b</p>") == "a\nb"
     assert column_values.plain_text(None) is None

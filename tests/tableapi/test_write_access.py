@@ -31,7 +31,7 @@ def count() -> int:
 
 
 class TestWithoutRules:
-    def test_the_table_is_there_for_admin_alone(self, device: Table, alice: User, bob: User):  # B75
+    def test_table_exists_only_for_administrators(self, device: Table, alice: User, bob: User):  # B75
         made = record("device", name="Lamp")
         for answer in (
             api(bob).post("device", {}), api(bob).patch(f"device/{made}", {}),
@@ -42,7 +42,7 @@ class TestWithoutRules:
         assert api(alice).patch(f"device/{made}", {"name": "b"}).status_code == 200
         assert api(alice).delete(f"device/{made}").status_code == 200
 
-    def test_rules_bind_admin_too_when_they_say_so(self, device: Table, alice: User):
+    def test_rules_without_admin_bypass_apply_to_administrators(self, device: Table, alice: User):
         for operation in ("create", "write", "delete"):
             rule(operation, "device", roles=["editor"], admin_overrides=False)
         made = record("device", name="Lamp")
@@ -52,7 +52,7 @@ class TestWithoutRules:
 
 
 class TestCreating:
-    def test_a_reader_is_told_and_others_find_no_table(self, device: Table, bob: User):
+    def test_reader_gets_403_and_others_404(self, device: Table, bob: User):
         rule("create", "device", roles=["editor"])
         assert failed(api(bob).post("device", {})) == (404, "table_not_found", None)
         rule("read", "device")
@@ -60,7 +60,7 @@ class TestCreating:
         assert count() == 0
         assert api(grant(bob, "editor")).post("device", {}).status_code == 201
 
-    def test_the_record_must_be_one_that_they_may_create(self, device: Table, bob: User):  # B25
+    def test_new_record_must_match_the_create_rule(self, device: Table, bob: User):  # B25
         rule("create", "device", condition="state=new")
         rule("read", "device")
         assert failed(api(bob).post("device", {"state": "old"})) == (403, "access_denied", None)
@@ -68,14 +68,14 @@ class TestCreating:
         assert count() == 0
         assert api(bob).post("device", {"state": "new"}).status_code == 201
 
-    def test_a_condition_is_asked_of_defaults_too(self, device: Table, bob: User):
+    def test_create_condition_applies_to_defaults(self, device: Table, bob: User):
         field("device", "active", "boolean", default_value="true")
         rule("create", "device", condition="active=true")
         rule("read", "device")
         assert api(bob).post("device", {}).status_code == 201
         assert failed(api(bob).post("device", {"active": False}))[0] == 403
 
-    def test_columns_that_they_may_not_give_are_named(self, device: Table, bob: User):
+    def test_denied_columns_are_named(self, device: Table, bob: User):
         rule("create", "device")
         rule("read", "device")
         rule("create", "device", "state", roles=["editor"])
@@ -83,7 +83,7 @@ class TestCreating:
         assert count() == 0
         assert api(bob).post("device", {"name": "a"}).status_code == 201
 
-    def test_columns_may_depend_on_the_record(self, device: Table, bob: User):
+    def test_column_permission_can_depend_on_the_record(self, device: Table, bob: User):
         rule("create", "device")
         rule("read", "device")
         rule("create", "device", "name", condition="state=new")
@@ -93,7 +93,7 @@ class TestCreating:
         assert api(bob).post("device", {"state": "old"}).status_code == 201
         assert count() == 2
 
-    def test_who_only_creates_reads_nothing(self, device: Table, bob: User):  # B24
+    def test_create_only_caller_reads_nothing(self, device: Table, bob: User):  # B24
         rule("create", "device")
         answer = api(bob).post("device", {"name": "a"})
         assert answer.status_code == 201 and data(answer) == [{}]
@@ -107,13 +107,13 @@ class TestCreating:
             assert failed(other) == (404, "record_not_found", None)
         assert failed(api(bob).post("device", {"nothing": 1})) == (400, "unknown_field", "nothing")
 
-    def test_who_creates_what_they_cannot_read_gets_nothing(self, device: Table, bob: User):  # B24
+    def test_unreadable_new_record_is_not_returned(self, device: Table, bob: User):  # B24
         rule("create", "device")
         rule("read", "device", condition="state=open")
         assert data(api(bob).post("device", {"name": "a", "state": "closed"})) == [{}]
         assert data(api(bob).post("device", {"name": "a", "state": "open"}))[0]["name"] == "a"
 
-    def test_the_answer_has_readable_columns_alone(self, device: Table, bob: User):  # B24
+    def test_response_has_only_readable_columns(self, device: Table, bob: User):  # B24
         rule("create", "device")
         rule("read", "device")
         rule("read", "device", "state", condition="name=a")
@@ -122,7 +122,7 @@ class TestCreating:
         rule("read", "device", "name", roles=["auditor"])
         assert "name" not in data(api(bob).post("device", {"state": "x"}))[0]
 
-    def test_a_key_for_fewer_roles_does_less(self, device: Table, bob: User):  # B65
+    def test_scoped_key_has_fewer_permissions(self, device: Table, bob: User):  # B65
         rule("create", "device", roles=["editor"])
         rule("read", "device")
         grant(bob, "editor", "other")
@@ -136,14 +136,14 @@ class TestChanging:
         rule("read", "device", condition="state!=hidden")
         return record("device", name="Lamp", state="new")
 
-    def test_a_reader_may_not_write(self, lamp: str, bob: User):  # B23
+    def test_reader_cannot_write(self, lamp: str, bob: User):  # B23
         for send in (api(bob).patch, api(bob).put):
             answer = send(f"device/{lamp}", {"name": "x"})
             assert failed(answer) == (403, "access_denied", None)
         assert failed(api(bob).patch(f"device/{lamp}", {"name": "Lamp"}))[0] == 403, "although nothing would change"
         assert stored(lamp, "name", "sys_version") == ("Lamp", 0)
 
-    def test_what_cannot_be_read_is_not_there(self, lamp: str, bob: User):  # B21, B23
+    def test_unreadable_record_is_404(self, lamp: str, bob: User):  # B21, B23
         rule("write", "device")
         rule("delete", "device")
         hidden = record("device", name="x", state="hidden")
@@ -153,13 +153,13 @@ class TestChanging:
             assert {failed(answer) for answer in answers} == {(404, "record_not_found", None)}
         assert stored(hidden, "name") == ("x",)
 
-    def test_they_may_write_before(self, lamp: str, bob: User):
+    def test_write_rule_applies_before_the_change(self, lamp: str, bob: User):
         rule("write", "device", condition="state=open")
         assert failed(api(bob).patch(f"device/{lamp}", {"state": "open"})) == (403, "access_denied", None)
         opened = record("device", name="a", state="open")
         assert api(bob).patch(f"device/{opened}", {"name": "b"}).status_code == 200
 
-    def test_and_after(self, device: Table, lamp: str, bob: User):  # B25
+    def test_write_rule_applies_after_the_change(self, device: Table, lamp: str, bob: User):  # B25
         rule("write", "device", condition="state=new")
         for send in (api(bob).patch, api(bob).put):
             assert failed(send(f"device/{lamp}", {"name": "x", "state": "closed"})) == (403, "access_denied", None)
@@ -167,7 +167,7 @@ class TestChanging:
         assert stored(lamp, "name", "state", "sys_version") == ("Lamp", "new", 0)
         assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200
 
-    def test_who_owns_it_cannot_give_it_away(self, device: Table, lamp: str, alice: User, bob: User):  # B25
+    def test_owner_cannot_give_the_record_away(self, device: Table, lamp: str, alice: User, bob: User):  # B25
         field("device", "owner", to="user")
         rule("write", "device", condition="ownerDYNAMICme")
         mine, other = record("device", owner=bob.pk), record("device", owner=alice.pk)
@@ -176,13 +176,13 @@ class TestChanging:
         assert failed(api(bob).patch(f"device/{other}", {"owner": bob.pk}))[0] == 403
         assert stored(other, "owner") == (alice.pk,)
 
-    def test_a_change_may_take_it_out_of_sight(self, lamp: str, bob: User):  # B24
+    def test_change_can_make_the_record_unreadable(self, lamp: str, bob: User):  # B24
         rule("write", "device")
         answer = api(bob).patch(f"device/{lamp}", {"state": "hidden"})
         assert data(answer) == [{}] and "ETag" not in answer
         assert stored(lamp, "state") == ("hidden",)
 
-    def test_columns_that_they_may_not_change_are_named(self, lamp: str, bob: User):
+    def test_denied_columns_of_a_change_are_named(self, lamp: str, bob: User):
         rule("write", "device")
         rule("write", "device", "state", roles=["editor"])
         for send in (api(bob).patch, api(bob).put):
@@ -192,7 +192,7 @@ class TestChanging:
         assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "it is what it was"
         assert data(api(bob).put(f"device/{lamp}", {"name": "y"}))[0]["state"] == "new"
 
-    def test_columns_may_depend_on_the_record_before_and_after(self, device: Table, lamp: str, bob: User):  # B25
+    def test_column_permission_applies_before_and_after(self, device: Table, lamp: str, bob: User):  # B25
         rule("write", "device")
         rule("write", "device", "name", condition="state=new")
         old = record("device", name="a", state="old")
@@ -203,7 +203,7 @@ class TestChanging:
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
         assert api(bob).patch(f"device/{old}", {"state": "new"}).status_code == 200
 
-    def test_a_denial_names_sent_columns_alone(self, device: Table, lamp: str, bob: User):
+    def test_denial_names_only_sent_columns(self, device: Table, lamp: str, bob: User):
         """PUT empties a column that is left out; the one that the rule then forbids was never sent."""
         field("device", "code")
         rule("write", "device")
@@ -214,7 +214,7 @@ class TestChanging:
         assert b"code" not in answer.content.replace(b'"code": "access_denied"', b"")
         assert stored(lamp, "name", "code") == ("Lamp", "x")
 
-    def test_an_unknown_column_and_a_hidden_one_alike(self, device: Table, lamp: str, bob: User):  # B29
+    def test_unknown_and_hidden_columns_are_refused_alike(self, device: Table, lamp: str, bob: User):  # B29
         rule("write", "device")
         field("device", "secret_price", "integer")
         rule("read", "device", "secret_price", roles=["auditor"])
@@ -234,7 +234,7 @@ class TestNoOracle:
         rule("write", "device")
         return record("device", name="Lamp", state="stored")
 
-    def test_where_it_may_not_be_written(self, lamp: str, bob: User):
+    def test_hidden_column_without_write_permission(self, lamp: str, bob: User):
         rule("write", "device", "state", condition="name=open")
         for send in (api(bob).patch, api(bob).put):
             same, other, none = (send(f"device/{lamp}", {"state": value}) for value in ("stored", "guess", None))
@@ -242,14 +242,14 @@ class TestNoOracle:
             assert same.content == other.content == none.content
         assert stored(lamp, "state", "sys_version") == ("stored", 0)
 
-    def test_where_it_may_be_written(self, device: Table, lamp: str, bob: User):
+    def test_hidden_column_with_write_permission(self, device: Table, lamp: str, bob: User):
         other = record("device", name="Lamp", state="else")
         for send in (api(bob).patch, api(bob).put):
             answers = [data(send(f"device/{each}", {"name": "Lamp", "state": "stored"}))[0] for each in (lamp, other)]
             assert answers[0]["sys_version"] == answers[1]["sys_version"] > 0
             assert answers[0]["state"] is answers[1]["state"] is None
 
-    def test_where_it_is_read_only(self, device: Table, bob: User):
+    def test_hidden_read_only_column(self, device: Table, bob: User):
         rule("read", "device")
         rule("write", "device")
         field("device", "score", read_only=True)
@@ -258,13 +258,13 @@ class TestNoOracle:
         same, other = (api(bob).patch(f"device/{made}", {"score": value}) for value in ("9", "8"))
         assert failed(same) == (400, "read_only", "score") and same.content == other.content
 
-    def test_json_is_merged_with_what_is_hidden_without_showing_it(self, device: Table, lamp: str, bob: User):
+    def test_merged_json_does_not_reveal_hidden_values(self, device: Table, lamp: str, bob: User):
         field("device", "tree", "json")
         rule("read", "device", "tree", condition="name=open")
         ask("""UPDATE records.device SET tree = '{"a": 1}'""")
         assert data(api(bob).patch(f"device/{lamp}", {"tree": {"b": 2}}))[0]["tree"] is None
 
-    def test_a_rule_on_a_hidden_column_tells_one_bit_at_most_in_its_own_words(self, device: Table, bob: User):
+    def test_rule_on_a_hidden_column_reveals_at_most_one_bit(self, device: Table, bob: User):
         """Who may write while a hidden column says so sees that much by trying; the message has nothing more."""
         made = record("device", name="Lamp", state="locked")
         rule("read", "device")
@@ -276,7 +276,7 @@ class TestNoOracle:
 
 
 class TestDeleting:
-    def test_a_reader_is_told(self, device: Table, bob: User):  # B22
+    def test_reader_gets_403(self, device: Table, bob: User):  # B22
         rule("read", "device")
         made = record("device", name="Lamp")
         answer = api(bob).delete(f"device/{made}")
@@ -287,7 +287,7 @@ class TestDeleting:
         assert count() == 1
         assert api(grant(bob, "editor")).delete(f"device/{made}").status_code == 200
 
-    def test_a_condition_decides_for_each_record(self, device: Table, bob: User):
+    def test_delete_condition_applies_to_each_record(self, device: Table, bob: User):
         rule("read", "device")
         rule("delete", "device", condition="state=old")
         old, new = record("device", state="old"), record("device", state="new")
@@ -298,7 +298,7 @@ class TestDeleting:
 class TestRecordsOfOtherTables:
     """ "The record's own table decides, not the one in the address." """
 
-    def test_a_child_has_rules_of_its_own(self, device: Table, bob: User):
+    def test_child_table_has_its_own_rules(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         open_table("device")
@@ -313,7 +313,7 @@ class TestRecordsOfOtherTables:
         assert api(bob).patch(f"device/{made}", {"name": "x"}).status_code == 200
         assert api(bob).delete(f"device/{made}").status_code == 200
 
-    def test_a_rule_on_a_column_of_the_child_holds_at_the_parent_s_address(self, device: Table, bob: User):
+    def test_child_column_rule_applies_at_the_parent_address(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         rule("read", "device")
@@ -322,7 +322,7 @@ class TestRecordsOfOtherTables:
         assert api(bob).patch(f"device/{small}", {"name": "x"}).status_code == 200
         assert failed(api(bob).patch(f"device/{big}", {"name": "x"}))[0] == 403
 
-    def test_a_record_is_not_at_the_address_of_another_table(self, device: Table, bob: User):
+    def test_record_is_404_at_another_table(self, device: Table, bob: User):
         table("laptop", parent="device")
         open_table("device")
         plain = record("device", name="Lamp")
@@ -330,7 +330,7 @@ class TestRecordsOfOtherTables:
             assert failed(answer) == (404, "record_not_found", None)
 
 
-def test_a_changed_rule_holds_for_the_next_request(device: Table, bob: User):  # B56
+def test_changed_rule_applies_to_the_next_request(device: Table, bob: User):  # B56
     open_table("device")
     made = record("device", name="Lamp")
     assert api(bob).patch(f"device/{made}", {"name": "a"}).status_code == 200

@@ -29,12 +29,12 @@ def of(status: int, code: str, *names: str) -> list[tuple[int, str, str | None]]
     return [(status, code, name) for name in names]
 
 
-def test_columns_that_are_not_there(device: Table, bob: User):
+def test_all_unknown_columns_are_reported(device: Table, bob: User):
     body = {"shoe": 1, "name": "a", "sock": 2}
     assert all_failed(api(bob).post("device", body)) == of(400, "unknown_field", "shoe", "sock")
 
 
-def test_a_hidden_column_among_them_is_told_in_the_same_words(device: Table, bob: User):  # B29
+def test_hidden_column_is_reported_like_an_unknown_one(device: Table, bob: User):  # B29
     rule("read", "device", "price", roles=["auditor"])
     answer = api(bob).post("device", {"price": 1, "shoes": 1})
     assert all_failed(answer) == of(400, "unknown_field", "price", "shoes")
@@ -42,17 +42,17 @@ def test_a_hidden_column_among_them_is_told_in_the_same_words(device: Table, bob
     assert one.replace("price", "shoes") == other
 
 
-def test_no_more_than_a_person_reads(device: Table, bob: User):
+def test_number_of_errors_is_limited(device: Table, bob: User):
     found = all_failed(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
     assert len(found) == MOST_TOLD
 
 
-def test_columns_that_only_the_server_writes(device: Table, bob: User):
+def test_all_read_only_columns_are_reported(device: Table, bob: User):
     body = {"number": "DEV1", "sys_version": 5, "name": "a"}
     assert all_failed(api(bob).post("device", body)) == of(400, "read_only", "number", "sys_version")
 
 
-def test_references_to_what_is_not_there(device: Table, bob: User):  # B30
+def test_all_missing_references_are_reported(device: Table, bob: User):  # B30
     (lamp,) = data(api(bob).post("device", {"maker": bob.pk, "owners": [bob.pk]}))
     wrong = {"maker": "1", "owners": [bob.pk, "2"]}
     for answer in (api(bob).post("device", wrong), api(bob).patch(f"device/{lamp['sys_id']}", wrong)):
@@ -60,7 +60,7 @@ def test_references_to_what_is_not_there(device: Table, bob: User):  # B30
     assert ask("SELECT count(*) FROM records.device")[0][0] == 1
 
 
-def test_what_a_model_of_the_product_refuses(alice: User):
+def test_all_model_errors_are_reported(alice: User):
     body = {"name": "Bad name", "label": "x", "number_prefix": "lower"}
     found = all_failed(api(alice).post("sys_db_table", body))
     assert found == of(422, "invalid_value", "name", "number_prefix")
@@ -68,14 +68,14 @@ def test_what_a_model_of_the_product_refuses(alice: User):
     assert not Table.objects.filter(label="x").exists()
 
 
-def test_the_errors_of_one_answer_have_one_status(alice: User):
+def test_errors_of_one_response_have_one_status(alice: User):
     """A name that is taken is a 409, a text that is too long a 422: the first decides."""
     body = {"login": "alice", "phone": "1" * 1_000}
     answer = api(alice).post("user", body)
     assert {status for status, _, _ in all_failed(answer)} == {answer.status_code}
 
 
-def test_values_references_and_what_is_missing(device: Table, bob: User):
+def test_invalid_values_references_and_missing_values_together(device: Table, bob: User):
     field("device", "code", mandatory=True)
     body = {"price": "much", "day": "soon", "maker": "1"}
     wrong = [*of(422, "invalid_value", "price", "day", "maker"), (422, "mandatory", "code")]
@@ -88,7 +88,7 @@ def test_values_references_and_what_is_missing(device: Table, bob: User):
     assert data(api(bob).get(path))[0] | {"price": 5, "sys_version": 0} == data(api(bob).get(path))[0]
 
 
-def test_a_wrong_value_is_not_told_as_missing(device: Table, bob: User):
+def test_invalid_value_is_not_reported_as_missing(device: Table, bob: User):
     field("device", "weight", "integer", mandatory=True, default_value="1")
     assert all_failed(api(bob).post("device", {"weight": "heavy"})) == of(422, "invalid_value", "weight")
     (lamp,) = data(api(bob).post("device", {}))

@@ -115,7 +115,7 @@ def stopping(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Event,
 
 
 class TestTwoWriters:
-    def test_no_column_is_lost(self, device: Table, bob: User, monkeypatch: Any):  # B51
+    def test_concurrent_patches_lose_no_column(self, device: Table, bob: User, monkeypatch: Any):  # B51
         """Two that read the record at the same time and change different columns of it."""
         lamp = record("device", name="a", colour="red", size="big")
         reached, go = stopping(monkeypatch, designed_records, "update")
@@ -127,7 +127,7 @@ class TestTwoWriters:
         assert result(first).status_code == result(second).status_code == 200
         assert stored("name", "colour", "size", "sys_version") == [("b", "blue", "big", 2)]
 
-    def test_puts_do_not_mix(self, device: Table, bob: User):
+    def test_concurrent_puts_do_not_mix(self, device: Table, bob: User):
         lamp = record("device", name="a")
         bodies = [{"name": str(n), "colour": str(n), "size": str(n)} for n in range(4)]
         running = [beside(partial(api(bob).put, f"device/{lamp}", body)) for body in bodies]
@@ -135,14 +135,14 @@ class TestTwoWriters:
         ((name, colour, size, version),) = stored("name", "colour", "size", "sys_version")
         assert name == colour == size and version == 4
 
-    def test_of_two_with_one_if_match_one_wins(self, device: Table, bob: User):  # B51
+    def test_one_of_two_writes_with_the_same_if_match_wins(self, device: Table, bob: User):  # B51
         lamp = record("device", name="a")
         tag = {"If-Match": api(bob).get(f"device/{lamp}")["ETag"]}
         running = [beside(partial(api(bob).patch, f"device/{lamp}", {"name": name}, headers=tag)) for name in "bcde"]
         assert sorted(result(each).status_code for each in running) == [200, 412, 412, 412]
         assert stored("sys_version") == [(1,)]
 
-    def test_json_is_merged_one_after_the_other(self, device: Table, bob: User):
+    def test_concurrent_json_merges_are_serialised(self, device: Table, bob: User):
         field("device", "tree", "json")
         lamp = record("device", tree={})
         running = [beside(partial(api(bob).patch, f"device/{lamp}", {"tree": {str(n): n}})) for n in range(4)]
@@ -151,21 +151,21 @@ class TestTwoWriters:
             ({"0": 0, "1": 1, "2": 2, "3": 3},)
         ]
 
-    def test_numbers_are_given_once(self, bob: User):
+    def test_numbers_are_unique(self, bob: User):
         table("ticket", number_prefix="TCK")
         open_table("ticket")
         running = [beside(lambda: api(bob).post("ticket", {})) for _ in range(6)]
         numbers = [data(result(each))[0]["number"] for each in running]
         assert sorted(numbers) == [f"TCK000000{n}" for n in range(1, 7)]
 
-    def test_of_two_with_one_unique_value_one_wins(self, device: Table, bob: User):
+    def test_one_of_two_equal_unique_values_wins(self, device: Table, bob: User):
         field("device", "code", is_unique=True)
         running = [beside(lambda: api(bob).post("device", {"code": "same"})) for _ in range(4)]
         answers = [result(each) for each in running]
         assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
         assert {failed(answer) for answer in answers if answer.status_code == 409} == {(409, "duplicate", "code")}
 
-    def test_of_two_with_one_login_one_wins(self, alice: User, monkeypatch: Any):
+    def test_one_of_two_equal_logins_wins(self, alice: User, monkeypatch: Any):
         """Both have found that the login is free before either saves it."""
         both = threading.Barrier(2, timeout=PATIENCE_S)
         save = User.save
@@ -182,7 +182,7 @@ class TestTwoWriters:
         assert sorted(answer.status_code for answer in answers) == [201, 409]
         assert User.objects.filter(login="dora").count() == 1
 
-    def test_a_grant_of_a_role_that_goes_meanwhile_is_refused(self, alice: User, bob: User, monkeypatch: Any):
+    def test_grant_of_a_concurrently_deleted_role_is_refused(self, alice: User, bob: User, monkeypatch: Any):
         editor = Role.objects.create(name="editor")
         reached, go = stopping(monkeypatch, UserRole, "save")
         caller = api(alice, by="key")
@@ -194,7 +194,7 @@ class TestTwoWriters:
         assert (status, code) == (422, "invalid_value")
         assert not UserRole.objects.filter(user=bob).exists()
 
-    def test_one_of_two_administrators_stays(self, alice: User):
+    def test_concurrent_removals_leave_one_administrator(self, alice: User):
         dora = make_user("dora", "admin")
         callers = {who: api(who, by="key") for who in (alice, dora)}
         running = [
@@ -207,7 +207,7 @@ class TestTwoWriters:
 
 
 class TestDeletingMeanwhile:
-    def test_a_change_of_what_goes_is_a_404(self, device: Table, bob: User, monkeypatch: Any):
+    def test_change_of_a_concurrently_deleted_record_is_404(self, device: Table, bob: User, monkeypatch: Any):
         lamp = record("device", name="a")
         reached, go = stopping(monkeypatch, designed_records, "delete")
         deleting = beside(lambda: api(bob).delete(f"device/{lamp}"))
@@ -218,13 +218,13 @@ class TestDeletingMeanwhile:
         assert result(deleting).status_code == 200
         assert failed(result(changing)) == (404, "record_not_found", None)
 
-    def test_two_deletions_are_one(self, device: Table, bob: User):
+    def test_second_deletion_is_404(self, device: Table, bob: User):
         lamp = record("device", name="a")
         running = [beside(lambda: api(bob).delete(f"device/{lamp}")) for _ in range(3)]
         assert sorted(result(each).status_code for each in running) == [200, 404, 404]
         assert ask("SELECT count(*) FROM sys_deletion_log WHERE record_id = %s", lamp) == [(1,)]
 
-    def test_a_mandatory_reference_that_comes_meanwhile_is_refused(self, device: Table, bob: User, monkeypatch: Any):
+    def test_concurrent_mandatory_reference_is_refused(self, device: Table, bob: User, monkeypatch: Any):
         """After the deletion has looked for references, before it is done: none may come in between."""
         table("desk")
         field("desk", "lamp", to="device", mandatory=True)
@@ -242,7 +242,7 @@ class TestDeletingMeanwhile:
 
 
 class TestWaiting:
-    def test_a_record_that_another_holds_is_a_503_after_a_while(self, device: Table, bob: User):  # B49
+    def test_locked_record_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("lock_timeout"):
             for answer in (api(bob).patch(f"device/{lamp}", {"name": "b"}), api(bob).delete(f"device/{lamp}")):
@@ -252,7 +252,7 @@ class TestWaiting:
             assert api(bob).post("device", {"name": "c"}).status_code == 201
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}).status_code == 200
 
-    def test_a_table_that_another_holds_is_a_503(self, device: Table, bob: User):  # B49
+    def test_locked_table_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), impatient("lock_timeout"):
             for answer in (
@@ -262,21 +262,21 @@ class TestWaiting:
                 assert failed(answer) == (503, "unavailable", None) and "Retry-After" in answer
         assert len(data(api(bob).get("device"))) == 1
 
-    def test_a_record_of_the_product_that_another_holds_is_a_503(self, alice: User, bob: User):  # B49
+    def test_locked_system_record_is_503(self, alice: User, bob: User):  # B49
         caller = api(alice, by="key")
         with held('SELECT FROM "user" WHERE sys_id = %s FOR UPDATE', bob.pk), impatient("lock_timeout"):
             assert failed(caller.patch(f"user/{bob.pk}", {"first_name": "b"})) == (503, "unavailable", None)
             assert failed(caller.delete(f"user/{bob.pk}")) == (503, "unavailable", None)
         assert caller.patch(f"user/{bob.pk}", {"first_name": "b"}).status_code == 200
 
-    def test_a_statement_that_takes_too_long_is_a_503(self, device: Table, bob: User):  # B48
+    def test_slow_statement_is_503(self, device: Table, bob: User):  # B48
         lamp = record("device", name="a")
         with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("statement_timeout"):
             answer = api(bob).patch(f"device/{lamp}", {"name": "b"})
         assert failed(answer) == (503, "unavailable", None) and int(answer["Retry-After"]) > 0
         assert stored("name") == [("a",)]
 
-    def test_with_a_key_it_may_be_tried_again(self, device: Table, bob: User):
+    def test_request_with_idempotency_key_can_be_repeated(self, device: Table, bob: User):
         lamp, key = record("device", name="a"), {"Idempotency-Key": "k"}
         with held("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), impatient("lock_timeout"):
             assert failed(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=key))[0] == 503
@@ -294,14 +294,14 @@ class TestDesigningMeanwhile:
         catalogue_loader._cache.catalogue = known
         yield
 
-    def test_a_column_that_came_is_known_at_once(self, device: Table, bob: User):  # B55
+    def test_new_column_is_known_immediately(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a")
         with self.behind(lambda: field("device", "weight", "integer")):
             assert data(api(bob).patch(f"device/{lamp}", {"weight": 5}))[0]["weight"] == 5
         with self.behind(lambda: field("device", "height", "integer", default_value="3")):
             assert column(api(bob).post("device", {"name": "b"}), "height") == [3]
 
-    def test_a_column_that_went_is_unknown_at_once(self, device: Table, bob: User):  # B55
+    def test_dropped_column_is_unknown_immediately(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a")
         sends = {
             "colour": lambda: api(bob).post("device", {"colour": "red"}),
@@ -313,12 +313,12 @@ class TestDesigningMeanwhile:
         assert column(api(bob).put(f"device/{lamp}", {"name": "b"}), "name") == ["b"]
         assert stored("name") == [("b",)]
 
-    def test_a_table_that_went_is_a_404(self, device: Table, bob: User):  # B55
+    def test_dropped_table_is_404(self, device: Table, bob: User):  # B55
         with self.behind(device.delete):
             assert failed(api(bob).post("device", {"name": "a"})) == (404, "table_not_found", None)
         assert failed(api(bob).delete("device/1")) == (404, "table_not_found", None)
 
-    def test_a_column_of_another_type_under_its_name(self, device: Table, bob: User):  # B55
+    def test_column_recreated_with_another_type(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a", colour="red")
 
         def retype() -> None:
@@ -329,7 +329,7 @@ class TestDesigningMeanwhile:
             assert failed(api(bob).patch(f"device/{lamp}", {"colour": "blue"})) == (422, "invalid_value", "colour")
         assert data(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
 
-    def test_a_column_that_goes_between_looking_and_writing(self, device: Table, bob: User, monkeypatch: Any):  # B55
+    def test_column_dropped_during_a_write(self, device: Table, bob: User, monkeypatch: Any):  # B55
         reached, go = stopping(monkeypatch, designed_records, "insert")
         running = beside(lambda: api(bob).post("device", {"colour": "red"}))
         assert reached.wait(PATIENCE_S)
@@ -338,7 +338,7 @@ class TestDesigningMeanwhile:
         assert failed(result(running)) == (400, "unknown_field", "colour")
         assert stored("name") == []
 
-    def test_columns_come_and_go_while_many_write(self, device: Table, bob: User):  # B55
+    def test_columns_change_during_many_writes(self, device: Table, bob: User):  # B55
         """Never a 500, never a value in the wrong column."""
         lamp = record("device", name="a")
         caller, ended = api(bob, by="key"), threading.Event()
@@ -364,7 +364,7 @@ class TestDesigningMeanwhile:
         assert {name for (name,) in stored("name")} <= {"n", "a"}
 
 
-def test_a_rule_that_changes_meanwhile_holds_at_once_in_every_process(device: Table, bob: User):  # B56
+def test_changed_rule_applies_immediately_in_every_process(device: Table, bob: User):  # B56
     lamp = record("device", name="a")
     known = catalogue_loader.reload_if_changed()
     device.rules.filter(operation="write").first().delete()  # type: ignore[union-attr]

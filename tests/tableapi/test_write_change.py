@@ -43,7 +43,7 @@ def set_property(name: str, value: str) -> None:
 
 
 class TestPatch:
-    def test_it_changes_what_is_sent_and_nothing_else(self, lamp: str, bob: User):
+    def test_patch_changes_only_the_sent_columns(self, lamp: str, bob: User):
         (before,) = data(api(bob).get(f"device/{lamp}"))
         (after,) = data(api(bob).patch(f"device/{lamp}", {"name": "Torch"}))
 
@@ -59,17 +59,17 @@ class TestPatch:
     @pytest.mark.parametrize(
         "body", [{}, {"name": "Lamp"}, {"rank": "1"}, {"name": "Lamp", "notes": "Old", "rank": 1.0}]
     )
-    def test_where_nothing_changes_the_version_stays(self, lamp: str, bob: User, body: Any):
+    def test_unchanged_record_keeps_its_version(self, lamp: str, bob: User, body: Any):
         (before,) = data(api(bob).get(f"device/{lamp}"))
         for answer in (api(bob).patch(f"device/{lamp}", body), api(bob).put(f"device/{lamp}", before)):
             assert data(answer) == [before]
         assert stored(lamp, "sys_version", "sys_updated_by") == (0, None)
 
-    def test_versions_count_changes(self, lamp: str, bob: User):
+    def test_version_counts_changes(self, lamp: str, bob: User):
         for name, version in (("a", 1), ("b", 2), ("b", 2), ("c", 3)):
             assert data(api(bob).patch(f"device/{lamp}", {"name": name}))[0]["sys_version"] == version
 
-    def test_empty_text_is_a_value_of_a_text_and_clears_the_rest(self, lamp: str, bob: User):
+    def test_empty_string_is_text_and_clears_other_types(self, lamp: str, bob: User):
         data(api(bob).patch(f"device/{lamp}", {"name": "", "rank": ""}))
         assert stored(lamp, "name", "rank") == ("", None)
 
@@ -90,7 +90,7 @@ class TestPatch:
         assert data(api(bob).put(f"device/{lamp}", {"tree": {"a": None}}))[0]["tree"] == {"a": None}
         assert data(api(bob).put(f"device/{lamp}", {"tree": {"b": 1}}))[0]["tree"] == {"b": 1}
 
-    def test_a_record_of_a_child_changes_in_both_tables(self, device: Table, bob: User):
+    def test_child_record_changes_in_both_tables(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         made = record("laptop", name="X1", ram=8)
@@ -101,7 +101,7 @@ class TestPatch:
         assert (after["ram"], after["sys_version"]) == (16, 3)
         assert failed(api(bob).patch(f"device/{made}", {"ram": 4})) == (400, "unknown_field", "ram")
 
-    def test_what_is_mandatory_stays(self, lamp: str, bob: User):
+    def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
         assert failed(api(bob).patch(f"device/{lamp}", {"code": ""})) == (422, "mandatory", "code")
         assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200, "it was empty before"
@@ -112,21 +112,21 @@ class TestPatch:
         assert failed(api(bob).put(f"device/{lamp}", {"name": "x"})) == (422, "mandatory", "code")
         assert stored(lamp, "code") == "x"
 
-    def test_a_wrong_value_changes_nothing(self, lamp: str, bob: User):
+    def test_invalid_value_changes_nothing(self, lamp: str, bob: User):
         for send in (api(bob).patch, api(bob).put):
             assert failed(send(f"device/{lamp}", {"name": "x", "rank": "many"})) == (422, "invalid_value", "rank")
             assert failed(send(f"device/{lamp}", {"name": "x", "none": 1})) == (400, "unknown_field", "none")
         assert stored(lamp, "name", "rank", "sys_version") == ("Lamp", 1, 0)
 
     @pytest.mark.parametrize("sys_id", ["1", "A", "a-b", "x" * 33, "%20", "%00", "é", "1'--"])
-    def test_a_record_that_is_not_there(self, device: Table, bob: User, sys_id: str):
+    def test_missing_record_is_404(self, device: Table, bob: User, sys_id: str):
         for answer in (api(bob).patch(f"device/{sys_id}", {}), api(bob).put(f"device/{sys_id}", {})):
             assert answer.status_code == 404
             assert sys_id == "%00" or failed(answer) == (404, "record_not_found", None)
 
 
 class TestPut:
-    def test_what_is_left_out_gets_its_default_or_null(self, lamp: str, bob: User):
+    def test_omitted_columns_get_their_default_or_null(self, lamp: str, bob: User):
         field("device", "active", "boolean", default_value="true")
         (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
         assert [after[name] for name in ("name", "rank", "notes", "active", "sys_version")] == [
@@ -139,7 +139,7 @@ class TestPut:
         (after,) = data(api(bob).put(f"device/{lamp}", {"rank": None}))
         assert [after[name] for name in ("name", "rank", "active")] == [None, None, True]
 
-    def test_read_only_columns_numbers_and_the_servers_stay(self, bob: User):
+    def test_read_only_and_system_columns_are_kept(self, bob: User):
         table("ticket", number_prefix="TCK")
         field("ticket", "name")
         field("ticket", "score", "integer", read_only=True, default_value="3")
@@ -150,7 +150,7 @@ class TestPut:
         (after,) = data(api(bob).put(f"ticket/{made['sys_id']}", {"name": "b"}))
         assert (after["number"], after["score"], after["sys_created_at"]) == (made["number"], 9, made["sys_created_at"])
 
-    def test_a_display_name_that_is_left_out_is_the_number_again(self, bob: User):
+    def test_omitted_display_name_becomes_the_number(self, bob: User):
         table("ticket", number_prefix="TCK")
         field("ticket", "display_name")
         field("ticket", "name")
@@ -180,14 +180,14 @@ class TestPut:
         assert after["name"] == "Lamp 2" and after["rank"] is None and "notes" not in after
         assert stored(lamp, "rank", "notes") == (1, "Old")
 
-    def test_columns_that_the_caller_may_not_write_stay(self, lamp: str, bob: User):
+    def test_unwritable_columns_are_kept(self, lamp: str, bob: User):
         rule("write", "device", "notes", roles=["editor"])
         rule("write", "device", "rank", condition="name=Torch")
 
         (after,) = data(api(bob).put(f"device/{lamp}", {"name": "Lamp 2"}))
         assert (after["name"], after["rank"], after["notes"]) == ("Lamp 2", 1, "Old")
 
-    def test_columns_that_are_never_read_stay(self, lamp: str, bob: User):
+    def test_never_readable_columns_are_kept(self, lamp: str, bob: User):
         field("device", "pass", "password")
         field("device", "token", "secret")
         data(api(bob).patch(f"device/{lamp}", {"pass": "one two three", "token": "t"}))
@@ -235,7 +235,7 @@ class TestSendingBackWhatWasRead:
 
     @pytest.mark.parametrize("switch", [0, 1])
     @pytest.mark.parametrize("links", [0, 1])
-    def test_values_beside_how_they_read_change_nothing(self, full: str, bob: User, links: int, switch: int):
+    def test_values_with_display_values_change_nothing(self, full: str, bob: User, links: int, switch: int):
         asked: dict[str, Any] = {"display_value": "all", "exclude_reference_link": links}
         (read,) = data(api(bob).get(f"device/{full}", **asked))
         assert read["state"] == {"value": "2", "display_value": "Old"}
@@ -246,7 +246,7 @@ class TestSendingBackWhatWasRead:
         assert stored(full, "sys_version") == 0
 
     @pytest.mark.parametrize("switch", [0, 1])
-    def test_of_a_value_and_how_it_reads_the_value_counts(self, full: str, bob: User, alice: User, switch: int):
+    def test_value_takes_precedence_over_display_value(self, full: str, bob: User, alice: User, switch: int):
         body: dict[str, Any] = {
             "state": {"value": "1", "display_value": "Old"},
             "yes": {"value": True, "display_value": "No"},
@@ -269,12 +269,12 @@ class TestSendingBackWhatWasRead:
         other = {"sys_id": {"value": "1", "display_value": full}}
         assert failed(api(bob).patch(f"device/{full}", other)) == (400, "read_only", "sys_id")
 
-    def test_a_new_record_takes_them_too(self, full: str, bob: User):
+    def test_new_record_accepts_values_with_display_values(self, full: str, bob: User):
         (read,) = data(api(bob).get(f"device/{full}", display_value="all", fields="name,state,users,fixed_none"))
         (made,) = data(api(bob).post("device", read))
         assert (made["name"], made["state"], len(made["users"])) == ("Lamp", "2", 2)
 
-    def test_what_may_not_be_written_may_come_back_empty(self, full: str, bob: User):
+    def test_unwritable_column_can_be_sent_back_empty(self, full: str, bob: User):
         table = Table.objects.get(name="device")
         for name in ("empty", "nobody_left"):
             rule("write", table, name, roles=("admin",))
@@ -288,7 +288,7 @@ class TestSendingBackWhatWasRead:
         assert stored(full, "empty_tree", "sys_version") == (None, 1)
 
     @pytest.mark.parametrize("display", ["false", "true"])
-    def test_what_is_no_valid_value_any_more_may_stay(self, full: str, bob: User, display: str):
+    def test_stored_invalid_value_can_be_sent_back(self, full: str, bob: User, display: str):
         Choice.objects.get(column__table__name="device", column__name="state", value="2").delete()
         column = Column.objects.get(table__name="device", name="name")
         ask("UPDATE records.device SET name = %s", "x" * 40)
@@ -305,7 +305,7 @@ class TestSendingBackWhatWasRead:
         assert failed(send({"state": "3"}))[:2] == (422, "invalid_value")
         assert failed(send({"name": "y" * 40}))[0] == 422
 
-    def test_with_one_change_changes_one_thing(self, full: str, bob: User):
+    def test_one_changed_value_changes_one_column(self, full: str, bob: User):
         (read,) = data(api(bob).get(f"device/{full}"))
         (after,) = data(api(bob).put(f"device/{full}", read | {"rank": 2}))
         changed = {name for name in read if read[name] != after[name]}
@@ -321,9 +321,7 @@ class TestSendingBackWhatWasRead:
             ("fixed_owner", "1"), ("sys_created_at", "nonsense"), ("sys_created_by", {"a": 1}),
         ],
     )  # fmt: skip
-    def test_another_value_of_what_the_server_writes_is_refused(
-        self, full: str, bob: User, name: str, value: Any
-    ):  # B26
+    def test_changed_system_column_is_refused(self, full: str, bob: User, name: str, value: Any):  # B26
         if name == "sys_updated_by":
             data(api(bob).patch(f"device/{full}", {"rank": 5}))
         before = stored(full, "sys_version", "name")
@@ -331,7 +329,7 @@ class TestSendingBackWhatWasRead:
             assert failed(send(f"device/{full}", {"name": "x", name: value})) == (400, "read_only", name)
         assert stored(full, "sys_version", "name") == before
 
-    def test_a_number_is_the_server_s(self, bob: User):  # B26
+    def test_number_cannot_be_changed(self, bob: User):  # B26
         table("ticket", number_prefix="TCK")
         open_table("ticket")
         (made,) = data(api(bob).post("ticket", {}))
@@ -339,7 +337,7 @@ class TestSendingBackWhatWasRead:
         assert data(api(bob).patch(path, {"number": made["number"]})) == [made]
         assert failed(api(bob).patch(path, {"number": "TCK9"})) == (400, "read_only", "number")
 
-    def test_a_link_alone_is_no_reference(self, full: str, bob: User):
+    def test_link_alone_is_not_a_reference(self, full: str, bob: User):
         for value in (
             {"link": "http://testserver/rest/v1/table/user/1"},
             {"value": bob.pk, "name": "x"},
@@ -348,7 +346,7 @@ class TestSendingBackWhatWasRead:
         ):
             assert failed(api(bob).patch(f"device/{full}", {"owner": value})) == (422, "invalid_value", "owner")
 
-    def test_a_converted_text_keeps_its_formatting_and_what_looks_like_tags(self, lamp: str, bob: User):
+    def test_converted_text_sent_back_keeps_its_formatting(self, lamp: str, bob: User):
         ask("UPDATE records.device SET notes = 'use <br> & <foo> if a < b'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
@@ -367,7 +365,7 @@ class TestSendingBackWhatWasRead:
         assert read["notes"] == "<p>Some <b>bold</b></p>"
         assert data(api(bob).put(f"device/{lamp}", read)) == [read]
 
-    def test_where_it_reads_as_html_its_formatting_can_be_taken_away(self, lamp: str, bob: User):
+    def test_formatting_can_be_removed_if_shown_as_html(self, lamp: str, bob: User):
         ask("UPDATE records.device SET notes = 'a < b & c'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
@@ -381,7 +379,7 @@ class TestSendingBackWhatWasRead:
             assert data(api(bob).patch(f"device/{lamp}", {"notes": notes}))[0]["notes"] == notes
 
 
-def test_a_whole_record_as_people_read_it_can_be_sent_back(lamp: str, bob: User):
+def test_record_with_display_values_round_trips(lamp: str, bob: User):
     asked = {"display_value": "true"}
     (read,) = data(api(bob).get(f"device/{lamp}", **asked))
 
@@ -392,7 +390,7 @@ def test_a_whole_record_as_people_read_it_can_be_sent_back(lamp: str, bob: User)
     assert failed(answer) == (400, "read_only", "sys_created_at")
 
 
-def test_a_name_that_is_not_shown_of_a_column_that_the_service_keeps_can_be_sent_back(lamp: str, bob: User):
+def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
     asked = {"display_value": 1, "exclude_reference_link": 1}
     (read,) = data(api(bob).get(f"device/{lamp}", **asked))
     assert read["sys_db_table_id"] is None and stored(lamp, "sys_db_table_id")
@@ -404,7 +402,7 @@ def test_a_name_that_is_not_shown_of_a_column_that_the_service_keeps_can_be_sent
 
 
 class TestIfMatch:
-    def test_a_current_one_passes_and_an_old_one_changes_nothing(self, lamp: str, bob: User):
+    def test_current_if_match_passes_and_an_old_one_is_412(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}")["ETag"]
         answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag})
         assert answer.status_code == 200 and answer["ETag"] != tag
@@ -416,7 +414,7 @@ class TestIfMatch:
         data(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": answer["ETag"]}))
         assert api(bob).delete(f"device/{lamp}", headers={"If-Match": '"2-x"'}).status_code == 200
 
-    def test_it_holds_although_the_answer_had_another_shape(self, lamp: str, bob: User):
+    def test_if_match_ignores_output_options(self, lamp: str, bob: User):
         tag = api(bob).get(f"device/{lamp}", fields="name")["ETag"]
         assert api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": tag}).status_code == 200
 
@@ -428,12 +426,12 @@ class TestIfMatch:
             ("0-x", 400), ("nonsense", 400), ("", 400), ('"5-x", *', 400),
         ],
     )  # fmt: skip
-    def test_several_weak_or_any(self, lamp: str, bob: User, given: str, status: int):
+    def test_if_match_lists_weak_tags_and_wildcard(self, lamp: str, bob: User, given: str, status: int):
         answer = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": given})
         assert answer.status_code == status
         assert stored(lamp, "name") == ("a" if status == 200 else "Lamp")
 
-    def test_of_a_record_that_is_not_there_it_tells_nothing(self, device: Table, bob: User):
+    def test_if_match_of_a_missing_record_is_404(self, device: Table, bob: User):
         hidden = record("device", name="x")
         rule("read", "device", condition="name=visible")
         for rule_ in device.rules.filter(operation="read", condition=""):

@@ -32,7 +32,7 @@ def count(name: str = "device") -> int:
 
 
 class TestARecord:
-    def test_it_is_answered_with_its_address_and_is_there(self, device: Table, bob: User):
+    def test_created_record_is_returned_with_its_location(self, device: Table, bob: User):
         answer = api(bob).post("device", {"name": "Lamp", "price": 12.5})
 
         assert answer.status_code == 201
@@ -45,11 +45,11 @@ class TestARecord:
         again = api(bob).get(f"device/{made['sys_id']}")
         assert data(again) == [made] and again["ETag"] == answer["ETag"]
 
-    def test_an_empty_object_is_a_record(self, device: Table, bob: User):
+    def test_empty_object_creates_a_record(self, device: Table, bob: User):
         (made,) = data(api(bob).post("device", {}))
         assert (made["name"], made["price"]) == (None, None)
 
-    def test_parameters_of_reads_shape_the_answer(self, device: Table, bob: User):
+    def test_read_parameters_apply_to_the_response(self, device: Table, bob: User):
         answer = api(bob).post("device", {"name": "Lamp"}, fields="name,sys_created_by.login,nothing")
         assert data(answer) == [{"name": "Lamp", "sys_created_by.login": "bob"}]
         assert answer["X-Ignored-Fields"] == "nothing"
@@ -57,7 +57,7 @@ class TestARecord:
             {"sys_created_by": bob.pk}
         ]
 
-    def test_a_wrong_list_of_fields_costs_no_record(self, device: Table, bob: User):
+    def test_invalid_field_list_creates_nothing(self, device: Table, bob: User):
         assert failed(api(bob).post("device", {"name": "Lamp"}, fields="nothing")) == (
             400,
             "no_fields",
@@ -66,7 +66,7 @@ class TestARecord:
         assert failed(api(bob).post("device", {"name": "Lamp"}, view="none"))[0] == 400
         assert count() == 0
 
-    def test_defaults_stand_for_what_is_not_sent_and_null_is_sent(self, device: Table, bob: User):
+    def test_defaults_apply_to_omitted_columns_but_not_to_null(self, device: Table, bob: User):
         field("device", "state", choices={"1": "New", "2": "Old"}, default_value="1")
         field("device", "active", "boolean", default_value="true")
         field("device", "rank", "integer", default_value="7")
@@ -78,7 +78,7 @@ class TestARecord:
         (made,) = data(api(bob).post("device", dict.fromkeys(names)))
         assert [made[name] for name in names] == [None] * 4
 
-    def test_every_type_is_answered_as_it_is_stored(self, device: Table, bob: User, alice: User):
+    def test_every_type_is_returned_as_stored(self, device: Table, bob: User, alice: User):
         for name, kind in {
             "text_": "text", "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean",
             "at": "datetime", "on_day": "date", "tree": "json",
@@ -99,7 +99,7 @@ class TestARecord:
             "users": [alice.pk, bob.pk], "state": "1",
         }  # fmt: skip
 
-    def test_text_is_kept_to_the_letter(self, device: Table, bob: User):  # B35
+    def test_text_is_stored_unchanged(self, device: Table, bob: User):  # B35
         for text in (
             "\ufeffa",
             "\u202eabc\u202c",
@@ -119,30 +119,30 @@ class TestNumbers:
         open_table("ticket")
         return made
 
-    def test_they_count_and_name_the_record(self, ticket: Table, bob: User):
+    def test_numbers_count_and_become_the_display_name(self, ticket: Table, bob: User):
         made = [data(api(bob).post("ticket", {}))[0] for _ in range(2)]
         assert [each["number"] for each in made] == ["TCK0000001", "TCK0000002"]
         assert [each["display_name"] for each in made] == ["TCK0000001", "TCK0000002"]
         assert column(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
 
-    def test_a_child_counts_by_its_own_prefix_or_its_parents(self, ticket: Table, bob: User):
+    def test_child_table_uses_its_own_or_inherited_prefix(self, ticket: Table, bob: User):
         table("complaint", parent="ticket", number_prefix="CMP")
         table("question", parent="ticket")
         assert column(api(bob).post("complaint", {}), "number") == ["CMP0000001"]
         assert column(api(bob).post("question", {}), "number") == ["TCK0000001"]
         assert column(api(bob).get("ticket"), "number") == ["CMP0000001", "TCK0000001"]
 
-    def test_they_go_on_past_seven_digits(self, ticket: Table, bob: User):
+    def test_numbers_exceed_seven_digits(self, ticket: Table, bob: User):
         ask(f"SELECT setval('records.\"N{ticket.pk}\"', 9999999)")
         assert column(api(bob).post("ticket", {}), "number") == ["TCK10000000"]
 
-    def test_nobody_else_gives_one(self, ticket: Table, bob: User, alice: User):  # B26
+    def test_number_cannot_be_sent(self, ticket: Table, bob: User, alice: User):  # B26
         for who in (bob, alice):
             assert failed(api(who).post("ticket", {"number": "TCK9"})) == (400, "read_only", "number")
         assert data(api(bob).post("ticket", {"number": None}))[0]["number"] == "TCK0000001"
 
 
-def test_a_record_of_a_child_has_the_columns_of_both(device: Table, bob: User):
+def test_child_record_has_the_columns_of_both_tables(device: Table, bob: User):
     table("laptop", parent="device")
     field("laptop", "ram", "integer")
     answer = api(bob).post("laptop", {"name": "X1", "ram": 16})
@@ -155,7 +155,7 @@ def test_a_record_of_a_child_has_the_columns_of_both(device: Table, bob: User):
 
 class TestWhatIsRefused:
     @pytest.mark.parametrize("value", [None, "", []])
-    def test_nothing_for_what_is_mandatory(self, device: Table, bob: User, value: Any):
+    def test_missing_mandatory_value(self, device: Table, bob: User, value: Any):
         field("device", "users", "list", to="user", mandatory=True)
         field("device", "code", mandatory=True)
         one, other = ("users", "code") if value == [] else ("code", "users")
@@ -166,12 +166,12 @@ class TestWhatIsRefused:
         assert count() == 0
         data(api(bob).post("device", {"users": [bob.pk], "code": "x"}))
 
-    def test_a_default_answers_for_what_is_mandatory(self, device: Table, bob: User):
+    def test_default_satisfies_a_mandatory_column(self, device: Table, bob: User):
         field("device", "rank", "integer", mandatory=True, default_value="0")
         assert column(api(bob).post("device", {}), "rank") == [0]
         assert failed(api(bob).post("device", {"rank": None})) == (422, "mandatory", "rank")
 
-    def test_an_unknown_column_and_one_that_is_never_readable_alike(self, device: Table, bob: User):  # B29
+    def test_unknown_and_never_readable_columns_are_refused_alike(self, device: Table, bob: User):  # B29
         field("device", "secret_price", "integer")
         rule("read", "device", "secret_price", roles=["auditor"])
         answers = [api(bob).post("device", {"name": "x", name: 1}) for name in ("secret_price", "nothing_here")]
@@ -183,7 +183,7 @@ class TestWhatIsRefused:
         "name",
         ["sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version", "sys_db_table_id"],
     )
-    def test_what_the_server_writes(self, device: Table, bob: User, alice: User, name: str):  # B26
+    def test_system_columns_are_refused(self, device: Table, bob: User, alice: User, name: str):  # B26
         value = 5 if name == "sys_version" else "2020-01-01 00:00:00" if name.endswith("_at") else alice.pk
         for who in (bob, alice):
             assert failed(api(who).post("device", {name: value})) == (400, "read_only", name)
@@ -207,18 +207,18 @@ class TestWhatIsRefused:
             "date": ["infinity", "0000-01-01", "10000-01-01", "2030-02-30", "today", 20300101],
         }.items(),
     )  # fmt: skip
-    def test_values_of_another_type(self, device: Table, bob: User, kind: str, values: list[Any]):  # B71
+    def test_values_of_another_type_are_refused(self, device: Table, bob: User, kind: str, values: list[Any]):  # B71
         field("device", "given", kind, **({"max_length": 10} if kind == "string" else {}))
         for value in values:
             assert failed(api(bob).post("device", {"given": value})) == (422, "invalid_value", "given"), value
         assert count() == 0
 
-    def test_choices_that_are_none(self, device: Table, bob: User):
+    def test_unknown_choices_are_refused(self, device: Table, bob: User):
         field("device", "state", choices={"1": "New", "2": "Old"})
         for value in ("3", 3, "New", True, ["1"], "1 "):
             assert failed(api(bob).post("device", {"state": value})) == (422, "invalid_value", "state"), value
 
-    def test_a_table_that_is_not_there(self, bob: User):
+    def test_missing_table_is_404(self, bob: User):
         table("hidden")
         answers = [api(bob).post(name, {}) for name in ("nothing", "hidden")]
         assert failed(answers[0]) == (404, "table_not_found", None)
@@ -227,23 +227,23 @@ class TestWhatIsRefused:
 
 
 class TestImports:
-    def test_an_administrator_keeps_the_ids(self, device: Table, alice: User):
+    def test_administrator_can_import_ids(self, device: Table, alice: User):
         answer = api(alice).post("device", {"sys_id": "0a1b2c3d4e5f", "name": "Old"})
         assert answer["Location"] == f"{BASE}device/0a1b2c3d4e5f"
         assert data(api(alice).get("device/0a1b2c3d4e5f"))[0]["name"] == "Old"
         status, code, _ = failed(api(alice).post("device", {"sys_id": "0a1b2c3d4e5f"}))
         assert (status, code) == (409, "duplicate")
 
-    def test_nobody_else_does(self, device: Table, bob: User):
+    def test_others_cannot_import_ids(self, device: Table, bob: User):
         assert failed(api(bob).post("device", {"sys_id": "1"})) == (400, "read_only", "sys_id")
         assert count() == 0
 
     @pytest.mark.parametrize("sys_id", ["A", "", "x" * 33, "a-b", 5, ["1"], "é", "a\n"])
-    def test_an_id_is_small_letters_and_digits(self, device: Table, alice: User, sys_id: Any):
+    def test_imported_id_has_lowercase_letters_and_digits(self, device: Table, alice: User, sys_id: Any):
         assert failed(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id")
         assert count() == 0
 
-    def test_an_id_that_the_service_may_give_yet_is_left_to_it(self, device: Table, alice: User):
+    def test_id_in_the_generated_range_is_refused(self, device: Table, alice: User):
         # Records were refused for a minute, when somebody had taken the ids of that minute.
         for ahead in (0, 30, 10**9):
             sys_id = f"{int(time.time()) + ahead:010}00000001"
@@ -251,12 +251,12 @@ class TestImports:
         data(api(alice).post("device", {"sys_id": "171612345600000011"}))
         assert column(api(alice).get("device"), "sys_id") == ["171612345600000011"]
 
-    def test_a_record_of_a_child_keeps_it_too(self, device: Table, alice: User):
+    def test_child_record_keeps_an_imported_id(self, device: Table, alice: User):
         table("laptop", parent="device")
         data(api(alice).post("laptop", {"sys_id": "imported1", "name": "X1"}))
         assert column(api(alice).get("laptop"), "sys_id") == ["imported1"]
 
-    def test_the_products_own_tables_make_their_ids(self, alice: User):
+    def test_system_tables_generate_their_ids(self, alice: User):
         assert failed(api(alice).post("company", {"sys_id": "1", "name": "Acme"})) == (400, "read_only", "sys_id")
 
 
@@ -276,7 +276,7 @@ class TestBodies:
         ],
         ids=lambda body: repr(body[:20]),
     )  # fmt: skip
-    def test_what_is_no_one_object_is_a_400(self, device: Table, bob: User, body: Any):
+    def test_body_must_be_one_object(self, device: Table, bob: User, body: Any):
         assert failed(api(bob).post("device", body))[:2] == (400, "invalid_json")
         assert failed(api(bob).patch(f"device/{record('device')}", body))[:2] == (400, "invalid_json")
         assert count() == 1
@@ -286,7 +286,7 @@ class TestBodies:
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
          "application/json; charset=utf-16", "application/xml"],
     )  # fmt: skip
-    def test_another_media_type_is_a_415(self, device: Table, bob: User, kind: str):  # B67
+    def test_other_media_type_is_415(self, device: Table, bob: User, kind: str):  # B67
         body = json.dumps({"name": "Lamp"})
         for answer in (
             api(bob).post("device", body, headers={"Content-Type": kind}),
@@ -295,15 +295,15 @@ class TestBodies:
             assert failed(answer)[:2] == (415, "unsupported_media_type")
         assert column(api(bob).get("device"), "name") == [None]
 
-    def test_a_packed_body_is_a_415(self, device: Table, bob: User):  # B67
+    def test_compressed_body_is_415(self, device: Table, bob: User):  # B67
         answer = api(bob).post("device", {"name": "Lamp"}, headers={"Content-Encoding": "gzip"})
         assert failed(answer)[0] == 415
 
-    def test_utf_8_may_be_named(self, device: Table, bob: User):
+    def test_charset_utf_8_is_accepted(self, device: Table, bob: User):
         kind = {"Content-Type": "application/json; charset=UTF-8"}
         assert column(api(bob).post("device", {"name": "é"}, headers=kind), "name") == ["é"]
 
-    def test_more_than_ten_mebibytes_are_a_413(self, device: Table, bob: User):
+    def test_more_than_ten_mebibytes_is_413(self, device: Table, bob: User):
         body = json.dumps({"name": "x" * (10 * 1024 * 1024)})
         assert failed(api(bob).post("device", body))[:2] == (413, "too_large")
         field("device", "notes", "text")

@@ -38,7 +38,7 @@ def later() -> None:
 
 
 class TestAccepting:
-    def test_the_answer_has_the_values_and_the_id_to_come(self, plan: Table, bob: User):
+    def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
         answer = api(bob).post("plan", {"name": "a", "owner": bob.pk})
         assert answer.status_code == 201
         (made,) = data(answer)
@@ -64,7 +64,7 @@ class TestAccepting:
         tasks.create_deferred()
         assert column(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
 
-    def test_every_type_arrives(self, plan: Table, bob: User):
+    def test_every_type_is_created(self, plan: Table, bob: User):
         for name, kind in {
             "html": "wysiwyg", "whole": "integer", "exact": "decimal", "yes": "boolean", "at": "datetime",
             "on_day": "date", "tree": "json", "pin": "password", "token": "secret", "text_": "text",
@@ -84,7 +84,7 @@ class TestAccepting:
         assert len(data(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
         assert None not in ask("SELECT pin, token FROM records.plan")[0]
 
-    def test_defaults_and_empty_values_arrive(self, plan: Table, bob: User):
+    def test_defaults_and_empty_values_are_created(self, plan: Table, bob: User):
         field("plan", "rank", "integer", default_value="7")
         field("plan", "other", "integer", default_value="7")
         (made,) = data(api(bob).post("plan", {"other": None}))
@@ -93,7 +93,7 @@ class TestAccepting:
         (read,) = data(api(bob).get(f"plan/{made['sys_id']}"))
         assert (read["rank"], read["other"]) == (7, None)
 
-    def test_what_is_wrong_is_said_at_once(self, plan: Table, bob: User):
+    def test_errors_are_reported_immediately(self, plan: Table, bob: User):
         field("plan", "code", mandatory=True, default_value="x")
         record("plan", name="taken")
         for body, refusal in (
@@ -108,7 +108,7 @@ class TestAccepting:
         assert failed(api(bob).post("plan", {"name": "bad"}))[0] == 403
         assert not DeferredRecord.objects.exists() and count() == 1
 
-    def test_an_imported_id_waits_once(self, plan: Table, alice: User):
+    def test_imported_id_can_be_queued_once(self, plan: Table, alice: User):
         data(api(alice).post("plan", {"sys_id": "imported1"}))
         status, code, _ = failed(api(alice).post("plan", {"sys_id": "imported1"}))
         assert (status, code) == (409, "duplicate")
@@ -116,21 +116,19 @@ class TestAccepting:
         assert failed(api(alice).post("plan", {"sys_id": "imported1"}))[:2] == (409, "duplicate")
         assert column(api(alice).get("plan"), "sys_id") == ["imported1"]
 
-    def test_the_shipped_ones_create_later(self, alice: User):
+    def test_shipped_deferred_tables(self, alice: User):
         (made,) = data(api(alice).post("sys_schedule", {"name": "Night"}))
         assert data(api(alice).get("sys_schedule")) == []
         tasks.create_deferred()
         assert column(api(alice).get("sys_schedule"), "sys_id") == [made["sys_id"]]
 
-    def test_an_idempotency_key_is_kept(self, plan: Table, bob: User):
+    def test_idempotency_key_applies(self, plan: Table, bob: User):
         answers = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
         assert answers[0].content == answers[1].content and DeferredRecord.objects.count() == 1
 
 
 class TestCreating:
-    def test_a_conflict_that_came_meanwhile_is_noted_for_admin(
-        self, plan: Table, alice: User, bob: User, as_alice: Client
-    ):
+    def test_later_conflict_is_recorded_for_administrators(self, plan: Table, alice: User, bob: User, as_alice: Client):
         data(api(bob).post("plan", {"name": "same"}))
         data(api(bob).post("plan", {"name": "Same"}))
         tasks.create_deferred()
@@ -142,7 +140,7 @@ class TestCreating:
         later()
         assert DeferredRecord.objects.get().attempts == 1, "it is not tried again"
 
-    def test_a_column_that_is_gone_is_noted(self, plan: Table, bob: User):
+    def test_dropped_column_is_recorded(self, plan: Table, bob: User):
         field("plan", "note")
         data(api(bob).post("plan", {"name": "a", "note": "x"}))
         data(api(bob).post("plan", {"name": "b"}))
@@ -151,13 +149,13 @@ class TestCreating:
         assert column(api(bob).get("plan"), "name") == ["b"]
         assert "note" in DeferredRecord.objects.get().error
 
-    def test_a_reference_that_went_meanwhile_is_noted(self, plan: Table, alice: User, bob: User):
+    def test_deleted_reference_is_recorded(self, plan: Table, alice: User, bob: User):
         data(api(alice).post("plan", {"owner": bob.pk}))
         bob.delete()
         tasks.create_deferred()
         assert (DeferredRecord.objects.get().state, count()) == ("failed", 0)
 
-    def test_what_passes_by_itself_is_tried_again_later(self, plan: Table, bob: User, monkeypatch: Any):
+    def test_temporary_failure_is_retried(self, plan: Table, bob: User, monkeypatch: Any):
         from django.db import OperationalError
 
         def fail(*_: Any) -> None:
@@ -176,7 +174,7 @@ class TestCreating:
                 assert DeferredRecord.objects.get().attempts == attempt, "not before its time"
         assert waiting.state == "failed"
 
-    def test_after_a_failure_that_passed_it_is_created(self, plan: Table, bob: User, monkeypatch: Any):
+    def test_record_is_created_after_a_temporary_failure(self, plan: Table, bob: User, monkeypatch: Any):
         from django.db import OperationalError
 
         def fail(*_: Any) -> None:
@@ -189,7 +187,7 @@ class TestCreating:
         later()
         assert column(api(bob).get("plan"), "name") == ["a"] and not DeferredRecord.objects.exists()
 
-    def test_nobody_is_shown_the_values_that_wait(self, plan: Table, bob: User, as_alice: Client):
+    def test_queued_values_are_never_shown(self, plan: Table, bob: User, as_alice: Client):
         data(api(bob).post("plan", {"name": "confidential"}))
         waiting = DeferredRecord.objects.get()
         for path in ("", f"{waiting.pk}/change/"):
@@ -199,7 +197,7 @@ class TestCreating:
 
 @pytest.mark.django_db(transaction=True)
 class TestWithWorkers:
-    def test_a_message_goes_out_when_it_is_certain(self, plan: Table, bob: User, monkeypatch: Any):
+    def test_task_is_sent_on_commit(self, plan: Table, bob: User, monkeypatch: Any):
         sent: list[int] = []
         monkeypatch.setattr(
             "tableapi.write.deferred_records.wake", lambda task: sent.append(DeferredRecord.objects.count())
@@ -209,13 +207,13 @@ class TestWithWorkers:
         assert failed(api(bob).post("plan", {"owner": "1"}))[0] == 422
         assert sent == [1]
 
-    def test_without_a_broker_the_record_is_accepted_all_the_same(self, plan: Table, bob: User, no_broker: list[str]):
+    def test_record_is_accepted_without_the_broker(self, plan: Table, bob: User, no_broker: list[str]):
         data(api(bob).post("plan", {"name": "a"}))
         assert no_broker == ["tableapi.tasks.create_deferred"]
         tasks.create_deferred()
         assert count() == 1
 
-    def test_two_workers_create_each_once(self, plan: Table, bob: User, monkeypatch: Any):
+    def test_two_workers_create_each_record_once(self, plan: Table, bob: User, monkeypatch: Any):
         """The second begins while the first is in the middle of the first record."""
         for name in ("a", "b", "c"):
             data(api(bob).post("plan", {"name": name}))

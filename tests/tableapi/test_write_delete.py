@@ -27,7 +27,7 @@ def rows(name: str, *columns: str) -> list[Any]:
     return ask(f'SELECT {", ".join(columns or ("sys_id",))} FROM records."{name}" ORDER BY sys_id')
 
 
-def test_it_says_what_it_did(device: Table, bob: User):
+def test_response_describes_the_deletion(device: Table, bob: User):
     lamp, other = record("device", name="Lamp"), record("device", name="Other")
     answer = api(bob).delete(f"device/{lamp}")
     assert answer.status_code == 200
@@ -37,7 +37,7 @@ def test_it_says_what_it_did(device: Table, bob: User):
     assert failed(api(bob).delete(f"device/{lamp}")) == (404, "record_not_found", None)
 
 
-def test_it_leaves_an_entry_in_the_log(device: Table, bob: User):
+def test_deletion_is_logged(device: Table, bob: User):
     for name, kind in {"at": "datetime", "on_day": "date", "exact": "decimal", "tree": "json", "pin": "secret"}.items():
         field("device", name, kind)
     field("device", "owner", to="user")
@@ -61,7 +61,7 @@ def test_it_leaves_an_entry_in_the_log(device: Table, bob: User):
     assert "pin" not in entry.payload and "very secret" not in str(entry.payload)
 
 
-def test_nothing_is_logged_of_what_was_not_deleted(device: Table, bob: User, monkeypatch: Any):
+def test_refused_deletion_is_not_logged(device: Table, bob: User, monkeypatch: Any):
     from tableapi.write import designed_records
 
     lamp = record("device", name="Lamp")
@@ -75,7 +75,7 @@ def test_nothing_is_logged_of_what_was_not_deleted(device: Table, bob: User, mon
     assert rows("device") == [(lamp,)] and not DeletionLogEntry.objects.exists()
 
 
-def test_a_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
+def test_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
     lamp = record("device")
     api(bob).delete(f"device/{lamp}")
     assert DeletionLogEntry.objects.get().display_value == lamp
@@ -83,7 +83,7 @@ def test_a_record_without_a_name_is_logged_by_its_id(device: Table, bob: User):
 
 class TestRecordsOfChildren:
     @pytest.mark.parametrize("path", ["device", "laptop", "tablet"])
-    def test_their_rows_go_together(self, device: Table, bob: User, path: str):
+    def test_rows_of_all_tables_are_deleted(self, device: Table, bob: User, path: str):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
@@ -95,7 +95,7 @@ class TestRecordsOfChildren:
 
 
 class TestWhatRefersToIt:
-    def test_references_become_empty_without_a_right_to_write(self, device: Table, bob: User):  # B53
+    def test_references_are_cleared_without_write_permission(self, device: Table, bob: User):  # B53
         lamp, other = record("device", name="Lamp"), record("device", name="Other")
         table("desk")
         field("desk", "lamp", to="device")
@@ -103,7 +103,7 @@ class TestWhatRefersToIt:
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         assert rows("desk", "sys_id", "lamp") == [(mine, None), (theirs, other)]
 
-    def test_lists_lose_it(self, device: Table, bob: User):
+    def test_list_items_are_removed(self, device: Table, bob: User):
         lamp, other = record("device", name="Lamp"), record("device", name="Other")
         table("desk")
         field("desk", "lamps", "list", to="device")
@@ -114,7 +114,7 @@ class TestWhatRefersToIt:
         assert rows("desk", "lamps") == [([other],), ([],), (None,)]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_a_mandatory_one_keeps_it_and_names_nothing(self, device: Table, bob: User, kind: str):  # B53
+    def test_mandatory_reference_prevents_deletion(self, device: Table, bob: User, kind: str):  # B53
         lamp, other = record("device", name="Lamp"), record("device", name="Other")
         table("hidden_desk")
         field("hidden_desk", "hidden_lamp", kind, to="device", mandatory=True)
@@ -131,9 +131,7 @@ class TestWhatRefersToIt:
             assert rows("hidden_desk", "hidden_lamp") == [([another],)]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_where_the_caller_finds_a_record_that_needs_it_the_place_is_named(
-        self, device: Table, bob: User, kind: str
-    ):
+    def test_visible_mandatory_reference_is_named(self, device: Table, bob: User, kind: str):
         lamp = record("device", name="Lamp")
         for name in ("desk", "room"):
             field(table(name), "name")
@@ -162,7 +160,7 @@ class TestWhatRefersToIt:
         near.delete()
         assert said() == nothing
 
-    def test_a_reference_to_the_parent_refers_to_the_child(self, device: Table, bob: User):
+    def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
         table("laptop", parent="device")
         made = record("laptop", name="X1")
         field(table("desk"), "lamps", "list", to="device")
@@ -173,7 +171,7 @@ class TestWhatRefersToIt:
         assert api(bob).delete(f"device/{made}").status_code == 200
         assert rows("desk", "sys_id", "lamps") == [(desk, [])]
 
-    def test_to_itself(self, device: Table, bob: User):
+    def test_self_reference(self, device: Table, bob: User):
         field("device", "part_of", to="device")
         field("device", "parts", "list", to="device")
         lamp = record("device", name="Lamp")
@@ -182,7 +180,7 @@ class TestWhatRefersToIt:
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         assert rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
 
-    def test_what_needs_it_only_since_it_was_looked_at_keeps_it(self, device: Table, bob: User, monkeypatch: Any):
+    def test_concurrent_list_change_prevents_deletion(self, device: Table, bob: User, monkeypatch: Any):
         """Somebody takes the other one out of a mandatory list between the look and the deletion."""
         table("desk")
         field("desk", "lamps", "list", to="device", mandatory=True)
@@ -193,7 +191,7 @@ class TestWhatRefersToIt:
         assert failed(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
         assert [each["value"] for each in data(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
-    def test_to_itself_where_it_is_mandatory(self, device: Table, bob: User):
+    def test_mandatory_self_reference(self, device: Table, bob: User):
         """A record that needs only itself can go."""
         field("device", "part_of", to="device", mandatory=True)
         lamp = record("device", name="Lamp")
@@ -202,7 +200,7 @@ class TestWhatRefersToIt:
         assert rows("device") == []
 
 
-def test_what_it_refers_to_stays(device: Table, bob: User):
+def test_referenced_records_are_kept(device: Table, bob: User):
     field("device", "owner", to="user")
     lamp = record("device", owner=bob.pk)
     assert api(bob).delete(f"device/{lamp}").status_code == 200
@@ -215,6 +213,6 @@ def test_it_takes_no_parameters(device: Table, bob: User):
     assert answer.status_code == 200 and answer.json()["data"].keys() == {"description"}
 
 
-def test_a_body_is_not_looked_at(device: Table, bob: User):
+def test_body_is_ignored(device: Table, bob: User):
     lamp = record("device", name="Lamp")
     assert api(bob).send("DELETE", f"device/{lamp}", "[nonsense", {"Content-Type": "text/plain"}).status_code == 200

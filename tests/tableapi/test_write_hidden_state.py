@@ -40,7 +40,7 @@ class TestAColumnThatIsNeverRead:
                 assert failed(answer) == (400, "unknown_field", name)
         assert ask("SELECT hid, sys_version FROM records.device") == [("s", 0)]
 
-    def test_of_the_deletion_log_too(self, bob: User):
+    def test_deletion_log_is_unknown_to_every_write(self, bob: User):
         rule("read", "sys_deletion_log")
         told = []
         for name in ("payload", "nothing"):
@@ -65,14 +65,14 @@ class TestASecretColumn:
         return found
 
     @pytest.mark.parametrize("value", [None, "abc", "x"])
-    def test_does_not_show_whether_it_is_set(self, notes: list[str], bob: User, value: Any):
+    def test_write_does_not_reveal_whether_a_secret_is_set(self, notes: list[str], bob: User, value: Any):
         answers = [
             send(f"note/{note}", {"name": "x", "token": value}) for send in (api(bob).patch, api(bob).put)
             for note in notes
         ]  # fmt: skip
         assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
 
-    def test_where_it_depends_on_the_record_it_does_not_show_either(self, notes: list[str], bob: User):
+    def test_conditional_permission_does_not_reveal_a_secret(self, notes: list[str], bob: User):
         rule("write", "note", "token", condition="name=mine")
         answers = [api(bob).patch(f"note/{note}", {"token": None}) for note in notes]
         assert {failed(answer) for answer in answers} == {(403, "access_denied", "token")}
@@ -80,7 +80,7 @@ class TestASecretColumn:
         data(api(bob).patch(f"note/{notes[0]}", {"token": None}))
         assert ask("SELECT token FROM records.note WHERE sys_id = %s", notes[0]) == [(None,)]
 
-    def test_a_put_that_leaves_it_out_does_not_tell(self, notes: list[str], bob: User):
+    def test_put_without_the_secret_does_not_reveal_it(self, notes: list[str], bob: User):
         answers = [api(bob).put(f"note/{note}", {"name": "x"}) for note in notes]
         assert [data(answer)[0]["name"] for answer in answers] == ["x", "x"]
         assert ask("SELECT count(token) FROM records.note") == [(1,)]
@@ -97,20 +97,20 @@ class TestATextFromBeforeItsConversion:
         body.save()
         return found
 
-    def test_a_change_to_what_it_would_read_as_without_its_tags_is_stored(self, note: str, bob: User):
+    def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
         assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
         answer = api(bob).patch(f"note/{note}", {"body": "a x 1"}, fields="body,sys_version")
         assert data(answer) == [{"body": "a x 1", "sys_version": 1}]
         assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a x 1"}]
 
-    def test_sent_back_as_it_reads_it_stays(self, note: str, bob: User):
+    def test_unchanged_text_sent_back_is_kept(self, note: str, bob: User):
         for send in (api(bob).patch, api(bob).put):
             answer = send(f"note/{note}", {"body": "a <b>x</b> 1"}, fields="body,sys_version")
             assert data(answer) == [{"body": "a <b>x</b> 1", "sys_version": 0}]
         assert ask("SELECT body FROM records.note") == [("a <b>x</b> 1",)]
 
 
-def test_the_rules_of_a_column_go_with_it(db: Any, bob: User):
+def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
     table("device")
     table("laptop", parent="device")
     made = field("device", "price")
@@ -127,7 +127,7 @@ def test_the_rules_of_a_column_go_with_it(db: Any, bob: User):
     assert data(api(bob).get(f"device/{lamp}"))[0]["price"] == "5"
 
 
-def test_a_hidden_secret_that_is_missing_has_no_name(bob: User):  # B29
+def test_missing_hidden_secret_is_not_named(bob: User):  # B29
     table("device")
     field("device", "name")
     field("device", "pin", "secret", mandatory=True)
@@ -138,7 +138,7 @@ def test_a_hidden_secret_that_is_missing_has_no_name(bob: User):  # B29
     assert failed(answer) == (422, "mandatory", None) and b"pin" not in answer.content
 
 
-def test_whether_a_mandatory_secret_is_set_shows_in_no_write(bob: User, alice: User):  # B28
+def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
     table("device")
     field("device", "name")
     field("device", "pin", "secret")

@@ -35,7 +35,7 @@ def post(who: User, body: Any, key: str = "one", **params: Any) -> Any:
     return api(who).post("device", body, headers={"Idempotency-Key": key}, **params)
 
 
-def test_the_second_gets_the_answer_of_the_first(device: Table, bob: User):  # B54
+def test_repeated_request_gets_the_first_response(device: Table, bob: User):  # B54
     first, second = post(bob, {"name": "a"}), post(bob, {"name": "a"})
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.content == second.content
@@ -45,14 +45,14 @@ def test_the_second_gets_the_answer_of_the_first(device: Table, bob: User):  # B
     assert failed(api(bob).post("device", {"name": "a"}))[0] == 409, "without a key it is another request"
 
 
-def test_another_body_or_other_parameters_are_a_conflict(device: Table, bob: User):
+def test_different_body_or_parameters_are_a_conflict(device: Table, bob: User):
     post(bob, {"name": "a"})
     for answer in (post(bob, {"name": "b"}), post(bob, {"name": "a"}, fields="name")):
         assert failed(answer) == (409, "idempotency_mismatch", None)
     assert count() == 1
 
 
-def test_callers_methods_and_paths_are_apart(device: Table, alice: User, bob: User):
+def test_keys_are_separate_per_caller_method_and_path(device: Table, alice: User, bob: User):
     other = table("other")
     field(other, "name")
     open_table("other")
@@ -67,7 +67,7 @@ def test_callers_methods_and_paths_are_apart(device: Table, alice: User, bob: Us
     assert count() == 2
 
 
-def test_what_was_refused_stays_refused(device: Table, bob: User):
+def test_refusal_is_repeated(device: Table, bob: User):
     record("device", name="taken")
     first = post(bob, {"name": "taken"})
     assert failed(first) == (409, "duplicate", "name")
@@ -79,13 +79,13 @@ def test_what_was_refused_stays_refused(device: Table, bob: User):
     assert count() == 0
 
 
-def test_a_refused_write_leaves_nothing(device: Table, bob: User):
+def test_refused_write_leaves_nothing(device: Table, bob: User):
     rule("create", "device", "name", condition="name=good")
     assert failed(post(bob, {"name": "bad"}))[0] == 403
     assert count() == 0
 
 
-def test_what_could_not_be_done_just_now_is_done_the_next_time(device: Table, bob: User, monkeypatch: Any):
+def test_temporary_failure_is_not_stored(device: Table, bob: User, monkeypatch: Any):
     def fail(*_: Any) -> None:
         raise OperationalError("the database is away")
 
@@ -96,7 +96,7 @@ def test_what_could_not_be_done_just_now_is_done_the_next_time(device: Table, bo
     assert post(bob, {"name": "a"}).status_code == 201
 
 
-def test_a_fault_of_ours_is_not_kept(device: Table, bob: User, monkeypatch: Any):
+def test_server_error_is_not_stored(device: Table, bob: User, monkeypatch: Any):
     def fail(*_: Any) -> None:
         raise RuntimeError
 
@@ -107,7 +107,7 @@ def test_a_fault_of_ours_is_not_kept(device: Table, bob: User, monkeypatch: Any)
     assert post(bob, {"name": "a"}).status_code == 201
 
 
-def test_after_a_day_it_is_another_request(device: Table, bob: User):
+def test_key_expires_after_a_day(device: Table, bob: User):
     post(bob, {"name": "a"})
     IdempotentAnswer.objects.update(
         created_at=IdempotentAnswer.objects.get().created_at - timedelta(hours=23, minutes=59)
@@ -123,12 +123,12 @@ def test_after_a_day_it_is_another_request(device: Table, bob: User):
 
 
 @pytest.mark.parametrize("key", ["x" * 256, "a\tb", "é\x85"])
-def test_a_key_is_short_and_visible(device: Table, bob: User, key: str):
+def test_key_is_short_and_printable(device: Table, bob: User, key: str):
     assert failed(post(bob, {"name": "a"}, key=key)) == (400, "invalid_parameter", "Idempotency-Key")
     assert count() == 0
 
 
-def test_a_kept_answer_is_not_given_to_who_may_not_sign_in(device: Table, bob: User):
+def test_stored_response_requires_valid_credentials(device: Table, bob: User):
     caller = api(bob, by="key")
     assert caller.post("device", {"name": "a"}, headers=KEY).status_code == 201
     bob.active = False
@@ -136,14 +136,14 @@ def test_a_kept_answer_is_not_given_to_who_may_not_sign_in(device: Table, bob: U
     assert caller.post("device", {"name": "a"}, headers=KEY).status_code == 401
 
 
-def test_reads_know_no_key(device: Table, bob: User):
+def test_reads_ignore_the_key(device: Table, bob: User):
     assert data(api(bob).get("device", headers=KEY)) == []
     post(bob, {"name": "a"})
     assert len(data(api(bob).get("device", headers=KEY))) == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_second_while_the_first_runs_is_told(device: Table, bob: User, monkeypatch: Any):
+def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypatch: Any):
     """Two connections: the first holds its key until the second was answered."""
     import threading
 
@@ -178,7 +178,7 @@ def test_a_second_while_the_first_runs_is_told(device: Table, bob: User, monkeyp
     assert count() == 1 and connection.is_usable()
 
 
-def test_a_kept_answer_is_for_the_roles_that_it_was_made_for(device: Table, bob: User):  # B65
+def test_stored_response_is_valid_only_for_the_same_roles(device: Table, bob: User):  # B65
     """A key for fewer roles must not be told what another one was."""
     field("device", "price")
     rule("read", "device", "price", roles=["auditor"])

@@ -37,7 +37,7 @@ def laptop(transactional_db: Any) -> str:
 
 
 class TestTwoChanges:
-    def test_of_a_json_value_of_the_child_both_survive(self, laptop: str, bob: User, monkeypatch: Any):
+    def test_two_json_merges_of_a_child_survive(self, laptop: str, bob: User, monkeypatch: Any):
         reached, go = stopping(monkeypatch, designed_records, "update")
         first = beside(lambda: api(bob).patch(f"laptop/{laptop}", {"notes": {"a": 1}}))
         assert reached.wait(PATIENCE_S)
@@ -48,7 +48,7 @@ class TestTwoChanges:
         (read,) = data(api(bob).get(f"laptop/{laptop}"))
         assert (read["notes"], read["sys_version"]) == ({"a": 1, "b": 2}, 2)
 
-    def test_of_many_at_once_all_survive(self, laptop: str, bob: User):
+    def test_many_json_merges_survive(self, laptop: str, bob: User):
         running = [
             beside(partial(api(bob).patch, f"laptop/{laptop}", {"notes": {str(number): number}, "name": str(number)}))
             for number in range(4)
@@ -76,7 +76,7 @@ class TestReferringToWhatGoes:
         return answer
 
     @pytest.mark.parametrize("name", ["laptop", "device"])
-    def test_a_mandatory_reference_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
+    def test_mandatory_reference_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
         needed = Column.objects.get(table__name="loan", name=name)
         needed.mandatory = True
         needed.save()
@@ -85,12 +85,12 @@ class TestReferringToWhatGoes:
         assert ask("SELECT sys_id FROM records.loan") == []
 
     @pytest.mark.parametrize("name", ["laptops", "devices"])
-    def test_a_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
+    def test_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
         answer = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: [laptop]}))
         assert failed(answer) == (422, "invalid_value", name)
         assert ask("SELECT sys_id FROM records.loan") == []
 
-    def test_a_list_item_that_a_change_adds_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str):
+    def test_added_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str):
         loan = record("loan")
         answer = self.meet(
             bob, monkeypatch, address, laptop, lambda: api(bob).patch(f"loan/{loan}", {"laptops": [laptop]})
@@ -99,7 +99,7 @@ class TestReferringToWhatGoes:
         assert ask("SELECT laptops FROM records.loan") == [(None,)]
 
 
-def test_a_deletion_waits_for_a_list_that_is_being_written_and_empties_it(laptop: str, bob: User, monkeypatch: Any):
+def test_deletion_waits_for_a_concurrent_list_write(laptop: str, bob: User, monkeypatch: Any):
     reached, go = stopping(monkeypatch, designed_records, "insert")
     referring = beside(lambda: api(bob).post("loan", {"laptops": [laptop]}))
     assert reached.wait(PATIENCE_S)
@@ -137,7 +137,9 @@ class TestAColumnMadeAnewWithAnotherType:
     @pytest.mark.parametrize(
         ("type_name", "worth"), [("string", "dear"), ("boolean", True), ("date", "2030-01-02"), ("decimal", 1.5)]
     )
-    def test_is_read_and_written(self, note: str, bob: User, type_name: str, worth: Any, is_known: bool):
+    def test_recreated_column_is_read_and_written(
+        self, note: str, bob: User, type_name: str, worth: Any, is_known: bool
+    ):
         def design() -> Any:
             Column.objects.get(table__name="note", name="worth").delete()
             field("note", "worth", type_name)

@@ -40,7 +40,7 @@ def path_of(record: Any) -> str:
 
 
 class TestPeople:
-    def test_a_user_is_made_changed_and_deleted(self, alice: User):
+    def test_user_can_be_created_changed_and_deleted(self, alice: User):
         acme = Company.objects.create(name="Acme")
         sent = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
         answer = api(alice).post("user", sent)
@@ -59,19 +59,19 @@ class TestPeople:
         assert api(alice).delete(f"user/{dora.pk}").status_code == 200
         assert not User.objects.filter(login="dora").exists()
 
-    def test_what_was_read_can_be_sent_back(self, alice: User, bob: User):
+    def test_user_round_trips(self, alice: User, bob: User):
         for send in (api(alice).put, api(alice).patch):
             (read,) = data(api(alice).get(f"user/{bob.pk}"))
             assert data(send(f"user/{bob.pk}", read)) == [read]
         assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
 
-    def test_put_empties_what_is_left_out(self, alice: User, bob: User):
+    def test_put_clears_omitted_columns(self, alice: User, bob: User):
         (after,) = data(api(alice).put(f"user/{bob.pk}", {"login": "bob", "active": False}))
         assert (after["email"], after["active"]) == (None, False)
         assert data(api(alice).put(f"user/{bob.pk}", {"login": "bob"}))[0]["active"] is True
         assert failed(api(alice).put(f"user/{bob.pk}", {"email": "x@example.com"})) == (422, "mandatory", "login")
 
-    def test_a_taken_login_is_a_conflict(self, alice: User, bob: User):  # B17
+    def test_used_login_is_a_conflict(self, alice: User, bob: User):  # B17
         assert failed(api(alice).post("user", {"login": "bob"})) == (409, "duplicate", "login")
         assert failed(api(alice).patch(path_of(bob), {"login": "alice"})) == (409, "duplicate", "login")
         assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "unique as spelled"
@@ -97,14 +97,14 @@ class TestPeople:
         ],
         ids=str,
     )
-    def test_what_the_model_refuses(self, alice: User, body: Any, refusal: Any):  # B27
+    def test_model_errors_are_reported(self, alice: User, body: Any, refusal: Any):  # B27
         before = User.objects.count()
         answer = api(alice).post("user", body)
         status, code, name = failed(answer)
         assert (status, code, name) == refusal, answer.content
         assert User.objects.count() == before
 
-    def test_a_new_password_ends_what_the_old_one_opened(self, alice: User, bob: User):
+    def test_new_password_ends_sessions(self, alice: User, bob: User):
         from tests.accounts.callers import api_key, bearer
 
         session = Client()
@@ -117,7 +117,7 @@ class TestPeople:
         assert api(bob).get("user").status_code == 401
         assert authenticate(None, username="bob", password="another one 42") == bob
 
-    def test_null_takes_the_password_away(self, alice: User, bob: User):
+    def test_null_removes_the_password(self, alice: User, bob: User):
         assert api(alice).patch(path_of(bob), {"password": None}).status_code == 200
         assert not bob.refreshed().has_usable_password()
         (made,) = data(api(alice).post("user", {"login": "dora"}))
@@ -129,7 +129,7 @@ class TestPeople:
         data(api(alice).patch(path_of(bob), {"active": False}))
         assert caller.get("user").status_code == 401
 
-    def test_whoever_rules_allow_may_write_what_they_allow(self, alice: User, bob: User):
+    def test_rules_can_grant_writes(self, alice: User, bob: User):
         rule("write", "user", condition="sys_id=javascript:gs.getUserID()")
         rule("write", "user", "*", roles=["admin"])
         rule("write", "user", "first_name")
@@ -141,7 +141,7 @@ class TestPeople:
 
 
 class TestTheLastAdministrator:
-    def test_stays(self, alice: User):
+    def test_last_administrator_cannot_be_removed(self, alice: User):
         grants = UserRole.objects.get(user=alice)
         admin = Role.objects.get(name="admin")
         for answer in (
@@ -153,14 +153,14 @@ class TestTheLastAdministrator:
         assert api(alice).get("sys_acl").status_code == 200 and column(api(alice).get("sys_user_role"), "sys_id")
         assert alice.refreshed().active and not DeletionLogEntry.objects.exists()
 
-    def test_may_go_when_there_is_another(self, alice: User, bob: User):
+    def test_administrator_can_be_removed_if_there_is_another(self, alice: User, bob: User):
         data(api(alice).post("sys_user_role", {"user": bob.pk, "role": Role.objects.get(name="admin").pk}))
         assert api(alice).delete(path_of(alice)).status_code == 200
         assert api(bob).get("sys_acl").status_code == 200
 
 
 class TestRoles:
-    def test_grants_count_at_once(self, alice: User, bob: User):
+    def test_grants_apply_immediately(self, alice: User, bob: User):
         editor = data(api(alice).post("sys_role", {"name": "editor"}))[0]
         assert editor["contains"] is None and editor["grantable_by_sign_in"] is True
         rule("read", table("device"), roles=["editor"])
@@ -175,7 +175,7 @@ class TestRoles:
         assert failed(api(alice).post("sys_user_role", {"user": bob.pk}))[:2] == (422, "mandatory")
         assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": "1"})) == (422, "invalid_value", "role")
 
-    def test_put_sends_a_role_back(self, alice: User):
+    def test_role_round_trips_with_put(self, alice: User):
         made = role("editor", contains=["reader"])
         (read,) = data(api(alice).get(path_of(made)))
         assert data(api(alice).put(path_of(made), read)) == [read]
@@ -185,7 +185,7 @@ class TestRoles:
         assert [each["value"] for each in after["contains"]] == [role("reader").pk]
         assert made.refreshed().contains == [role("reader").pk]
 
-    def test_cycles_and_shipped_ones(self, alice: User):
+    def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
         answer = api(alice).patch(path_of(inner), {"contains": [outer.pk]})
         assert failed(answer) == (422, "invalid_value", "contains")
@@ -198,7 +198,7 @@ class TestRoles:
 
 
 class TestProperties:
-    def test_a_value_is_checked_and_in_force_at_once(self, alice: User):
+    def test_value_is_validated_and_applies_immediately(self, alice: User):
         row = Property.objects.get(name="svc.login.username.sensitivity.enabled")
         assert data(api(alice).patch(path_of(row), {"value": "false"}))[0]["value"] == "false"
         assert properties.get(properties.CASE_SENSITIVE) is False
@@ -207,13 +207,13 @@ class TestProperties:
         (read,) = data(api(alice).get(path_of(row)))
         assert data(api(alice).put(path_of(row), read)) == [read]
 
-    def test_there_are_no_others(self, alice: User):
+    def test_unknown_properties_cannot_be_created(self, alice: User):
         assert failed(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
         assert failed(api(alice).post("sys_property", {"value": "own"})) == (422, "invalid_value", "name")
 
 
 class TestDesigning:
-    def test_a_table_is_made_used_and_dropped(self, alice: User, bob: User):
+    def test_table_can_be_created_used_and_dropped(self, alice: User, bob: User):
         admin = api(alice)
         (device,) = data(admin.post("sys_db_table", {"name": "device", "label": "Device", "number_prefix": "DEV"}))
         base = {"table": device["sys_id"], "label": "x"}
@@ -256,7 +256,7 @@ class TestDesigning:
         assert api(alice).delete(f"sys_acl/{denying['sys_id']}").status_code == 200
         assert api(bob).get("device").status_code == 404
 
-    def test_a_rule_is_changed(self, alice: User, bob: User):
+    def test_rule_can_be_changed(self, alice: User, bob: User):
         """One of any table too, which refers to none."""
         device, anywhere = table("device"), rule("create", None)
         reading = rule("read", device)
@@ -299,7 +299,7 @@ class TestDesigning:
         ],
         ids=str,
     )
-    def test_what_is_refused_leaves_nothing(self, alice: User, name: str, body: Any):
+    def test_refused_design_leaves_nothing(self, alice: User, name: str, body: Any):
         field(table("device"), "name")
         for key, value in body.items():
             if key in ("table", "parent"):
@@ -311,7 +311,7 @@ class TestDesigning:
             assert (status, code) in ((422, "invalid_value"), (422, "mandatory"), (409, "duplicate"))
         assert (Table.objects.count(), Column.objects.count(), Rule.objects.count()) == before
 
-    def test_what_never_changes(self, alice: User):
+    def test_fixed_attributes_cannot_be_changed(self, alice: User):
         device = table("device")
         name = field(device, "name")
         for path, body in (
@@ -331,20 +331,20 @@ class TestDesigning:
             (read,) = data(api(alice).get(path_of(made)))
             assert data(api(alice).put(path_of(made), read)) == [read]
 
-    def test_what_is_wrong_is_named_also_where_it_was_not_sent(self, alice: User):
+    def test_error_names_a_column_that_was_not_sent(self, alice: User):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         for kind in ("reference", "list"):
             answer = api(alice).post("sys_db_column", base | {"type": kind})
             assert failed(answer) == (422, "invalid_value", "reference_table")
 
     @pytest.mark.parametrize(("length", "kind"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
-    def test_a_length_has_one_bound_and_one_sentence(self, alice: User, length: int, kind: str):
+    def test_length_has_one_bound_and_one_message(self, alice: User, length: int, kind: str):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         answer = api(alice).post("sys_db_column", base | {"type": kind, "max_length": length})
         assert failed(answer) == (422, "invalid_value", "max_length")
         assert answer.json()["errors"][0]["message"] == "Only text has one, of at least 1."
 
-    def test_of_values_that_are_unique_together_the_last_that_was_sent_is_named(self, alice: User, bob: User):
+    def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         taken = (409, "duplicate", "value")
         assert failed(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == taken
@@ -354,14 +354,14 @@ class TestDesigning:
         data(api(alice).post("sys_user_role", given))
         assert failed(api(alice).post("sys_user_role", given)) == (409, "duplicate", "role")
 
-    def test_a_column_that_is_not_there_for_the_caller_is_not_named(self, bob: User):
+    def test_unknown_column_is_not_named(self, bob: User):
         for operation in ("create", "read"):
             rule(operation, "user")
         Rule.objects.filter(table__name="user", column_name="login").delete()
         rule("read", "user", "login", roles=["auditor"])
         assert failed(api(bob).post("user", {})) == (422, "mandatory", None)
 
-    def test_a_choice_that_a_list_of_values_could_not_name(self, alice: User):
+    def test_choice_with_a_comma_is_refused(self, alice: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         given = {"column": state.pk, "value": "a,b", "label": "x"}
         assert failed(api(alice).post("sys_choice", given)) == (422, "invalid_value", "value")
@@ -371,7 +371,7 @@ class TestDesigning:
         assert data(api(alice).patch(path_of(second), {"label": "x"}))[0]["value"] == "a,b", "it was there before"
         assert data(api(alice).patch(path_of(second), {"value": "2", "label": "A, b"}))[0]["label"] == "A, b"
 
-    def test_what_stands_in_the_way_of_a_deletion_is_a_conflict(self, alice: User):
+    def test_blocked_deletion_is_a_conflict(self, alice: User):
         ticket = table("ticket", number_prefix="TCK")
         table("incident", parent="ticket")
         state = field(ticket, "state", choices={"1": "New"})
@@ -392,7 +392,7 @@ class TestDesigning:
         assert (after["label"], after["mandatory"], after["type"]) == ("Title", True, "text")
         assert (422, "mandatory", "name") in all_failed(api(alice).put(path_of(name), {"label": "x"}))
 
-    def test_a_value_that_stands_twice_refuses_the_mark(self, alice: User):
+    def test_duplicate_values_prevent_unique(self, alice: User):
         name = field(table("device"), "name")
         for _ in range(2):
             record("device", name="same")
@@ -406,7 +406,7 @@ def table_id(name: str) -> str:
 
 class TestWhoMayWrite:
     @pytest.mark.parametrize("name", ONLY_ADMIN)
-    def test_rules_open_nothing_of_what_decides_over_rights(self, name: str, bob: User, sonja: User):  # B27
+    def test_rules_cannot_grant_writes_to_permission_tables(self, name: str, bob: User, sonja: User):  # B27
         grant(bob, "itil")
         for operation in ("create", "read", "write", "delete"):
             rule(operation, name)
@@ -420,7 +420,7 @@ class TestWhoMayWrite:
                 assert failed(api(who).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
 
     @pytest.mark.parametrize("guarded", ["admin", "collection_admin", "auditor", "holder of auditor"])
-    def test_rules_open_no_account_of_somebody_with_more_rights(self, guarded: str, bob: User):  # B27
+    def test_rules_cannot_grant_writes_to_accounts_with_more_rights(self, guarded: str, bob: User):  # B27
         Role.objects.create(name="auditor", grantable_by_sign_in=False)
         role("holder of auditor", contains=["auditor"])
         boss, plain = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
@@ -439,7 +439,7 @@ class TestWhoMayWrite:
         (after,) = data(api(bob).patch(path_of(boss), {"phone": "5", "login": "boss", "active": True}))
         assert after["phone"] == "5"
 
-    def test_what_such_an_account_holds_cannot_be_guessed(self, alice: User, bob: User):
+    def test_values_of_such_accounts_cannot_be_guessed(self, alice: User, bob: User):
         """By who may write the column and not read it: a right guess is refused like a wrong one."""
         for operation in ("read", "write"):
             rule(operation, "user")
@@ -448,7 +448,7 @@ class TestWhoMayWrite:
         for guess in (alice.email, "x@example.com"):
             assert failed(api(bob).patch(path_of(alice), {"email": guess}))[:2] == (403, "access_denied")
 
-    def test_a_key_with_less_than_its_user_opens_no_account_with_more(self, alice: User, bob: User):
+    def test_scoped_key_cannot_change_accounts_with_more_rights(self, alice: User, bob: User):
         role("helpdesk")
         for operation in ("read", "write"):
             rule(operation, "user", roles=["helpdesk"])
@@ -468,7 +468,7 @@ class TestWhoMayWrite:
         assert data(api(alice).get(path_of(entry)))[0]["payload"] == {"a": 1}
         assert "payload" not in data(api(bob).get(path_of(entry)))[0]
 
-    def test_what_is_no_table_of_the_api(self, alice: User):  # B27
+    def test_other_tables_are_404(self, alice: User):  # B27
         for name in ("access_key", "session", "tableapi_state", "tableapi_deferred_record", "django_session",
                      "sys_access_key", "auth_user", "pg_class", "historicaluser"):  # fmt: skip
             for answer in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
@@ -476,13 +476,13 @@ class TestWhoMayWrite:
 
 
 class TestDeletingWhatOthersNeed:
-    def test_a_company_goes_from_its_people(self, alice: User, bob: User):
+    def test_deleting_a_company_clears_it_from_users(self, alice: User, bob: User):
         acme = Company.objects.create(name="Acme")
         User.objects.filter(pk=bob.pk).update(company=acme)
         assert api(alice).delete(path_of(acme)).status_code == 200
         assert bob.refreshed().company is None
 
-    def test_a_user_takes_keys_sessions_grants_and_memberships_along(self, alice: User, bob: User):
+    def test_deleting_a_user_deletes_what_belongs_to_it(self, alice: User, bob: User):
         grant(bob, "editor")
         UserGroup.objects.create(user=bob, group=Group.objects.create(name="g"))
         caller = api(bob, by="key")
@@ -506,7 +506,7 @@ class TestDeletingWhatOthersNeed:
         assert ask("SELECT owner, users FROM records.device WHERE sys_id = %s", made) == [(None, [alice.pk])]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
-    def test_a_mandatory_one_keeps_the_record(self, kind: str, alice: User, bob: User, as_alice: Client):
+    def test_mandatory_reference_prevents_deletion(self, kind: str, alice: User, bob: User, as_alice: Client):
         """By the API and in the admin alike."""
         device = table("device")
         field(device, "owner", kind, to="user", mandatory=True)
@@ -524,14 +524,14 @@ class TestDeletingWhatOthersNeed:
         assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 
-    def test_the_admin_releases_lists_too(self, alice: User, as_alice: Client):
+    def test_deletion_in_the_administration_clears_lists(self, alice: User, as_alice: Client):
         group, other = Group.objects.create(name="g"), Group.objects.create(name="h")
         field(table("device"), "groups", "list", to="sys_group")
         record("device", groups=[group.pk, other.pk])
         assert as_alice.post(f"/admin/accounts/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
         assert ask("SELECT groups FROM records.device") == [([other.pk],)]
 
-    def test_if_match_holds_here_too(self, alice: User):
+    def test_if_match_applies(self, alice: User):
         acme = Company.objects.create(name="Acme")
         tag = api(alice).get(path_of(acme))["ETag"]
         data(api(alice).patch(path_of(acme), {"name": "Acme & Co"}))
@@ -540,7 +540,7 @@ class TestDeletingWhatOthersNeed:
         tag = api(alice).get(path_of(acme))["ETag"]
         assert api(alice).delete(path_of(acme), headers={"If-Match": tag}).status_code == 200
 
-    def test_a_record_that_is_not_there(self, alice: User):
+    def test_missing_record_is_404(self, alice: User):
         for name in ("user", "sys_role", "company", "sys_db_table"):
             for sys_id in ("1", "A", "x" * 40):
                 assert failed(api(alice).delete(f"{name}/{sys_id}")) == (404, "record_not_found", None)

@@ -42,7 +42,7 @@ class TestReferences:
         field("device", "makers", "list", to="maker")
         return made
 
-    def test_missing_and_unreadable_ones_are_refused_alike(self, maker: Table, bob: User):  # B30
+    def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
         shown, hidden = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
         for name, wrap in (("maker", str), ("makers", lambda each: [shown, each])):
@@ -63,7 +63,7 @@ class TestReferences:
             bob.grants.all().delete()
         assert len(stored("name")) == 1
 
-    def test_one_that_stood_there_before_stays(self, maker: Table, bob: User):
+    def test_stored_reference_can_stay(self, maker: Table, bob: User):
         hidden = record("maker", name="closed")
         lamp = record("device", name="Lamp", maker=hidden, makers=[hidden])
         (read,) = data(api(bob).get(f"device/{lamp}"))
@@ -72,19 +72,19 @@ class TestReferences:
         assert (after["maker"], after["name"]) == (read["maker"], "x")
         assert api(bob).patch(f"device/{lamp}", {"maker": None, "makers": []}).status_code == 200
 
-    def test_to_a_table_that_is_not_there_for_the_caller(self, device: Table, bob: User):  # B30
+    def test_reference_to_a_table_unknown_to_the_caller(self, device: Table, bob: User):  # B30
         table("secret_things")
         field("device", "thing", to="secret_things")
         thing = record("secret_things")
         answers = [api(bob).post("device", {"thing": sys_id}) for sys_id in (thing, NOWHERE)]
         assert failed(answers[0]) == (422, "invalid_value", "thing") and answers[0].content == answers[1].content
 
-    def test_to_a_record_of_a_child(self, maker: Table, bob: User):
+    def test_reference_to_a_child_record(self, maker: Table, bob: User):
         table("factory", parent="maker")
         made = record("factory", name="open")
         assert data(api(bob).post("device", {"maker": made}))[0]["maker"]["value"] == made
 
-    def test_to_itself_and_to_the_product_s_own(self, device: Table, bob: User):
+    def test_reference_to_itself_and_to_system_records(self, device: Table, bob: User):
         field("device", "part_of", to="device")
         field("device", "owner", to="user")
         lamp = record("device", name="Lamp")
@@ -93,11 +93,11 @@ class TestReferences:
         assert failed(api(bob).patch(f"device/{lamp}", {"owner": lamp})) == (422, "invalid_value", "owner")
 
     @pytest.mark.parametrize("value", [True, 1.5, {}, {"value": []}, ["x"], "a b", "é", "x" * 33, "1'--"])
-    def test_what_is_no_id(self, maker: Table, bob: User, value: Any):
+    def test_invalid_ids_are_refused(self, maker: Table, bob: User, value: Any):
         for name, given in (("maker", value), ("makers", [value])):
             assert failed(api(bob).post("device", {name: given})) == (422, "invalid_value", name)
 
-    def test_who_adds_to_a_list_need_not_throw_out_what_they_may_not_read(self, maker: Table, bob: User):
+    def test_adding_to_a_list_keeps_unreadable_items(self, maker: Table, bob: User):
         hidden, seen, dangling = record("maker", name="hidden 1"), record("maker", name="open 1"), "5" * 18
         path = f"device/{record('device', makers=[hidden])}"
         assert failed(api(bob).patch(path, {"makers": [hidden, dangling]})) == (422, "invalid_value", "makers")
@@ -106,7 +106,7 @@ class TestReferences:
         data(api(bob).patch(path, {"makers": [seen]}))
         assert failed(api(bob).patch(path, {"makers": [seen, hidden]})) == (422, "invalid_value", "makers")
 
-    def test_lists_keep_their_order_and_each_once(self, maker: Table, bob: User):
+    def test_lists_keep_order_without_duplicates(self, maker: Table, bob: User):
         one, two = record("maker", name="open 1"), record("maker", name="open 2")
         for given in ([two, one, two], f"{two}, {one}", [{"value": two}, {"value": one, "link": "x"}]):
             (made,) = data(api(bob).post("device", {"makers": given}, exclude_reference_link=1))
@@ -132,7 +132,7 @@ class TestDisplayValues:
     def send(self, who: User, body: Any) -> Any:
         return api(who).post("device", body, input_display_value=1, exclude_reference_link=1)
 
-    def test_references_are_called_by_what_they_show(self, maker: Table, bob: User):
+    def test_references_accept_display_values(self, maker: Table, bob: User):
         acme, other = record("maker", name="Acme"), record("maker", name="Other")
         (made,) = data(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
         assert (made["maker"], made["makers"]) == (acme, [other, acme])
@@ -144,7 +144,7 @@ class TestDisplayValues:
             "not without asking"
         )
 
-    def test_unclear_unreadable_and_missing_ones_are_refused_alike(self, maker: Table, bob: User):  # B30
+    def test_ambiguous_unreadable_and_missing_names_are_refused_alike(self, maker: Table, bob: User):  # B30
         for name in ("twice", "twice", "hidden"):
             record("maker", name=name)
         for field_name, wrap in (("maker", lambda each: each), ("makers", lambda each: [each])):
@@ -154,13 +154,13 @@ class TestDisplayValues:
             assert len({answer.content for answer in answers}) == 1
             assert "Expected the name of exactly one record" in answers[0].json()["errors"][0]["message"]
 
-    def test_a_name_that_looks_like_an_id_learns_of_the_switch(self, maker: Table, bob: User):
+    def test_name_without_the_parameter_names_the_parameter(self, maker: Table, bob: User):
         record("maker", name="acme3")
         (error,) = api(bob).post("device", {"maker": "acme3"}).json()["errors"]
         assert "sysparm_input_display_value=1" in error["message"]
         assert self.send(bob, {"maker": "acme3"}).status_code == 201
 
-    def test_where_no_name_is_sent_none_is_missed(self, device: Table, bob: User):
+    def test_empty_names_are_ignored(self, device: Table, bob: User):
         table("slot")  # none of its columns is shown
         open_table("slot")
         field("device", "slots", "list", to="slot")
@@ -174,17 +174,17 @@ class TestDisplayValues:
             assert (after["slots"], after["sys_version"]) == ([slot], 0)
         assert failed(self.send(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
 
-    def test_too_many_names_are_told_so(self, maker: Table, bob: User):
+    def test_too_many_names_are_refused(self, maker: Table, bob: User):
         answer = self.send(bob, {"makers": [f"n{number}" for number in range(1_001)]})
         assert failed(answer) == (422, "invalid_value", "makers") and b"At most 1000" in answer.content
 
-    def test_a_hidden_name_calls_nobody(self, maker: Table, bob: User):
+    def test_hidden_name_matches_nothing(self, maker: Table, bob: User):
         record("maker", name="Acme")
         rule("read", "maker", "name", roles=["auditor"])
         assert failed(self.send(bob, {"maker": "Acme"})) == (422, "invalid_value", "maker")
         assert self.send(grant(bob, "auditor"), {"maker": "Acme"}).status_code == 201
 
-    def test_choices_by_their_labels(self, device: Table, bob: User):
+    def test_choices_accept_labels(self, device: Table, bob: User):
         field("device", "state", choices={"1": "New", "2": "In progress", "a": "Twice", "b": "twice"})
         for given, value in (("New", "1"), ("in PROGRESS", "2"), ("Twice", "a"), ("twice", "b"), (None, None)):
             assert column(self.send(bob, {"state": given}), "state") == [value]
@@ -192,7 +192,7 @@ class TestDisplayValues:
         for given in wrong:
             assert failed(self.send(bob, {"state": given})) == (422, "invalid_value", "state"), given
 
-    def test_booleans_as_people_read_them(self, device: Table, bob: User):
+    def test_booleans_accept_display_values(self, device: Table, bob: User):
         field("device", "active", "boolean")
         for given, value in (("Yes", True), ("no", False), (True, True), ("false", False), ("", None)):
             assert column(self.send(bob, {"active": given}), "active") == [value]
@@ -211,7 +211,7 @@ class TestDisplayValues:
             ("decimal", "1.50", "1.50"),
         ],
     )
-    def test_what_records_are_called_by_can_be_sent_back_whatever_its_type(
+    def test_display_values_of_every_type_can_be_sent(
         self, device: Table, bob: User, type_name: str, value: Any, shown: str
     ):
         table("slot")
@@ -237,7 +237,7 @@ class TestDisplayValues:
             (after,) = data(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
             assert (after["slot"], after["slots"]) == (slot, [slot])
 
-    def test_one_label_of_two_records_calls_neither(self, device: Table, bob: User):
+    def test_ambiguous_name_is_refused(self, device: Table, bob: User):
         table("slot")
         field("slot", "it", choices={"1": "Same", "2": "Same"}, is_display=True)
         rule("read", "slot")
@@ -248,7 +248,7 @@ class TestDisplayValues:
         record("slot", it="2")
         assert failed(self.send(bob, {"slot": "Same"})) == (422, "invalid_value", "slot")
 
-    def test_dates_as_people_read_them(self, device: Table, bob: User):
+    def test_dates_accept_display_values(self, device: Table, bob: User):
         field("device", "day", "date")
         field("device", "at", "datetime")
         (made,) = data(self.send(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
@@ -256,7 +256,7 @@ class TestDisplayValues:
         assert failed(self.send(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
         assert failed(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
 
-    def test_the_parameter_takes_1_and_0(self, device: Table, bob: User):
+    def test_parameter_accepts_1_and_0(self, device: Table, bob: User):
         answer = api(bob).post("device", {}, input_display_value="perhaps")
         assert failed(answer) == (400, "invalid_parameter", "sysparm_input_display_value")
         assert stored("name") == []
@@ -276,7 +276,7 @@ class TestReferencesSentBackAsShown:
         open_table("lamp")
         return record("lamp", name="Lamp", maker=record("maker", name="hidden"), other=record("maker"))
 
-    def test_one_that_shows_no_name_stays(self, lamp: str, bob: User):
+    def test_reference_without_a_name_is_kept(self, lamp: str, bob: User):
         path, shown = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
         (before,) = data(api(bob).get(path, **shown))
         stored = ask("SELECT maker, other FROM records.lamp")
@@ -286,7 +286,7 @@ class TestReferencesSentBackAsShown:
         assert after == before and ask("SELECT maker, other FROM records.lamp") == stored
 
     @pytest.mark.parametrize("value", [{}, {"link": "x"}])
-    def test_what_is_no_reference_empties_none(self, lamp: str, bob: User, value: Any):
+    def test_malformed_reference_does_not_clear_it(self, lamp: str, bob: User, value: Any):
         stored = ask("SELECT maker, other FROM records.lamp")
         answer = api(bob).patch(f"lamp/{lamp}", {"other": value}, input_display_value=1)
         assert failed(answer) == (422, "invalid_value", "other")
@@ -294,7 +294,7 @@ class TestReferencesSentBackAsShown:
 
 
 class TestUniqueValues:
-    def test_the_second_is_refused_and_named(self, device: Table, bob: User):  # B17
+    def test_duplicate_value_is_refused_and_named(self, device: Table, bob: User):  # B17
         field("device", "code", is_unique=True)
         data(api(bob).post("device", {"code": "a1"}))
         (other,) = data(api(bob).post("device", {"code": "b"}))
@@ -304,7 +304,7 @@ class TestUniqueValues:
         assert stored("code") == ["a1", "b"]
         assert [api(bob).post("device", body).status_code for body in ({}, {"code": None})] == [201, 201]
 
-    def test_a_column_that_was_not_sent_is_not_named(self, device: Table, bob: User):  # B17
+    def test_column_that_was_not_sent_is_not_named(self, device: Table, bob: User):  # B17
         field("device", "code", is_unique=True, default_value="usual")
         rule("read", "device", "code", roles=["auditor"])
         data(api(bob).post("device", {}))
@@ -312,7 +312,7 @@ class TestUniqueValues:
         assert failed(answer) == (409, "duplicate", None)
         assert b"usual" not in answer.content and b"code" not in answer.content.replace(b'"code": "duplicate"', b"")
 
-    def test_a_parent_s_unique_column_holds_for_its_children(self, device: Table, bob: User):
+    def test_unique_column_of_the_parent_applies_to_children(self, device: Table, bob: User):
         field("device", "code", "integer", is_unique=True)
         table("laptop", parent="device")
         data(api(bob).post("device", {"code": 1}))
@@ -321,7 +321,7 @@ class TestUniqueValues:
 
 
 class TestFormattedText:
-    def test_scripts_go_and_formatting_stays(self, device: Table, bob: User):  # B72
+    def test_scripts_are_removed_and_formatting_is_kept(self, device: Table, bob: User):  # B72
         field("device", "html", "wysiwyg")
         sent = '<p onclick="x()">Hi <b>you</b><script>alert(1)</script><a href="javascript:x()">l</a></p>'
         (made,) = data(api(bob).post("device", {"html": sent}))
@@ -330,7 +330,7 @@ class TestFormattedText:
             assert bad not in made["html"]
         assert stored("html") == [made["html"]]
 
-    def test_it_is_found_by_its_plain_text(self, device: Table, bob: User):
+    def test_formatted_text_is_searched_by_its_plain_text(self, device: Table, bob: User):
         field("device", "html", "wysiwyg")
         (made,) = data(api(bob).post("device", {"html": "<p>Fish <b>&amp;</b> chips</p>"}))
         assert column(api(bob).get("device", query="htmlLIKEfish & chips"), "sys_id") == [made["sys_id"]]
@@ -342,7 +342,7 @@ class TestFormattedText:
         data(api(bob).patch(f"device/{made['sys_id']}", {"html": None}))
         assert len(data(api(bob).get("device", query="htmlISEMPTY"))) == 1
 
-    def test_its_length_is_that_of_the_text(self, device: Table, bob: User):
+    def test_length_is_that_of_the_plain_text(self, device: Table, bob: User):
         field("device", "html", "wysiwyg", max_length=5)
         assert api(bob).post("device", {"html": "<p><b>12345</b></p>"}).status_code == 201
         assert failed(api(bob).post("device", {"html": "<b>123456</b>"})) == (422, "invalid_value", "html")
@@ -357,12 +357,12 @@ class TestSecrets:
         assert b"pin-123" not in made.content and b"token-456" not in made.content
         return str(data(made)[0]["sys_id"])
 
-    def test_they_are_stored_so_that_nobody_reads_them(self, lamp: str):  # B28
+    def test_secrets_are_stored_hashed_or_encrypted(self, lamp: str):  # B28
         (pin,), (token,) = stored("pin"), stored("token")
         assert "pin-123" not in pin and "token-456" not in token
         assert check_password("pin-123", pin) and encryption.decrypt(token) == "token-456"
 
-    def test_nobody_is_shown_them(self, lamp: str, alice: User, bob: User):  # B28
+    def test_secrets_are_never_shown(self, lamp: str, alice: User, bob: User):  # B28
         for who in (alice, bob):
             (read,) = data(api(who).get(f"device/{lamp}"))
             assert not {"pin", "token"} & read.keys()
@@ -370,7 +370,7 @@ class TestSecrets:
                 for shape in ({"fields": name}, {"query": f"{name}ISNOTEMPTY"}, {"query": f"ORDERBY{name}"}):
                     assert failed(api(who).get("device", **shape))[0] == 400
 
-    def test_they_change_and_are_cleared_by_null_alone(self, lamp: str, bob: User):
+    def test_secrets_are_cleared_only_by_null(self, lamp: str, bob: User):
         (before,) = stored("token")
         answer = api(bob).patch(f"device/{lamp}", {"pin": "other-1", "token": "other-2"})
         assert b"other" not in answer.content and data(answer)[0]["sys_version"] == 1
@@ -382,12 +382,12 @@ class TestSecrets:
         data(api(bob).patch(f"device/{lamp}", {"pin": None, "token": None}))
         assert (stored("pin"), stored("token")) == ([None], [None])
 
-    def test_a_guess_answers_like_any_other(self, lamp: str, bob: User):
+    def test_guessing_a_secret_reveals_nothing(self, lamp: str, bob: User):
         """Whether the value is the same must not show."""
         answers = [data(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
         assert [answer["sys_version"] for answer in answers] == [1, 2, 3]
 
-    def test_they_are_in_no_log_of_deletions(self, lamp: str, bob: User):
+    def test_secrets_are_not_in_the_deletion_log(self, lamp: str, bob: User):
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         entry = DeletionLogEntry.objects.get(record_id=lamp)
         assert not {"pin", "token"} & entry.payload.keys() and entry.payload["name"] == "Lamp"

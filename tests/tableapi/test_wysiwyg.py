@@ -32,7 +32,7 @@ STAYS = [
 
 
 @pytest.mark.parametrize("html", STAYS)
-def test_formatting_stays(html: str):
+def test_formatting_is_kept(html: str):
     assert sanitised(html) == html
 
 
@@ -67,7 +67,7 @@ GOES = [  # B72
 
 
 @pytest.mark.parametrize(("html", "left"), GOES)
-def test_what_could_run_goes(html: str, left: str | None):
+def test_executable_content_is_removed(html: str, left: str | None):
     found = sanitised(html)
 
     refuse_what_runs(found)
@@ -121,7 +121,7 @@ MARKUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=40).ma
 
 @settings(deadline=None, max_examples=400, database=None)
 @given(MARKUP)
-def test_whatever_is_written_is_safe_and_stays_as_it_was_stored(html: str):
+def test_sanitising_is_safe_and_idempotent(html: str):
     html = html.encode("utf-8", "ignore").decode()
     stored = sanitised(html)
 
@@ -163,7 +163,7 @@ def test_plain_text(html: str, text: str):
 
 @settings(deadline=None, max_examples=200, database=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="&")))
-def test_plain_text_written_is_the_plain_text_read(text: str):
+def test_plain_text_round_trips(text: str):
     assert plain_text(sanitised(text)) == " ".join(text.split())
 
 
@@ -190,14 +190,14 @@ LONG = {
 
 
 @pytest.mark.parametrize("html", TANGLED.values(), ids=TANGLED.keys())
-def test_what_would_take_minutes_is_refused_before_it_is_begun(html: str, monkeypatch: pytest.MonkeyPatch):
+def test_expensive_input_is_refused_early(html: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("it was begun")))
     with pytest.raises(TooComplex):
         sanitised(html)
 
 
 @pytest.mark.parametrize("html", LONG.values(), ids=LONG.keys())
-def test_what_is_only_long_is_taken(html: str):
+def test_long_input_is_accepted(html: str):
     """Each of these took minutes, or would, on a quadratic path."""
     stored = sanitised(html)
     assert sanitised(stored) == stored

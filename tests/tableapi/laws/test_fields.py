@@ -96,10 +96,10 @@ def anything(world: World, table: str) -> dict[str, Any]:
     return {**dict.fromkeys(found.columns), "sys_id": "0", "sys_db_table_id": found.id}
 
 
-def test_the_fields_of_an_answer_are_what_the_oracle_says() -> None:
+def test_fields_of_a_response_match_the_oracle() -> None:
     chance(40)(given(field_lists())(fields_are_what_may_be_seen))()
 
 
 @pytest.mark.nightly
-def test_the_fields_of_very_many_answers_are_what_the_oracle_says() -> None:
+def test_fields_of_many_responses_match_the_oracle() -> None:
     chance(2_000)(given(field_lists())(fields_are_what_may_be_seen))()

@@ -33,16 +33,16 @@ def filter_is_post_filter(interview: Interview) -> None:
             assert told == (wanted if wanted == REFUSED else (wanted, len(wanted))), account(world, question)
 
 
-def test_ids_order_and_count_of_an_answer_are_what_the_oracle_says() -> None:
+def test_ids_order_and_count_match_the_oracle() -> None:
     chance(60)(given(interviews())(filter_is_post_filter))()
 
 
 @pytest.mark.nightly
-def test_ids_order_and_count_of_very_many_answers_are_what_the_oracle_says() -> None:
+def test_ids_order_and_count_of_many_responses_match_the_oracle() -> None:
     chance(3_000)(given(interviews())(filter_is_post_filter))()
 
 
-def test_the_worlds_have_something_to_tell() -> None:
+def test_generated_worlds_are_varied() -> None:
     """A law about empty answers would be an empty law."""
     kinds: list[str] = []
 

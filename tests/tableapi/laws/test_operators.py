@@ -48,11 +48,11 @@ def each_pair(draws: int, examples: int) -> None:
         chance(examples)(given(conditions)(law))()
 
 
-def test_each_operator_finds_what_it_means_and_its_negation_the_rest() -> None:
+def test_operator_and_negation_are_complementary() -> None:
     assert len(PAIRS) > 200
     each_pair(draws=1, examples=4)
 
 
 @pytest.mark.nightly
-def test_each_operator_finds_what_it_means_with_very_many_values() -> None:
+def test_operator_and_negation_are_complementary_for_many_values() -> None:
     each_pair(draws=1, examples=300)

@@ -67,10 +67,10 @@ def pages_are_the_list(interview: Interview) -> None:
                 assert way(world, question, 1 + number % 3) == whole.ids, account(world, question)
 
 
-def test_pages_put_together_are_the_list_in_its_order() -> None:
+def test_concatenated_pages_equal_the_list() -> None:
     chance(40)(given(sorted_lists())(pages_are_the_list))()
 
 
 @pytest.mark.nightly
-def test_very_many_pages_put_together_are_the_list_in_its_order() -> None:
+def test_many_concatenated_pages_equal_the_list() -> None:
     chance(2_000)(given(sorted_lists())(pages_are_the_list))()

@@ -38,7 +38,7 @@ AT_MOST = 150
 
 
 @pytest.mark.parametrize("name", LEAKS)
-def test_a_leak_is_found(name: str) -> None:
+def test_leak_is_detected(name: str) -> None:
     begin = BEGIN.get(name, 0)
     find = FINDERS[LEAKS[name].by]
     with switched_on(name):
@@ -48,46 +48,46 @@ def test_a_leak_is_found(name: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", LEAKS)
-def test_a_leak_is_found_from_anywhere(name: str) -> None:
+def test_leak_is_detected_from_any_seed(name: str) -> None:
     find = FINDERS[LEAKS[name].by]
     with switched_on(name):
         assert any(find(seed) for seed in range(10_000, 11_000))
 
 
-def test_every_abuse_of_rules_has_a_leak() -> None:
+def test_every_abuse_case_has_a_leak() -> None:
     cases = {case for leak in LEAKS.values() for case in leak.cases}
     assert sorted(cases) == [f"B{number:02d}" for number in range(1, 31)]
     assert len(LEAKS) >= 20
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 10))
-def test_a_column_that_is_hidden_is_like_one_that_is_missing(seed: int) -> None:
+def test_hidden_column_is_like_a_missing_one(seed: int) -> None:
     for each in range(seed, seed + 10):
         found = renaming.difference(each)
         assert found is None, f"seed {each}\n{found}"
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 20))
-def test_no_write_does_more_than_its_rules(seed: int) -> None:  # B22 B23 B25 B26
+def test_no_write_exceeds_its_rules(seed: int) -> None:  # B22 B23 B25 B26
     for each in range(seed, seed + 20):
         found = duties.violation(each)
         assert found is None, f"seed {each}\n{found}"
 
 
 @pytest.mark.nightly
-def test_none_of_very_many_writes_does_more_than_its_rules() -> None:
+def test_no_write_of_many_exceeds_its_rules() -> None:
     for each in range(100, 5000):
         found = duties.violation(each)
         assert found is None, f"seed {each}\n{found}"
 
 
-def test_no_answer_names_what_is_hidden() -> None:  # B17 B19
+def test_no_response_names_hidden_data() -> None:  # B17 B19
     for each in range(150):
         found = whispers.violation(each)
         assert found is None, f"seed {each}\n{found}"
 
 
-def test_without_a_role_nobody_changes_the_tables_of_the_product() -> None:  # B27
+def test_system_tables_require_a_role_to_change() -> None:  # B27
     for each in range(60):
         found = privileges.violation(each)
         assert found is None, f"seed {each}\n{found}"

@@ -23,7 +23,7 @@ PAIRS, MANY_PAIRS = 500, 20_000
 AT_ONCE = 1_000
 
 
-def test_what_is_hidden_changes_no_answer() -> None:
+def test_hidden_data_changes_no_response() -> None:
     for seed in range(PAIRS):
         found = difference(seed)
         assert found is None, f"seed {seed}\n{found}"
@@ -31,7 +31,7 @@ def test_what_is_hidden_changes_no_answer() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(PAIRS, PAIRS + MANY_PAIRS, AT_ONCE))
-def test_what_is_hidden_changes_none_of_very_many_answers(first: int) -> None:
+def test_hidden_data_changes_no_response_of_many(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         found = difference(seed)
         assert found is None, f"seed {seed}\n{found}"

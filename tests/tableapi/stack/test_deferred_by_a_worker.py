@@ -35,7 +35,7 @@ def kill_all(host: Stack) -> None:
     host.child(" worker ").kill()
 
 
-def test_it_is_answered_at_once_and_there_when_the_worker_ran(worker: Stack, admin: Caller, sql: psycopg.Connection):
+def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: Caller, sql: psycopg.Connection):
     (made,) = admin.send("POST", "plan", {"name": "first"}).records
     path = f"plan/{made['sys_id']}"
 
@@ -47,7 +47,7 @@ def test_it_is_answered_at_once_and_there_when_the_worker_ran(worker: Stack, adm
     assert sql.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
 
 
-def test_a_worker_that_is_killed_in_the_middle_of_it_creates_it_once(
+def test_killed_worker_creates_the_record_once(
     worker: Stack, admin: Caller, servers: SharedServers, sql: psycopg.Connection
 ):
     # Only in the worker: the request tries the same insert first, and undoes it.

@@ -51,7 +51,7 @@ def again(admin: Caller, *what: Any) -> Answer:
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
-def test_killed_between_commit_and_answer_the_retry_gets_the_first_answer(
+def test_retry_after_the_commit_gets_the_first_response(
     orders: None, admin: Caller, sql: psycopg.Connection, method: str
 ):  # B54
     (old,) = admin.send("POST", "sales_order", {"name": "old"}).records
@@ -77,7 +77,7 @@ def admin_sees(admin: Caller) -> list[tuple[str, int]]:
     return [(each["name"], each["sys_version"]) for each in answer.records]
 
 
-def test_killed_before_the_commit_nothing_is_there_and_the_retry_makes_it(
+def test_retry_before_the_commit_creates_the_record(
     orders: None, web: Stack, admin: Caller, servers: SharedServers, sql: psycopg.Connection
 ):  # B54
     while_written(sql, "sales_order", AT_THE_GATE)

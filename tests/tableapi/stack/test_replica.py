@@ -111,7 +111,7 @@ def seen(caller: Caller, parameters: str = REPLICA) -> list[str] | int:
     return [each["name"] for each in answer.records] if answer.status == 200 else answer.status
 
 
-def test_the_replica_answers_what_asks_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):
+def test_replica_answers_reads_that_ask_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):
     assert admin.send("POST", "note", {"name": "new"}).status == 201
     assert seen(reader, "sysparm_fields=name") == ["old", "new"]
     assert seen(reader) == ["old"], "the replica has not heard of it"
@@ -120,7 +120,7 @@ def test_the_replica_answers_what_asks_for_it(rule: str, admin: Caller, reader: 
     eventually(lambda: seen(reader) == ["old", "new"])
 
 
-def test_what_was_revoked_is_not_read_from_one_that_lags(rule: str, admin: Caller, reader: Caller, standby: Standby):
+def test_revoked_access_applies_despite_replica_lag(rule: str, admin: Caller, reader: Caller, standby: Standby):
     assert admin.send("PATCH", f"sys_acl/{rule}", {"condition": "name=new"}).status == 200
     assert admin.send("POST", "note", {"name": "new"}).status == 201
 
@@ -133,9 +133,7 @@ def test_what_was_revoked_is_not_read_from_one_that_lags(rule: str, admin: Calle
     assert seen(reader) == 404
 
 
-def test_a_column_that_came_meanwhile_is_answered_by_the_primary(
-    rule: str, admin: Caller, reader: Caller, sql: psycopg.Connection
-):
+def test_new_column_is_read_from_the_primary(rule: str, admin: Caller, reader: Caller, sql: psycopg.Connection):
     (table,) = admin.send("GET", "sys_db_table?sysparm_query=name=note&sysparm_fields=sys_id").records
     column = {"table": table["sys_id"], "name": "colour", "label": "Colour", "type": "string"}
     assert admin.send("POST", "sys_db_column", column).status == 201

@@ -35,7 +35,7 @@ def other(servers: SharedServers) -> Any:
         yield connection
 
 
-def test_the_connections_of_web_processes_have_their_limits(lamp: str, admin: Caller, sql: psycopg.Connection):
+def test_connections_of_web_processes_have_their_limits(lamp: str, admin: Caller, sql: psycopg.Connection):
     # B48 B49 B50
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     told = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
@@ -45,7 +45,7 @@ def test_the_connections_of_web_processes_have_their_limits(lamp: str, admin: Ca
     assert made["name"] == "5s 2s 10s"
 
 
-def test_a_transaction_left_idle_ends_and_lets_go_of_its_locks(servers: SharedServers, lamp: str, other: Any):  # B50
+def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other: Any):  # B50
     settings = session_settings("web") | {"idle_in_transaction_session_timeout": "200"}
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     lock = "SELECT FROM records.device FOR UPDATE"
@@ -66,7 +66,7 @@ def test_a_transaction_left_idle_ends_and_lets_go_of_its_locks(servers: SharedSe
             gone.execute("SELECT 1")
 
 
-def test_a_client_that_goes_away_in_the_middle_of_a_write_leaves_nothing_open(
+def test_disconnected_client_leaves_no_open_transaction(
     servers: SharedServers, lamp: str, admin: Caller, sql: psycopg.Connection, other: Any
 ):  # B50
     while_written(sql, "device", AT_THE_GATE)
@@ -81,7 +81,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_write_leaves_nothing_open(
     assert admin.names("device") in (["Lamp"], ["Other"]), "all of it or nothing: nobody is there to be told"
 
 
-def test_a_record_that_somebody_else_holds_is_a_503_and_free_afterwards(lamp: str, admin: Caller, other: Any):  # B49
+def test_locked_record_is_503_until_released(lamp: str, admin: Caller, other: Any):  # B49
     other.execute("SELECT FROM records.device FOR UPDATE")
     for method in ("PATCH", "PUT", "DELETE"):
         assert admin.send(method, f"device/{lamp}", {"name": "Other"} if method != "DELETE" else None).is_retry_later
@@ -94,14 +94,14 @@ def test_a_record_that_somebody_else_holds_is_a_503_and_free_afterwards(lamp: st
         assert admin.send("PATCH", f"device/{lamp}", {"name": "Mine"}).status == 200
 
 
-def test_a_table_that_is_being_changed_is_a_503_for_reads_too(lamp: str, admin: Caller, other: Any):  # B49
+def test_locked_table_is_503_for_reads(lamp: str, admin: Caller, other: Any):  # B49
     other.execute("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE")
     assert admin.send("GET", "device").is_retry_later
     other.rollback()
     assert admin.names("device") == ["Lamp"]
 
 
-def test_a_slow_statement_is_a_503_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
+def test_slow_statement_is_503_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
     key = {"Idempotency-Key": "slow"}
     while_written(sql, "device", "PERFORM pg_sleep(60)")
     assert admin.send("POST", "device", {"name": "Slow"}).is_retry_later
