@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from config.env import ConfigurationError
@@ -80,7 +81,8 @@ class DataFolder:
                 "Stop it first, or give this one another SVC_DATA_DIR and SVC_PORT."
             ) from None
         os.ftruncate(held, 0)
-        os.write(held, str(os.getpid()).encode())
+        with suppress(OSError):  # the lock is what matters; the disk may be full
+            os.write(held, str(os.getpid()).encode())
         return held
 
     def runs_at(self, address: str) -> None:

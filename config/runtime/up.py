@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 
 from config import env
 from config.env import ConfigurationError, Environment
@@ -222,7 +223,8 @@ def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
     is_drain = reason == "drain"
     has_web = any(child.name == "web" for child in supervisor.children)  # another part may share the folder
     if is_drain and has_web:
-        folder.draining.touch()
+        with suppress(OSError):  # the disk may be full, and the parts must stop all the same
+            folder.draining.touch()
     supervisor.say("stopping" + (", requests may end first" if is_drain else ""))
     patience = {
         "web": DRAIN_S + 1 if is_drain else 2.5,

@@ -1,5 +1,6 @@
 """The one shape of errors: `{status, error_type, errors}`. A success is up to the view."""
 
+import errno
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,7 @@ logger = structlog.get_logger(__name__)
 
 CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
 RETRY_AFTER_S = 2
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class AlwaysJSON(BaseContentNegotiation):
@@ -139,6 +141,9 @@ def to_service_error(error: Exception) -> ServiceError | None:
             # Away, out of connections, a statement or lock over its time: all pass by themselves.
             kind = type(error.__cause__ or error).__name__
             logger.warning("database_unavailable", kind=kind, sqlstate=sqlstate_of(error))
+            return errors.Unavailable()
+        case OSError() if error.errno in DISK_FULL:
+            logger.error("disk_full", path=error.filename)
             return errors.Unavailable()
     return None
 

@@ -1,5 +1,6 @@
 """Addresses of the product and a few that misbehave on purpose."""
 
+import errno
 from typing import Any
 
 from django.db import OperationalError
@@ -36,6 +37,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
 
 FAULTS: dict[str, Any] = {
     "away": OperationalError("connection to server at 10.1.2.3 failed: SELECT secret FROM hidden"),
+    "disk-full": OSError(errno.ENOSPC, "No space left on device", "/tmp/upload"),
     "bug": RuntimeError("SELECT secret FROM hidden"),
     "conflict": errors.Conflict("Another one has this name.", code="duplicate", field="name"),
 }

@@ -14,7 +14,13 @@ def client() -> Client:
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "code"), [("away", 503, "unavailable"), ("bug", 500, "internal"), ("conflict", 409, "duplicate")]
+    ("name", "status", "code"),
+    [
+        ("away", 503, "unavailable"),
+        ("disk-full", 503, "unavailable"),
+        ("bug", 500, "internal"),
+        ("conflict", 409, "duplicate"),
+    ],
 )
 @pytest.mark.parametrize("address", ["/api/test/raise/", "/test/page/"])
 def test_all_errors_have_the_same_shape(client: Client, address: str, name: str, status: int, code: str):

@@ -1,0 +1,111 @@
+"""A full disk under the data folder: probes and reads work, writes answer 503, and no restart is needed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.config.stack import Stack, eventually, manage
+
+pytestmark = [pytest.mark.stack, pytest.mark.skipif(sys.platform != "linux", reason="needs a small file system")]
+
+SIZE_MB = 400
+FILES = 10_000
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small file system, which only root can mount."""
+    folder = tmp_path_factory.mktemp("disk")
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,nr_inodes={FILES},mode=700", "tmpfs", str(folder)], check=False
+    )
+    if mount.returncode != 0:
+        pytest.skip("this user cannot mount a file system")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def stack(disk: Path) -> Iterator[Stack]:
+    stack = Stack(disk, SVC_WEB_PROCESSES="2").start().wait_until_up()
+    yield stack
+    stack.end()
+
+
+def fill(path: Path) -> None:
+    """Use all space of the disk."""
+    block = bytes(1024 * 1024)
+    with path.open("ab", buffering=0) as target:
+        while block:
+            try:
+                target.write(block)
+            except OSError:
+                block = block[: len(block) // 2]
+
+
+def fill_inodes(folder: Path) -> None:
+    """Use all inodes of the disk."""
+    folder.mkdir()
+    with suppress(OSError):
+        for number in range(FILES):
+            (folder / str(number)).touch()
+
+
+def web_processes(stack: Stack) -> set[int]:
+    web = stack.child("config.runtime.web_server")
+    return {web.pid, *(process.pid for process in web.children(recursive=True))}
+
+
+def create_task(stack: Stack, key: str) -> int:
+    body = {"short_description": "disk", "description": os.urandom(3500).hex()}
+    return stack.call("POST", "/rest/v1/table/task", body, key=key).status
+
+
+def test_reads_and_probes_work_on_a_full_disk(stack: Stack, disk: Path):
+    key = manage("key", "admin", "test", env=stack.env).stdout.strip()
+    before = web_processes(stack)
+    assert create_task(stack, key) == 201
+
+    answers: Counter[tuple[str, int]] = Counter()
+    for _ in range(20):
+        fill(disk / "filler")  # repeatedly, because the servers free some space in between
+        for path in ("/healthz", "/readyz", "/login/", "/static/servicebase/logo.svg"):
+            answers[path, stack.get(path)] += 1
+        # Each method has its own metrics, which need space in their files.
+        for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            answers[method, stack.call(method, "/api/me", {}, key=key).status] += 1
+        answers["POST", create_task(stack, key)] += 1
+    assert web_processes(stack) == before
+    assert answers == {
+        ("/healthz", 200): 20,
+        ("/readyz", 200): 20,
+        ("/login/", 200): 20,
+        ("/static/servicebase/logo.svg", 200): 20,
+        ("GET", 200): 20,
+        ("PUT", 405): 20,
+        ("PATCH", 405): 20,
+        ("DELETE", 405): 20,
+        ("OPTIONS", 200): 20,
+        ("POST", 503): 20,
+    }
+
+    (disk / "filler").unlink()
+    eventually(lambda: create_task(stack, key) == 201)
+    assert web_processes(stack) == before
+
+
+def test_sigterm_stops_in_order_on_a_full_disk(stack: Stack, disk: Path):
+    (disk / "filler").touch()
+    fill_inodes(disk / "fillers")
+    fill(disk / "filler")
+    assert stack.stop(signal.SIGTERM) == 0
+    assert "stopped" in stack.output
+    assert "\nTraceback" not in stack.output, "the supervisor must not fail"
+    assert stack.left() == []
