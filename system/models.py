@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.core.exceptions import ValidationError
 from django.db import models
 
-from system import properties
+from system import property_definitions
 from system.records.history import tracked
 from system.records.record import Record
 
@@ -32,11 +32,11 @@ class Property(Record):
         return self.name
 
     def clean(self) -> None:
-        known = properties.KNOWN.get(self.name)
+        known = property_definitions.KNOWN.get(self.name)
         if known is None:
-            said = "There is no property of this name."
-            # The form of one that an older version knew has no field for its name.
-            raise ValidationError({"name": said} if self.is_new else said)
+            message = "There is no property with this name."
+            # The form of a property that is no longer known has no field for its name.
+            raise ValidationError({"name": message} if self.is_new else message)
         try:
             self.value = known.normalise(self.value)
         except ValueError as error:
@@ -44,10 +44,10 @@ class Property(Record):
 
     def save(self, *positional: object, **options: object) -> None:
         super().save(*positional, **options)
-        properties.forget()
+        property_definitions.VALUES.clear()
 
     def delete(self, *positional: object, **options: object) -> tuple[int, dict[str, int]]:
-        if self.name in properties.KNOWN:
+        if self.name in property_definitions.KNOWN:
             raise ValidationError("System properties cannot be deleted. Clear the value instead.")
         return super().delete(*positional, **options)
 

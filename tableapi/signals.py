@@ -10,6 +10,7 @@ from accounts.models import Role
 from system.records.record import Record
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
+from tableapi.design import catalogue_checks
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.write import references
@@ -60,6 +61,7 @@ def is_of(model: Any, origin: Any) -> bool:
 
 
 def connect() -> None:
+    validation.catalogue_checks = catalogue_checks
     for shown in apps.get_models():
         if issubclass(shown, Record) and shown.table_columns:
             pre_delete.connect(release_references, sender=shown)

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from collections_app.documents import counts, deletion
 from collections_app.documents.counts import Counts
 from collections_app.ingest.loading import LoadResult
+from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from collections_app.search.pipeline import Hit, SearchResult
@@ -114,20 +115,9 @@ def collection(each: Collection, counted: Counts) -> dict[str, Any]:
         "embedding_model": each.space.model,
         "chunk_size": each.chunk_size,
         "chunk_overlap": each.chunk_overlap,
-        "created_at": moment(each.sys_created_at),
-        "updated_at": moment(each.sys_updated_at),
+        "created_at": iso_timestamp(each.sys_created_at),
+        "updated_at": iso_timestamp(each.sys_updated_at),
     }
-
-
-def moment(value: Any) -> str:
-    """ISO 8601 in UTC, as the metadata field `created` is written.
-
-    >>> from datetime import UTC, datetime
-    >>> moment(datetime(2024, 5, 19, 13, 45, tzinfo=UTC))
-    '2024-05-19T13:45:00Z'
-    """
-    text: str = value.isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")
 
 
 def deleted_document(collection: Collection, doc_id: str, chunks: int) -> dict[str, Any]:

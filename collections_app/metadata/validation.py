@@ -145,6 +145,16 @@ def is_instant(value: Any) -> bool:
     return True
 
 
+def iso_timestamp(value: datetime) -> str:
+    """An instant as the metadata field `created` is written: ISO 8601 in UTC.
+
+    >>> from datetime import UTC
+    >>> iso_timestamp(datetime(2024, 5, 19, 13, 45, tzinfo=UTC))
+    '2024-05-19T13:45:00Z'
+    """
+    return value.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 

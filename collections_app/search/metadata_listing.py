@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db import connection
 
-from collections_app.http.responses import moment
 from collections_app.metadata.filter import Filter
+from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection
 from system.errors import Unavailable
 
@@ -95,6 +95,6 @@ def document(collection: Collection, row: tuple[Any, ...]) -> dict[str, Any]:
         "metadata": json.loads(metadata),
         "filename": filename,
         "chunks_count": chunks,
-        "created_at": moment(created_at),
-        "updated_at": moment(updated_at),
+        "created_at": iso_timestamp(created_at),
+        "updated_at": iso_timestamp(updated_at),
     }

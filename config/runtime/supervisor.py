@@ -1,7 +1,7 @@
 """Supervises child processes: start, prefixed logs, restart with back-off, ordered stop, no orphans.
 
-waiting ──start──> running ──ends──> restart after 1, 2, 4 … 30 s   (or, for PostgreSQL: everything stops)
-                      └──stop──> asked ──patience over──> killed
+waiting ──start──> running ──ends──> restart after 1, 2, 4 … 30 s   (PostgreSQL: everything stops)
+                      └──stop──> signalled ──timeout──> killed
 """
 
 import os
@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 LONGEST_BACKOFF_S = 30.0
-STEADY_AFTER_S = 60.0  # a child that ran this long starts its back-off anew
+STEADY_AFTER_S = 60.0  # a child that ran this long starts again with the shortest delay
 COLOURS = ("36", "33", "35", "32", "34", "31")
 
 
@@ -29,7 +30,7 @@ class Child:
     command: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
     stop_signal: int = signal.SIGTERM
-    is_vital: bool = False  # when it ends by itself, everything stops
+    is_vital: bool = False  # everything stops when it ends by itself
     process: subprocess.Popen[str] | None = None
     started_at: float = 0.0
     backoff_s: float = 1.0
@@ -43,13 +44,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class ReaperEnded:
-    process: subprocess.Popen[str]
-    code: int
-
-
-@dataclass(frozen=True)
-class Asked:
+class SignalReceived:
     signal: int
 
 
@@ -63,16 +58,20 @@ class Supervisor:
         self.restarts: dict[str, float] = {}
         self.is_stopping = False
         # SimpleQueue.put may be called from a signal handler.
-        self.events: queue.SimpleQueue[Ended | ReaperEnded | Asked] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Ended | SignalReceived] = queue.SimpleQueue()
         self.has_colour = out.isatty()
         self.writing = threading.Lock()
-        # Held here and by the reaper: the data folder stays locked until both are gone.
+        # Held here and by the reaper: the data folder stays locked until both have ended.
         self.claim = claim
+        self.reaper_lock = threading.RLock()
+        self.is_closing = False
         self.reaper = self._start_reaper()
+        self.reaper_keeper = threading.Thread(target=self._keep_reaper, daemon=True)
+        self.reaper_keeper.start()
 
     def _start_reaper(self) -> subprocess.Popen[str]:
-        """Start the reaper and tell it of every process group that runs already."""
-        reaper = subprocess.Popen(
+        """Start the reaper and report every process group that is running to it."""
+        self.reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py"))],
             stdin=subprocess.PIPE,
             text=True,
@@ -80,12 +79,26 @@ class Supervisor:
             pass_fds=(self.claim,),
             start_new_session=True,
         )
-        threading.Thread(target=lambda: self.events.put(ReaperEnded(reaper, reaper.wait())), daemon=True).start()
-        self.reaper = reaper
         for child in self.children:
             if child.process is not None:
                 self._announce(child, child.process)
-        return reaper
+        return self.reaper
+
+    def _keep_reaper(self) -> None:
+        """Start the reaper again whenever it ends, also while the parts are still starting."""
+        while True:
+            code = self.reaper.wait()
+            with self.reaper_lock:
+                self._close_pipe()
+                if self.is_closing:
+                    return
+                self._start_reaper()
+            self.say(f"the reaper ended ({describe(code)}) and was started again")
+
+    def _close_pipe(self) -> None:
+        assert self.reaper.stdin is not None
+        with suppress(OSError):  # the reaper was killed, and the pipe is broken
+            self.reaper.stdin.close()
 
     def say(self, text: str, name: str = "up") -> None:
         names = [child.name for child in self.children]
@@ -97,12 +110,12 @@ class Supervisor:
             with self.writing:
                 print(prefix + text, file=self.out, flush=True)
         except (OSError, ValueError):
-            pass  # nobody reads any more; the children matter more than their logs
+            pass  # nobody reads the output; the children matter more than their logs
 
     def listen(self) -> None:
-        """From here on signals become events."""
+        """Turn signals into events."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda received, _frame: self.events.put(Asked(received)))
+            signal.signal(number, lambda received, _frame: self.events.put(SignalReceived(received)))
 
     def start(self, child: Child) -> subprocess.Popen[str]:
         if child not in self.children:
@@ -115,7 +128,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C reaches us alone, and a group can be killed as a whole
+            start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
         child.started_at = time.monotonic()
         self._announce(child, child.process)
@@ -126,14 +139,15 @@ class Supervisor:
         self._tell_reaper(f"+ {process.pid} {int(child.stop_signal)}")
 
     def _tell_reaper(self, line: str) -> None:
-        try:
-            assert self.reaper.stdin is not None
-            self.reaper.stdin.write(line + "\n")
-        except (BrokenPipeError, OSError):
-            pass  # it was killed; its successor is told everything
+        with self.reaper_lock:
+            try:
+                assert self.reaper.stdin is not None
+                self.reaper.stdin.write(line + "\n")
+            except OSError:
+                pass  # it was killed; the next one gets the whole list
 
     def _relay(self, child: Child, process: subprocess.Popen[str]) -> None:
-        """Copy a child's lines until the last holder of its output ends, then report its end."""
+        """Copy a child's output lines until all processes that hold it have ended, and report the child's end."""
         waiter = threading.Thread(target=lambda: self.events.put(Ended(child, process, process.wait())), daemon=True)
         waiter.start()
         assert process.stdout is not None
@@ -142,7 +156,7 @@ class Supervisor:
                 self.say(line.rstrip("\n"), child.name)
 
     def watch(self) -> tuple[int, str]:
-        """Keep everything running until a signal or the end of a vital child; returns exit code and reason."""
+        """Keep everything running until a signal arrives or a vital child ends; return exit code and reason."""
         while True:
             for child in [child for child in self.children if self.restarts.get(child.name, 0) <= time.monotonic()]:
                 if self.restarts.pop(child.name, None) is not None:
@@ -152,50 +166,45 @@ class Supervisor:
                 event = self.events.get(timeout=None if due is None else max(0.0, due - time.monotonic()))
             except queue.Empty:
                 continue
-            if isinstance(event, Asked):
+            if isinstance(event, SignalReceived):
                 if event.signal == signal.SIGHUP:
-                    self._hand_on_reload()
+                    self._reload_web()
                     continue
                 self.is_stopping = True
                 return 0, "interrupt" if event.signal == signal.SIGINT else "drain"
-            if isinstance(event, ReaperEnded):
-                if event.process is self.reaper:
-                    self.say(f"the reaper ended ({describe(event.code)}); it starts again")
-                    self._start_reaper()
-                continue
-            if event.child.process is event.process and self._ended(event):
+            if event.child.process is event.process and self._plan_restart(event):
                 return 1, f"{event.child.name} ended"
 
-    def _hand_on_reload(self) -> None:
+    def _reload_web(self) -> None:
         for child in self.children:
             if child.name == "web" and child.process is not None:
-                self.say("SIGHUP: web processes are replaced one after another")
+                self.say("SIGHUP: replacing the web processes one after another")
                 child.process.send_signal(signal.SIGHUP)
 
-    def _ended(self, event: Ended) -> bool:
-        """Plan the restart of a child that ended by itself; True when all must stop."""
+    def _plan_restart(self, event: Ended) -> bool:
+        """Plan the restart of a child that ended by itself; return True if everything must stop."""
         child = event.child
         self.sweep(event.process.pid)
         if child.is_vital:
-            self.say(f"{child.name} ended ({describe(event.code)}); everything stops. Start again with ./run")
+            self.say(f"{child.name} ended ({describe(event.code)}); stopping everything. Start again with ./run")
             return True
         if time.monotonic() - child.started_at > STEADY_AFTER_S:
             child.backoff_s = 1.0
-        self.say(f"{child.name} ended ({describe(event.code)}); it starts again in {child.backoff_s:.0f} s")
+        self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
         self.restarts[child.name] = time.monotonic() + child.backoff_s
         child.backoff_s = min(LONGEST_BACKOFF_S, child.backoff_s * 2)
         return False
 
     def sweep(self, group: int) -> None:
-        """End what a dead child left of its process group: workers that still hold its port, for instance."""
+        """Kill what a dead child left of its process group, such as workers that still hold its port."""
         try:
             os.killpg(group, signal.SIGKILL)
         except ProcessLookupError:
             pass
         self._tell_reaper(f"- {group}")
 
-    def stop(self, steps: Sequence[Sequence[str]], patience_s: Callable[[str], float]) -> None:
-        """Stop children step by step; those named in one step stop together."""
+    def stop(self, steps: Sequence[Sequence[str]], timeout_s: Callable[[str], float]) -> None:
+        """Stop the children step by step; those named in one step stop together."""
         for step in steps:
             running = [
                 (child, child.process)
@@ -204,13 +213,13 @@ class Supervisor:
             ]
             for child, process in running:
                 process.send_signal(child.stop_signal)
-            until = time.monotonic() + max((patience_s(child.name) for child, _ in running), default=0)
+            until = time.monotonic() + max((timeout_s(child.name) for child, _ in running), default=0)
             for child, process in running:
                 try:
                     process.wait(max(0.0, until - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    self.say(f"{child.name} did not stop in time and is killed")
-                    self.sweep(process.pid)  # now: the next step must not find it at work
+                    self.say(f"{child.name} did not stop in time and was killed")
+                    self.sweep(process.pid)  # now, because it must not run during the next step
         for child in self.children:
             if child.process is not None:
                 self.sweep(child.process.pid)
@@ -218,12 +227,10 @@ class Supervisor:
 
     def close(self) -> None:
         """End the reaper and release the data folder."""
-        if self.reaper.stdin is not None:
-            try:
-                self.reaper.stdin.close()
-            except BrokenPipeError:
-                pass  # it was killed
-        self.reaper.wait()
+        with self.reaper_lock:
+            self.is_closing = True
+            self._close_pipe()
+        self.reaper_keeper.join()
         os.close(self.claim)
 
 

@@ -1,4 +1,4 @@
-"""`manage.py up`: starts the parts in order, says where to open them, and stops them in order."""
+"""`manage.py up`: starts the parts in order, prints the addresses, and stops the parts in order."""
 
 import argparse
 import os
@@ -21,15 +21,15 @@ from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 
 PARTS = ("web", "worker", "beat")
-# Requests end first, then background work, then what both need.
+# Requests finish first, then background work, then the servers that both need.
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
-# In a rolling restart the next process goes when the new one has surely loaded, on a slow machine too.
+# A rolling restart waits this long before it stops the next process, so that the new one has loaded.
 REPLACED_EVERY_S = 10
 WEB_THREADS = 4
-# An idle thread goes, and its connection with it: the longest that the web server offers.
+# An idle thread ends and closes its connection. This is the longest time that the web server offers.
 THREAD_IDLE_S = 600
-# Each thread would keep what its largest answer took; two pools of memory for all of them, and it is used again.
+# With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
 WEB_MEMORY = {"MALLOC_ARENA_MAX": "2"}
 HEADERS_BYTES = 64 * 1024
 WEB_READY_WITHIN_S = 180.0
@@ -41,11 +41,11 @@ def main(words: list[str], environment: Environment) -> int:
     only: str | None = parser.parse_args(words).only
     env.refuse_unsafe_production(environment)
     if only and (environment.database_url is None or environment.redis_url is None):
-        raise ConfigurationError("--only needs DATABASE_URL and REDIS_URL: the parts of several hosts share them.")
+        raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
     if only and (environment.secret_key is None or not environment.secret_keys):
         raise ConfigurationError(
-            "--only needs SECRET_KEY and SVC_SECRET_KEYS, the same on every host: keys that each made for itself would "
-            "read neither the sessions nor the secrets of the others."
+            "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. With keys of its own, "
+            "a host could read neither the sessions nor the secrets of the others."
         )
     folder = DataFolder(environment.data_dir)
     folder.prepare()
@@ -58,7 +58,7 @@ def main(words: list[str], environment: Environment) -> int:
         shutil.rmtree(folder.metrics, ignore_errors=True)
         folder.metrics.mkdir(mode=0o700)
         folder.runs_at(environment.base_url or environment.local_url)
-    # One part alone needs no name before its lines, and they stay the JSON that a collector of logs can read.
+    # A single part has no prefix, so that its lines stay JSON for log collectors.
     supervisor = Supervisor(claim, has_prefix=only is None)
     supervisor.listen()
     reason = "interrupt"
@@ -69,7 +69,7 @@ def main(words: list[str], environment: Environment) -> int:
         for part in parts:
             supervisor.start(part_child(part, environment, folder))
         if wants_web:
-            # Beside the watch: a part that ends meanwhile is started again as ever.
+            # In a thread, so that parts that end in the meantime are restarted as usual.
             threading.Thread(target=welcome_when_ready, args=(environment, folder, supervisor), daemon=True).start()
         code, reason = supervisor.watch()
     except Stopped:
@@ -84,24 +84,24 @@ def main(words: list[str], environment: Environment) -> int:
 
 
 class Stopped(Exception):
-    """Somebody asked to stop while parts were still starting."""
+    """A signal arrived while parts were still starting."""
 
 
 class Unprepared(Exception):
-    """The database cannot be used; `prepare` said why."""
+    """The database cannot be used; `prepare` printed the reason."""
 
 
 def refuse_wrong_certificate(environment: Environment) -> None:
     if not (environment.tls_cert and environment.tls_key):
         return
     try:
-        # The empty password: without one, an encrypted key would make OpenSSL ask for it on the terminal.
+        # An empty password, because without one OpenSSL would ask for that of an encrypted key on the terminal.
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(environment.tls_cert, environment.tls_key, password="")
     except OSError as error:
         reason = (getattr(error, "reason", None) or error.strerror or "unknown").lower().replace("_", " ")
         raise ConfigurationError(
-            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}); both must be PEM files, "
+            f"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together ({reason}). Both must be PEM files, "
             "the key without a password."
         ) from None
 
@@ -115,12 +115,12 @@ def refuse_taken_port(environment: Environment) -> None:
         except OSError as error:
             raise ConfigurationError(
                 f"The web server cannot listen on {environment.host}:{environment.port} ({error.strerror}). "
-                "Stop what uses it, or set SVC_PORT to another."
+                "Stop the program that uses it, or set another SVC_PORT."
             ) from None
 
 
 def start_servers(supervisor: Supervisor, environment: Environment, folder: DataFolder) -> None:
-    """Start those embedded servers that no address replaces."""
+    """Start the embedded servers, unless the addresses of external ones are set."""
     if environment.database_url is None:
         postgres = Postgres(folder)
         postgres.initialise()
@@ -138,15 +138,15 @@ def launch(supervisor: Supervisor, child: Child, server: Postgres | Valkey) -> N
 
 
 def prepare(folder: DataFolder, address: str | None) -> None:
-    """Bring the database to this version of the code, in a process of its own that ends again. It leaves what is to be
-    said about `address`: it knows the accounts, and one more process with Django would make the start longer."""
+    """Migrate the database in a separate process. It also writes the welcome text for `address`, because it knows the
+    accounts, and another Django process would delay the start."""
     folder.welcome.unlink(missing_ok=True)
     command = [sys.executable, str(env.ROOT / "manage.py"), "prepare", *(["--welcome", address] if address else [])]
-    # Its own session: Ctrl-C must not end it half way through a migration.
-    done = subprocess.run(command, check=False, start_new_session=True)
-    if done.returncode < 0:
+    # In its own session, so that Ctrl-C does not interrupt a migration.
+    result = subprocess.run(command, check=False, start_new_session=True)
+    if result.returncode < 0:
         raise Stopped
-    if done.returncode != 0:
+    if result.returncode != 0:
         raise Unprepared
 
 
@@ -154,7 +154,7 @@ def part_child(part: str, environment: Environment, folder: DataFolder) -> Child
     commands = {"web": web_command(environment), "worker": worker_command(), "beat": beat_command()}
     environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1"}
     if part == "worker" and os.geteuid() == 0:
-        # Celery's advice on root is for a worker that unpickles; ours takes JSON only.
+        # Celery warns about root because of pickle; this worker accepts only JSON.
         environ["PYTHONWARNINGS"] = "ignore:You're running the worker with superuser"
     if part == "web":
         environ |= {"PROMETHEUS_MULTIPROC_DIR": str(folder.metrics), **WEB_MEMORY}
@@ -187,13 +187,13 @@ def beat_command() -> list[str]:
     return [sys.executable, "-m", "celery", "--app", "config", "--quiet", "beat", "--loglevel", "INFO", "--pidfile="]
 
 
-def answers(environment: Environment) -> bool:
-    """Whether our own web server answers; nothing is sent, so its certificate need not be judged."""
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a default context would load all authorities: 13 MB
-    trusting.check_hostname = False
-    trusting.verify_mode = ssl.CERT_NONE
-    # Asked directly: a proxy that the environment names for calls to outside does not know this machine.
-    handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusting))
+def is_answering(environment: Environment) -> bool:
+    """Whether the web server answers. No data is sent, so its certificate is not verified."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a default context would load all authorities, 13 MB
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    # Without the proxy that the environment may name for outbound calls.
+    handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
         with urllib.request.build_opener(*handlers).open(environment.local_url + "/healthz", timeout=2):
             return True
@@ -204,9 +204,9 @@ def answers(environment: Environment) -> bool:
 
 
 def welcome_when_ready(environment: Environment, folder: DataFolder, supervisor: Supervisor) -> None:
-    """Print what a newcomer needs next."""
+    """Print the welcome text when the web server answers."""
     until = time.monotonic() + WEB_READY_WITHIN_S
-    while not answers(environment):
+    while not is_answering(environment):
         if time.monotonic() > until or supervisor.is_stopping:
             return
         time.sleep(0.05)
@@ -218,20 +218,20 @@ def welcome_when_ready(environment: Environment, folder: DataFolder, supervisor:
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
-    """Ctrl-C: everything within 10 s. SIGTERM: /readyz says no, and requests have 30 s to end."""
+    """Ctrl-C: everything within 10 s. SIGTERM: /readyz reports draining, and requests have 30 s to finish."""
     supervisor.is_stopping = True
     is_drain = reason == "drain"
     has_web = any(child.name == "web" for child in supervisor.children)  # another part may share the folder
     if is_drain and has_web:
         with suppress(OSError):  # the disk may be full, and the parts must stop all the same
             folder.draining.touch()
-    supervisor.say("stopping" + (", requests may end first" if is_drain else ""))
-    patience = {
+    supervisor.say("stopping" + (" after running requests" if is_drain else ""))
+    timeouts = {
         "web": DRAIN_S + 1 if is_drain else 2.5,
         "worker": 20.0 if is_drain else 2.5,
         "postgres": 20.0 if is_drain else 2.5,
     }
-    supervisor.stop(STOP_ORDER, lambda name: patience.get(name, 2.0))
+    supervisor.stop(STOP_ORDER, lambda name: timeouts.get(name, 2.0))
     if has_web:
         folder.draining.unlink(missing_ok=True)
         folder.address.unlink(missing_ok=True)

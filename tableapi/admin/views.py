@@ -12,7 +12,8 @@ from unfold.admin import TabularInline
 
 from system.admin_site.history_page import RelatedRecords
 from tableapi.admin.design_base import AmongItsOwn
-from tableapi.models import View, ViewColumn, validation
+from tableapi.design import catalogue_checks
+from tableapi.models import View, ViewColumn
 
 
 class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
@@ -26,9 +27,9 @@ class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
         kept = [form for form in self.forms if form.is_valid() and form not in self.deleted_forms]
         named = [(form, form.cleaned_data["path"]) for form in kept if form.cleaned_data.get("path")]
         for form, path in named:
-            self._say(form, partial(validation.check_path, table, path))
+            self._say(form, partial(catalogue_checks.check_path, table, path))
         if named and all(form.is_valid() for form, _ in named):
-            self._say(named[-1][0], partial(validation.check_joins, table, tuple(path for _, path in named)))
+            self._say(named[-1][0], partial(catalogue_checks.check_joins, table, tuple(path for _, path in named)))
 
     def _say(self, form: Any, check: Callable[[], None]) -> None:
         try:

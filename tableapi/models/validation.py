@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
 from accounts.models import Role
-from system.encoded_query import QueryError
-from system.errors import BadRequest
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.catalogue.definitions import NUMBER, OWN_TABLE, SYS_COLUMNS
@@ -25,6 +23,18 @@ OURS = ("sys_", "svc_")
 # What PostgreSQL itself calls columns of every table.
 OF_DATABASE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 SYSTEM_TABLE = "This table is the product's own; its columns cannot be changed."
+
+
+class CatalogueChecks(Protocol):
+    """Checks that resolve columns through the catalogue, which is loaded from these models."""
+
+    def check_condition(self, table: Table | None, condition: str) -> None: ...
+    def check_path(self, table: Table, path: str) -> None: ...
+    def check_joins(self, table: Table, paths: tuple[str, ...]) -> None: ...
+
+
+# `signals.connect` replaces it by `design.catalogue_checks` when the app is ready.
+catalogue_checks = cast("CatalogueChecks", None)
 
 ONLY_TEXT_HAS_LENGTH = "Only text has one, of at least 1."
 
@@ -230,15 +240,7 @@ def check_rule(rule: Rule) -> None:
 def _check_rule_condition(rule: Rule, table: Table | None) -> None:
     if not rule.condition:
         return
-    from tableapi.access import permissions  # noqa: PLC0415  (they import the models)
-    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
-
-    try:
-        # Read anew: the table may have been made in this transaction, which no other process knows of yet.
-        permissions.check_condition(catalogue_loader.read(), table.name if table else None, rule.condition)
-    except QueryError as error:
-        said = str(error)
-        raise ValidationError({"condition": f"{said[0].upper()}{said[1:]}."}) from None
+    catalogue_checks.check_condition(table, rule.condition)
 
 
 def _check_rule_roles(rule: Rule, _: Table | None) -> None:
@@ -268,30 +270,6 @@ def check_view_column(column: ViewColumn) -> None:
         return
     view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
     if view is not None:  # else said by the checks of the fields
-        check_path(view.table, column.path)
+        catalogue_checks.check_path(view.table, column.path)
         others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
-        check_joins(view.table, (*others, column.path))
-
-
-def check_joins(table: Table, paths: tuple[str, ...]) -> None:
-    """Every request with a view that leads too far would be refused."""
-    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
-    from tableapi.query import path_resolver, read_plan  # noqa: PLC0415  (they import the models)
-
-    known = catalogue_loader.read()
-    try:
-        read_plan.plan_read(path_resolver.RuleScope(known), known.tables[table.name], fields=paths)
-    except BadRequest as error:
-        raise ValidationError({"path": error.message}) from None
-
-
-def check_path(table: Table, path: str) -> None:
-    from tableapi.database import catalogue_loader  # noqa: PLC0415  (they import the models)
-    from tableapi.query import path_resolver  # noqa: PLC0415  (they import the models)
-
-    known = catalogue_loader.read()  # anew, as for a rule
-    if (
-        path_resolver.resolve_path(path_resolver.RuleScope(known), known.tables[table.name], tuple(path.split(".")))
-        is None
-    ):
-        raise ValidationError({"path": f"{path} is not a valid path from {table.name}."})
+        catalogue_checks.check_joins(view.table, (*others, column.path))

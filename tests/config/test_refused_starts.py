@@ -94,14 +94,14 @@ def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Pat
 
     said = refusal(words, tmp_path / "file" / "data")
 
-    assert f"The data folder {tmp_path}/file/data cannot be written (Not a directory); give it to this user" in said
+    assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Change its owner" in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_read_only_folder_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
 
-    assert "cannot be written (Permission denied)" in refusal("up", tmp_path / "data")
+    assert "is not writable (Permission denied)" in refusal("up", tmp_path / "data")
 
 
 @pytest.mark.parametrize("words", ["up", "prepare"])

@@ -39,7 +39,7 @@ def test_single_part_requires_both_server_addresses(missing: str, tmp_path: Path
     refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
 
     assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: --only needs DATABASE_URL and REDIS_URL")
+    assert refused.stderr.startswith("servicebase: --only requires DATABASE_URL and REDIS_URL")
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -54,7 +54,7 @@ def test_single_part_requires_shared_keys(missing: str, tmp_path: Path):
     refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
 
     assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: --only needs SECRET_KEY and SVC_SECRET_KEYS")
+    assert refused.stderr.startswith("servicebase: --only requires SECRET_KEY and SVC_SECRET_KEYS")
     assert len(refused.stderr.splitlines()) == 1
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from config.runtime.data_folder import AlreadyRunning, DataFolder
-from config.runtime.supervisor import Asked, Child, Supervisor
+from config.runtime.supervisor import Child, SignalReceived, Supervisor
 from tests.config.stack import eventually
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
@@ -46,7 +46,7 @@ class Watched(Supervisor):
 
     def end(self) -> None:
         if hasattr(self, "watcher"):
-            self.events.put(Asked(signal.SIGINT))
+            self.events.put(SignalReceived(signal.SIGINT))
             self.watcher.join(10)
 
 
@@ -76,9 +76,9 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: Watched):
     supervisor.begin()
     supervisor.start(child)
 
-    eventually(lambda: "short ended (exit code 3); it starts again in 2 s" in said(supervisor))
+    eventually(lambda: "short ended (exit code 3); it restarts in 2 s" in said(supervisor))
     assert said(supervisor).index("in 1 s") < said(supervisor).index("in 2 s")
-    supervisor.events.put(Asked(signal.SIGINT))
+    supervisor.events.put(SignalReceived(signal.SIGINT))
     eventually(lambda: supervisor.results == [(0, "interrupt")])
 
 
@@ -87,7 +87,7 @@ def test_end_of_a_vital_child_stops_the_supervisor(supervisor: Watched):
     supervisor.start(Child("heart", [sys.executable, "-c", "pass"], is_vital=True))
 
     eventually(lambda: supervisor.results == [(1, "heart ended")])
-    assert "everything stops" in said(supervisor)
+    assert "stopping everything" in said(supervisor)
 
 
 def test_leftover_processes_are_killed_before_a_restart(supervisor: Watched):
@@ -108,7 +108,7 @@ def test_children_stop_in_order_and_a_stubborn_one_is_killed(supervisor: Watched
 
     supervisor.stop([["first"], ["second"]], lambda name: 0.3)
 
-    assert "first did not stop in time and is killed" in said(supervisor)
+    assert "first did not stop in time and was killed" in said(supervisor)
     assert first.process is not None
     assert second.process is not None
     assert (first.process.returncode, second.process.returncode) == (-signal.SIGKILL, -signal.SIGTERM)
@@ -155,7 +155,6 @@ claim = DataFolder(Path({str(folder.root)!r})).hold("up")
 supervisor = Supervisor(claim, out=open(os.devnull, "w"))
 first = supervisor.reaper
 pids = [supervisor.start(Child("a", {SLEEP!r})).pid]
-threading.Thread(target=supervisor.watch, daemon=True).start()
 first.kill()
 while supervisor.reaper is first:
     pass

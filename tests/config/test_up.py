@@ -105,7 +105,7 @@ def test_second_start_is_refused(running: Stack):
     refused = manage("up", env=running.env)
 
     assert refused.returncode == 1
-    assert refused.stderr.startswith("servicebase: Servicebase already runs from")
+    assert refused.stderr.startswith("servicebase: Servicebase is already running from")
     assert len(refused.stderr.splitlines()) == 1
     assert running.get("/healthz") == 200
 
@@ -115,7 +115,7 @@ def test_used_port_is_refused(running: Stack, tmp_path: Path):
     refused = manage("up", env={**other.env, "SVC_PORT": str(running.port)})
 
     assert refused.returncode == 1
-    assert "set SVC_PORT to another" in refused.stderr
+    assert "set another SVC_PORT" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -128,7 +128,7 @@ def test_killed_part_restarts_and_is_logged(running: Stack, name: str, words: st
 
     victim.kill()
 
-    running.wait_for(rf"{name} ended \(killed by SIGKILL\); it starts again in \d+ s")
+    running.wait_for(rf"{name} ended \(killed by SIGKILL\); it restarts in \d+ s")
     eventually(lambda: any(words in " ".join(each.cmdline()) for each in children_of(running)))
     eventually(lambda: running.get("/readyz") == 200)
 
@@ -237,7 +237,7 @@ def test_lost_embedded_database_stops_the_service(stack: Stack):
     os.kill(stack.child("bin/postgres").pid, signal.SIGKILL)
 
     assert stack.process.wait(30) == 1
-    assert "postgres ended (killed by SIGKILL); everything stops" in stack.output
+    assert "postgres ended (killed by SIGKILL); stopping everything" in stack.output
     assert stack.left() == []
     stack.lines.clear()
     stack.start().wait_until_up()

@@ -61,7 +61,7 @@ NO_LIMITS = {
     "system.sandbox.child.LENGTH_BYTES",
     "system.sandbox.child.NOBODY",
     "system.sandbox.child.OUT_OF_MEMORY",
-    "system.properties.PER_PROPERTY",
+    "system.property_definitions.PER_PROPERTY",
     "tableapi.access.caller_view.PER_COLUMN",
     "tableapi.sql.select.PER_PARAMETER",
     "tableapi.write.designed_records.NUMBER_DIGITS",

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
-from system import properties
+from system import properties, property_definitions
 from system.models import DeletionLogEntry
 from tests.sso.connections import CALLBACK, make, welcome_page
 
@@ -134,7 +134,7 @@ class TestTheWelcomePage:
         setting = make(active=True)
         assert Client().get("/").headers["Location"] == CALLBACK
         setting.delete()
-        properties.forget()
+        property_definitions.VALUES.clear()
         assert Client().get("/").headers["Location"] == "/login/"
 
 

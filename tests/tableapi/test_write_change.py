@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from system import properties
+from system import property_definitions
 from system.models import Property
 from tableapi.models import Choice, Column, State, Table
 from tests.tableapi.designs import ask
@@ -39,7 +39,7 @@ def set_property(name: str, value: str) -> None:
     row = Property.objects.get(name=name)
     row.value = value
     row.save()
-    properties.forget()
+    property_definitions.VALUES.clear()
 
 
 class TestPatch:

@@ -33,6 +33,7 @@ from collections_app.http.api.base import (
 )
 from collections_app.http.api.serializers import Change, DocumentSerializer
 from collections_app.ingest import loading, worker
+from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
 from collections_app.models.collections import known_form
 from collections_app.models.documents import State
@@ -266,7 +267,7 @@ def shown(collection: Collection, document: Document, is_searched: bool) -> dict
         "chunks_count": version.chunks_count,
         "generation": version.generation,
         "attempt": version.attempt,
-        "created_at": responses.moment(document.created_at),
-        "updated_at": responses.moment(document.updated_at),
-        "ready_at": responses.moment(version.ready_at) if version.ready_at else None,
+        "created_at": iso_timestamp(document.created_at),
+        "updated_at": iso_timestamp(document.updated_at),
+        "ready_at": iso_timestamp(version.ready_at) if version.ready_at else None,
     }

@@ -1,0 +1,139 @@
+"""The definitions of system properties: types, defaults, checks, and the values cached in this process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from system.process_cache import WeightedCache
+
+CACHE_BYTES = 4 * 1024 * 1024
+PER_PROPERTY = 400
+
+
+def as_text(value: str) -> str:
+    return value
+
+
+def as_boolean(value: str) -> bool:
+    """
+    >>> as_boolean("true"), as_boolean("0")
+    (True, False)
+    """
+    if value.lower() not in ("true", "false", "1", "0"):
+        raise ValueError("Enter true or false.")
+    return value.lower() in ("true", "1")
+
+
+def as_integer(value: str) -> int:
+    if not value.isascii() or not value.isdigit():
+        raise ValueError("Enter a whole number.")
+    return int(value)
+
+
+def as_list(value: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "string": as_text,
+    "boolean": as_boolean,
+    "integer": as_integer,
+    "list": as_list,
+}
+
+
+def own_address(value: str) -> None:
+    """Refuse addresses that are neither a path nor a URL of this service.
+
+    An administrator of the sign-in connection must not be able to send visitors elsewhere.
+    """
+    base, parts = urlsplit(settings.BASE_URL or ""), urlsplit(value)
+    is_own = parts.netloc == base.netloc if base.netloc else is_own_host(parts.hostname or "")
+    own = {parts.netloc} if is_own else set()
+    if not url_has_allowed_host_and_scheme(value, allowed_hosts=own, require_https=base.scheme == "https"):
+        raise ValueError("Enter a path such as /account/, or an address of this service.")
+    if not parts.netloc and not value.startswith("/"):
+        raise ValueError("A path begins with a slash.")
+
+
+def welcome_page(value: str) -> None:
+    if any(character.isspace() or not character.isprintable() for character in value):
+        raise ValueError("An address cannot contain spaces; use %20.")
+    own_address(value)
+
+
+def is_own_host(name: str) -> bool:
+    return name in settings.ALLOWED_HOSTS or f"[{name}]" in settings.ALLOWED_HOSTS
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One property; `check` raises ValueError with a sentence for the administrator."""
+
+    name: str
+    type: str
+    default: str
+    description: str
+    check: Callable[[str], None] = field(default=lambda value: None)
+
+    def read(self, stored: str) -> Any:
+        """The typed value; the default if the stored text is empty or invalid."""
+        reader = READERS[self.type]
+        try:
+            return reader(stored) if stored else reader(self.default)
+        except ValueError:
+            return reader(self.default)
+
+    def normalise(self, text: str) -> str:
+        """The text to store; raises ValueError with the reason if it is invalid."""
+        text = text.strip()
+        if text:
+            READERS[self.type](text)
+            self.check(text)
+        return text
+
+
+KNOWN: dict[str, Definition] = {}
+
+
+def define(definition: Definition) -> Definition:
+    """Register a property; its row is created after the next migration."""
+    KNOWN[definition.name] = definition
+    return definition
+
+
+WELCOME_PAGE = define(
+    Definition(
+        "svc.welcome_page.url",
+        "string",
+        "",
+        "Where an anonymous visitor of / is sent. Empty: to the sign-in page. An active single sign-on connection "
+        "sets it to its Redirect URI.",
+        welcome_page,
+    )
+)
+CASE_SENSITIVE = define(
+    Definition(
+        "svc.login.username.sensitivity.enabled",
+        "boolean",
+        "true",
+        "Whether the case of a login counts at sign-in: by password, by API and by single sign-on.",
+    )
+)
+WYSIWYG_COLUMNS = define(
+    Definition(
+        "wysiwyg.columns.rest_api_json_mode",
+        "list",
+        "",
+        "Ids of converted text columns that the Table API returns as HTML, separated by commas.",
+    )
+)
+
+# The stored text of each property, with the time when it was read.
+VALUES: WeightedCache[str, tuple[float, str]] = WeightedCache(
+    "properties", limit=CACHE_BYTES, weigh=lambda name, entry: PER_PROPERTY + len(entry[1])
+)

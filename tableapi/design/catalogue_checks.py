@@ -1,0 +1,40 @@
+"""Checks of rules and views that resolve columns through the catalogue; `models.validation` calls them.
+
+Each reads the catalogue from the database, because the table may have been created in the same transaction.
+"""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+
+from system.encoded_query import QueryError
+from system.errors import BadRequest
+from tableapi.access import permissions
+from tableapi.database import catalogue_loader
+from tableapi.models import Table
+from tableapi.query import path_resolver, read_plan
+from tableapi.query.path_resolver import RuleScope
+
+
+def check_condition(table: Table | None, condition: str) -> None:
+    try:
+        permissions.check_condition(catalogue_loader.read(), table.name if table else None, condition)
+    except QueryError as error:
+        message = str(error)
+        raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
+
+
+def check_path(table: Table, path: str) -> None:
+    catalogue = catalogue_loader.read()
+    steps = tuple(path.split("."))
+    if path_resolver.resolve_path(RuleScope(catalogue), catalogue.tables[table.name], steps) is None:
+        raise ValidationError({"path": f"{path} is not a valid path from {table.name}."})
+
+
+def check_joins(table: Table, paths: tuple[str, ...]) -> None:
+    """Refuse a view that needs too many joins, because every request with it would be refused."""
+    catalogue = catalogue_loader.read()
+    try:
+        read_plan.plan_read(RuleScope(catalogue), catalogue.tables[table.name], fields=paths)
+    except BadRequest as error:
+        raise ValidationError({"path": error.message}) from None
