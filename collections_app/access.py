@@ -1,11 +1,11 @@
 """Permissions of collections; all access to collections goes through this module.
 
-    readers   who holds one of its reader roles                       search, read, list
-    writers   who holds one of its writer roles; while it has none,   the same, load, delete documents
+    readers   have one of its reader roles                            search, read, list
+    writers   have one of its writer roles or, if it has none,        the same; load and delete documents
               collection_admin
-    managers  admin, and a writer who also holds collection_admin     the same, settings, roles, delete the collection
+    managers  admin, and writers who also have collection_admin       the same; settings, roles, delete the collection
 
-"A collection the caller may not read does not exist for it": it is looked for by the statement that would find it.
+"A collection the caller may not read does not exist for it": the query that would find it filters by permission.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ REFUSALS = {
 
 
 def caller(request: Any) -> User:
-    """Who is asking; only for views that refuse callers without credentials."""
+    """The user of a request; only for views that refuse anonymous callers."""
     user: User = request.user
     return user
 
 
 def readable(user: User) -> QuerySet[Collection]:
-    """The collections that are there for this caller; each knows whether the caller writes in it, for `rights`."""
-    found = Collection.objects.filter(deleted_at__isnull=True).select_related("space", "next_space")
-    found = found.annotate(seen_by=Value(user.pk))
+    """The collections that the user can read, annotated for `rights` with whether the user can write."""
+    collections = Collection.objects.filter(deleted_at__isnull=True).select_related("space", "next_space")
+    collections = collections.annotate(seen_by=Value(user.pk))
     if user.has_role(ADMIN):
-        return found.annotate(is_writer=Value(True))
-    held = ArraySubquery(Role.objects.filter(name__in=user.role_names).values("sys_id"))
-    writes = Q(writer_roles__overlap=held)
+        return collections.annotate(is_writer=Value(True))
+    roles = ArraySubquery(Role.objects.filter(name__in=user.role_names).values("sys_id"))
+    is_writer = Q(writer_roles__overlap=roles)
     if user.has_role(COLLECTION_ADMIN):
-        writes |= Q(writer_roles=[])
-    return found.filter(writes | Q(reader_roles__overlap=held)).annotate(
-        is_writer=Case(When(writes, then=Value(True)), default=Value(False))
+        is_writer |= Q(writer_roles=[])
+    return collections.filter(is_writer | Q(reader_roles__overlap=roles)).annotate(
+        is_writer=Case(When(is_writer, then=Value(True)), default=Value(False))
     )
 
 
 def rights(user: User, collection: Collection) -> frozenset[str]:
-    """What this caller may do with a collection, which need not have come from here."""
-    known = vars(collection)
-    if known.get("seen_by") != user.pk:
-        found = readable(user).filter(pk=collection.pk).first()
-        return rights(user, found) if found else frozenset()
-    if not known["is_writer"]:
+    """The rights of the user in a collection, which may have been loaded by other code."""
+    annotations = vars(collection)
+    if annotations.get("seen_by") != user.pk:
+        annotated = readable(user).filter(pk=collection.pk).first()
+        return rights(user, annotated) if annotated else frozenset()
+    if not annotations["is_writer"]:
         return frozenset({"read"})
     return frozenset({"read", "write", "manage"} if may_make(user) else {"read", "write"})
 
@@ -68,28 +68,29 @@ def may_make(user: User) -> bool:
 
 
 def open_collection(user: User, name: str, right: Right) -> Collection:
-    """The collection of this name, for this; 404 where it cannot be read, 403 where only the right is missing."""
-    found = readable(user).filter(name=known_form(name)).first()
-    return _with_right(user, found, right, _no_such(name, "collection_name"))
+    """The collection with this name; NotFound if the user cannot read it, AccessDenied if only the right is missing."""
+    collection = readable(user).filter(name=known_form(name)).first()
+    return _with_right(user, collection, right, _missing(name, "collection_name"))
 
 
 def open_by_id(user: User, sys_id: str, right: Right) -> Collection:
-    found = readable(user).filter(pk=sys_id).first()
-    return _with_right(user, found, right, NotFound("The collection does not exist."))
+    collection = readable(user).filter(pk=sys_id).first()
+    return _with_right(user, collection, right, NotFound("The collection does not exist."))
 
 
 def open_all(user: User, names: Sequence[str]) -> list[Collection]:
-    """For reading, in the order of the names; twice the same counts once. One that is missing refuses all."""
-    known = {name: known_form(name) for name in names}
-    found = {each.name: each for each in readable(user).filter(name__in=list(known.values()))}
-    missing = [name for name, form in known.items() if form not in found]
+    """The collections with these names, to read, without repetitions. Raises NotFound if one is missing."""
+    stored_names = {name: known_form(name) for name in names}
+    rows = readable(user).filter(name__in=list(stored_names.values()))
+    collections = {collection.name: collection for collection in rows}
+    missing = [name for name, stored in stored_names.items() if stored not in collections]
     if missing:
-        raise together([_no_such(name, "collection_names") for name in missing])
-    return [found[form] for form in dict.fromkeys(known.values())]
+        raise together([_missing(name, "collection_names") for name in missing])
+    return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
 
 
 def open_or_make(user: User, name: str) -> Collection:
-    """For a load: a missing collection is made, if the caller may. Everybody else is told that it is missing."""
+    """The collection to load into; creates it if it is missing and the user may create collections."""
     try:
         return open_collection(user, name, "write")
     except NotFound:
@@ -97,16 +98,16 @@ def open_or_make(user: User, name: str) -> Collection:
             raise
     try:
         return make(user, Collection(name=checked_name(name)))
-    except Conflict as taken:
-        # By another load of this moment, or it was there all the time, for others.
-        found = readable(user).filter(name=checked_name(name)).first()
-        return _with_right(user, found, "write", taken)
+    except Conflict as conflict:
+        # Created by a concurrent load, or it exists and this user cannot read it.
+        collection = readable(user).filter(name=checked_name(name)).first()
+        return _with_right(user, collection, "write", conflict)
 
 
 def make(user: User, collection: Collection) -> Collection:
-    """Save a new collection.
+    """Saves a new collection.
 
-    Chosen: who may make collections can learn that a name is taken, since there cannot be a second one of it.
+    Chosen: users who may create collections can learn that a name is taken, since names are unique.
     """
     if not may_make(user):
         raise AccessDenied("You are not allowed to create collections.")
@@ -121,7 +122,7 @@ def make(user: User, collection: Collection) -> Collection:
 
 
 def checked_name(name: str) -> str:
-    """A name that a collection can have, in the form that is stored."""
+    """The name in its stored form; BadRequest if it is not valid."""
     try:
         return well_named(name)
     except ValueError as error:
@@ -129,21 +130,23 @@ def checked_name(name: str) -> str:
 
 
 def check_new_name(name: str) -> None:
-    """Nobody would see that it is another name than one without these characters. Collections that have such a name
-    from before keep it."""
+    """Refuses invisible characters in a new name, since it would look like another one.
+
+    Older collections with such a name keep it.
+    """
     try:
         check_visible(name)
     except ValueError as error:
         raise BadRequest(str(error), code="invalid_parameter", field="collection_name") from None
 
 
-def _with_right(user: User, found: Collection | None, right: Right, missing: ServiceError) -> Collection:
-    if found is None:
+def _with_right(user: User, collection: Collection | None, right: Right, missing: ServiceError) -> Collection:
+    if collection is None:
         raise missing
-    if right not in rights(user, found):
+    if right not in rights(user, collection):
         raise AccessDenied(REFUSALS[right])
-    return found
+    return collection
 
 
-def _no_such(name: str, field: str) -> NotFound:
+def _missing(name: str, field: str) -> NotFound:
     return NotFound(f"There is no collection {name[:LONGEST_NAME]}.", field=field)

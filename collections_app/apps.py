@@ -1,4 +1,4 @@
-"""The app of area C, document collections."""
+"""App configuration of document collections."""
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -9,7 +9,7 @@ class CollectionsConfig(AppConfig):
     verbose_name = "Document collections"
 
     def ready(self) -> None:
-        if settings.PROCESS not in ("worker", "beat"):  # nobody asks them, and it would cost each of them memory
+        if settings.PROCESS not in ("worker", "beat"):  # these processes are not scraped
             from collections_app import metrics
             from system.monitoring.metrics import READ_WHEN_ASKED
 

@@ -11,7 +11,7 @@ from collections_app.documents.deletion import SUPERSEDED
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED, State
 
-# By the database's clock, as everything of the queue.
+# The database's clock, as everywhere in the queue.
 OLDEST = """
 SELECT coalesce(extract(epoch FROM max(clock_timestamp() - next_at)), 0)::float FROM document_version
 WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <= clock_timestamp()
@@ -20,19 +20,19 @@ WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <=
 
 
 class QueueCollector(Collector):
-    """Reads when it is asked; nothing is kept."""
+    """Reads the queue at each scrape."""
 
     def describe(self) -> list[GaugeMetricFamily]:
-        return []  # so that registering it asks no database
+        return []  # registering the collector must not query the database
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         waiting = GaugeMetricFamily(
             "servicebase_documents_unfinished", "Documents that are being loaded, by state.", labels=["state"]
         )
-        counted = Version.objects.filter(state__in=UNFINISHED).order_by().values_list("state").annotate(Count("id"))
-        found = dict(counted)
+        counts = Version.objects.filter(state__in=UNFINISHED).order_by().values_list("state").annotate(Count("id"))
+        by_state = dict(counts)
         for state in UNFINISHED:
-            waiting.add_metric([state.value], found.get(state.value, 0))
+            waiting.add_metric([state.value], by_state.get(state.value, 0))
         yield waiting
         yield GaugeMetricFamily(
             "servicebase_documents_oldest_due_seconds", "How long the next document has been due.", value=_oldest_s()
@@ -40,8 +40,8 @@ class QueueCollector(Collector):
         failed = GaugeMetricFamily(
             "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
         )
-        kept = Version.objects.filter(state=State.FAILED).exclude(error_code=SUPERSEDED)
-        for reason, count in kept.order_by().values_list("error_code").annotate(Count("id")):
+        failures = Version.objects.filter(state=State.FAILED).exclude(error_code=SUPERSEDED)
+        for reason, count in failures.order_by().values_list("error_code").annotate(Count("id")):
             failed.add_metric([reason], count)
         yield failed
 

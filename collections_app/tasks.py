@@ -1,4 +1,4 @@
-"""Background work of document collections. Messages only wake: what is to be done is read from the database."""
+"""Background tasks of document collections. Messages only wake the worker; the work itself is in the database."""
 
 import time
 
@@ -6,27 +6,27 @@ from celery import shared_task
 
 from collections_app.documents import deletion
 from collections_app.ingest import worker
-from collections_app.queue import leases, shutdown, worker_signals
+from collections_app.queue import leases, worker_signals
 from collections_app.vectors import reembedding, vector_indexes
 
-# Then other messages have their turn; the worker has two processes for everything.
+# After this, other messages get a turn; the worker has two processes for everything.
 AT_ONCE_S = 10.0
-# Wake-ups of one sweep: as many as a host has worker processes.
+# Wake-ups per sweep: one for each worker process of a host.
 WAKE_UPS = 2
 LONGEST_BUILD_S = 3600
 
 
 class Turn:
-    """Whose document this process did last: the next is another's, also in the next message."""
+    """The owner whose document this process handled last; the next owner follows, also in the next message."""
 
     owner = ""
 
 
 @shared_task
 def work() -> None:
-    """Work on the documents that are due, one owner's after the other's."""
+    """Process the documents that are due, round-robin over their owners."""
     until = time.monotonic() + AT_ONCE_S
-    while time.monotonic() < until and not shutdown.is_asked():
+    while time.monotonic() < until and not worker_signals.is_shutting_down():
         lease = leases.take_next(Turn.owner)
         if lease is None:
             return
@@ -37,7 +37,7 @@ def work() -> None:
 
 @shared_task
 def sweep() -> None:
-    """Find what no message speaks of: lost with the broker or a process, handed back, or due only now."""
+    """Wake the worker for documents without a message: lost with the broker or a process, returned, or newly due."""
     for _ in leases.due().values_list("pk")[:WAKE_UPS]:
         worker_signals.work()
     if deletion.is_due():
@@ -46,23 +46,23 @@ def sweep() -> None:
 
 @shared_task
 def purge() -> None:
-    """Take away what was deleted or replaced."""
-    if deletion.purge(time.monotonic() + AT_ONCE_S) and not shutdown.is_asked():
+    """Purge what was deleted or replaced."""
+    if deletion.purge(time.monotonic() + AT_ONCE_S) and not worker_signals.is_shutting_down():
         worker_signals.purge()
 
 
-# A big index takes longer than other work may; a second message meanwhile finds the lock held and ends.
+# Building a big index takes longer than other tasks may; a second message finds the lock taken and ends.
 @shared_task(time_limit=LONGEST_BUILD_S, soft_time_limit=LONGEST_BUILD_S - 60)
 def tend_vector_indexes() -> None:
-    """Build the vector indexes that collections have grown to need, drop those of the ones that are gone."""
+    """Build the vector indexes that large collections need, and drop unused ones."""
     vector_indexes.maintain_indexes()
 
 
 @shared_task
 def fill_new_spaces() -> None:
-    """Go on with the collections that change to another embedding model."""
+    """Continue the collections that change to another embedding model."""
     until = time.monotonic() + AT_ONCE_S
     for collection in reembedding.due():
-        if time.monotonic() > until or shutdown.is_asked():
+        if time.monotonic() > until or worker_signals.is_shutting_down():
             return
         reembedding.work(collection, until)

@@ -1,4 +1,4 @@
-"""The addresses of document collections: the eight endpoints, with and without a slash at the end, and management."""
+"""URLs of document collections: the eight endpoints, with and without a trailing slash, and the management API."""
 
 from django.urls import include, path, re_path
 

@@ -40,7 +40,7 @@ QUESTIONS = {
     "filter by metadata number range": "Filters",
     "same document loaded twice": "Duplicates",
     "who may read a collection": "Permissions",
-    "nested folders of documents": "Import",
+    "nested folders of documents": "Load a folder",
     "difference between PUT and PATCH": "PUT and PATCH",
     "If-Match etag conflict": "Conditional requests",
     "Idempotency-Key retry": "Idempotent requests",
@@ -65,7 +65,7 @@ def load() -> tuple[Collection, int]:
         page = ROOT / "docs" / f"{name}.md"
         accepted = storage.store_document(
             collection=collection, data=page.read_bytes(), filename=page.name,
-            format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", is_held=True,
+            format="markdown", metadata={}, doc_id=name, on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
         count += worker.load_now(accepted).chunks_count
     return Collection.objects.select_related("space").get(pk=collection.pk), count

@@ -46,10 +46,12 @@ def text(first: int, chunks: int) -> str:
     return "\n\n".join(found)
 
 
-def accept(collection: Collection, data: bytes, *, format: str = "text", is_held: bool = True) -> storage.StoredLoad:
+def accept(
+    collection: Collection, data: bytes, *, format: str = "text", takes_lease: bool = True
+) -> storage.StoredLoad:
     return storage.store_document(
         collection=collection, data=data, filename="", format=format, metadata={}, doc_id=None, on_duplicate="skip",
-        user_id="bench", is_held=is_held,
+        user_id="bench", takes_lease=takes_lease,
     )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def by_step(collection: Collection, chunks: int) -> None:
     spent: dict[str, list[float]] = {}
     with suppress(leases.LeaseLost):  # it is ready, and nobody's any more
         while True:
-            version = leases.held(accepted.version.pk, accepted.lease_token)
+            version = leases.leased_version(accepted.version.pk, accepted.lease_token)
             with counted(spent, version.state):
                 STEPS[version.state](version, inf)
     count = version.chunks_count
@@ -103,7 +105,7 @@ def one_pdf(collection: Collection) -> None:
 def through_worker(collection: Collection, chunks: int) -> None:
     """All accepted first; then the worker is started, and the clock with the first that is ready."""
     for number in range(TEXTS + 2):
-        accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), is_held=False)
+        accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), takes_lease=False)
     worker = subprocess.Popen(worker_command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         worker_signals.work()

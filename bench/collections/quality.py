@@ -34,7 +34,7 @@ def load(each: QuestionSet) -> Collection:
     for doc_id, text in each.documents.items():
         accepted = storage.store_document(
             collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
-            on_duplicate="error", user_id="", is_held=True,
+            on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
         if worker.load_now(accepted).state != "ready":
             raise SystemExit(f"{doc_id} was not loaded")

@@ -1,1 +1,1 @@
-"""Text becomes passages, cut at headings. Pure."""
+"""Splits text into passages, at headings. Pure."""

@@ -1,4 +1,4 @@
-"""Headings as places to cut at, and the headings of a passage."""
+"""Sections between headings, and the heading path of a passage."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Protocol
 
-# What is shorter than a fifth of a passage is no passage of its own before a long section: a title with nothing below
-# it, or one line that leads over.
-SHORT = 5
-# What Markdown puts around a title.
+# A section shorter than a fifth of a passage is joined to a long section after it: a title with nothing below it, or a
+# single introductory line.
+SHORT_FRACTION = 5
+# Characters that Markdown puts around a title.
 MARKS = " \t\n#=-*_`~"
-MOST_MARKS = 20
+MAX_MARKS = 20
 
 
 class HeadingLike(Protocol):
@@ -23,28 +23,29 @@ class HeadingLike(Protocol):
 
 
 def sections(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """Where to cut first: neighbours are put together while they fit in a passage, and one that is longer stands by
-    itself, so that no passage begins with the end of one section and goes on with the next.
+    """The spans of the sections: neighbours are joined while they fit in a passage, and a longer one stays separate.
+
+    So no passage begins with the end of one section and continues with the next.
 
     >>> sections(100, [0, 30, 45, 90], 50)
     [(0, 45), (45, 90), (90, 100)]
     """
-    starts = sorted({0, *(each for each in heading_offsets if each < length)})
-    found: list[tuple[int, int]] = []
+    starts = sorted({0, *(offset for offset in heading_offsets if offset < length)})
+    spans: list[tuple[int, int]] = []
     for start, end in pairwise([*starts, length]):
-        if found and (end - found[-1][0] <= size or start - found[-1][0] < size // SHORT):
-            found[-1] = (found[-1][0], end)
+        if spans and (end - spans[-1][0] <= size or start - spans[-1][0] < size // SHORT_FRACTION):
+            spans[-1] = (spans[-1][0], end)
         else:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def below_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
-    """Where a section goes on below the titles that it begins with."""
+    """The offset below the titles at the beginning of a section."""
     below = start
     for number in range(bisect_left(offsets, start), bisect_left(offsets, end)):
         title = headings[number].path[-1] if headings[number].path else ""
-        begins = text.find(title, offsets[number], offsets[number] + len(title) + MOST_MARKS) if title else -1
+        begins = text.find(title, offsets[number], offsets[number] + len(title) + MAX_MARKS) if title else -1
         if begins < 0 or text[below : offsets[number]].strip():
             break
         below = begins + len(title)
@@ -56,23 +57,24 @@ def below_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike
 def path_of(
     text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]
 ) -> tuple[str, ...]:
-    """The headings that all of a passage stands under; a title with nothing below it does not count.
+    """The headings above the whole passage; a title with no text below it does not count.
 
-    `offsets` are those of the headings: a text has many passages.
+    `offsets` are the offsets of the headings, passed in because a text has many passages.
     """
     first, last = bisect_right(offsets, start) - 1, bisect_right(offsets, end - 1) - 1
     paths = [tuple(headings[number].path) if number >= 0 else () for number in range(first, last + 1)]
     borders = pairwise([start, *offsets[first + 1 : last + 1], end])
-    told = [path for path, (begin, stop) in zip(paths, borders, strict=True) if says_something(text[begin:stop], path)]
-    shared = takewhile(lambda level: len(set(level)) == 1, zip(*told, strict=False))
-    return tuple(level[0] for level in shared) if told else paths[-1]
+    filled = [path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)]
+    shared = takewhile(lambda level: len(set(level)) == 1, zip(*filled, strict=False))
+    return tuple(level[0] for level in shared) if filled else paths[-1]
 
 
-def says_something(section: str, path: tuple[str, ...]) -> bool:
-    """
-    >>> says_something("## *Signals* ##\\n\\n", ("Upgrade", "Signals")), says_something("Signals\\nHUP", ("Signals",))
+def has_text(section: str, path: tuple[str, ...]) -> bool:
+    """Whether a section contains more than its title.
+
+    >>> has_text("## *Signals* ##\\n\\n", ("Upgrade", "Signals")), has_text("Signals\\nHUP", ("Signals",))
     (False, True)
-    >>> says_something("Text", ("",))
+    >>> has_text("Text", ("",))
     True
     """
     before, _, after = section.partition((path and path[-1]) or "\0")

@@ -11,17 +11,17 @@ from typing import Any
 
 from collections_app.chunk.sections import HeadingLike, below_titles, path_of, sections
 
-# Where to cut, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
-# LONGEST_WORD are cut by length; cut into single characters they took 40 times as long.
+# Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
+# MAX_WORD are cut by length; cutting them into single characters took 40 times as long.
 SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is meant)
-LONGEST_WORD = 40
-# Each is stored, indexed and embedded: one document never keeps the service busy for days.
-MOST_PASSAGES = 200_000
+MAX_WORD = 40
+# Each passage is stored, indexed and embedded. The limit keeps one document from occupying the service for days.
+MAX_PASSAGES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of the whole text: `text == whole[char_start:char_end]`."""
+    """A part of the whole text: `text == whole[char_start:char_end]`."""
 
     number: int
     text: str
@@ -40,16 +40,17 @@ def split(
     page_starts: Sequence[int] | None = None,
     headings: Sequence[HeadingLike] = (),
 ) -> list[Passage]:
-    """The passages of a text, each of at most `size` characters and without white space around it; TooManyPassages
-    when they are more than MOST_PASSAGES.
+    """The passages of a text, each of at most `size` characters, without white space at the ends.
 
-    >>> found = split("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
-    >>> [(each.text, each.char_start, each.page) for each in found]
+    Raises TooManyPassages if there are more than MAX_PASSAGES.
+
+    >>> passages = split("One two.\\n\\nThree.", size=10, overlap=2, page_starts=[0, 10])
+    >>> [(passage.text, passage.char_start, passage.page) for passage in passages]
     [('One two.', 0, 1), ('Three.', 10, 2)]
     """
     if size < 2 or not 0 <= overlap < size:
-        raise ValueError("A passage has two characters or more, and its overlap is smaller.")
-    offsets = [each.offset for each in headings]
+        raise ValueError("The size must be at least 2, and the overlap smaller than the size.")
+    offsets = [heading.offset for heading in headings]
     return [
         Passage(
             number=number,
@@ -65,7 +66,7 @@ def split(
 
 
 def indexed_text(heading_path: Sequence[str], text: str) -> str:
-    """What is embedded and indexed of a passage: its headings tell what it is about.
+    """The text to embed and index: the passage with its headings, which say what it is about.
 
     >>> indexed_text(["Printers", "Paper"], "Open tray 2.")
     'Printers\\nPaper\\nOpen tray 2.'
@@ -76,44 +77,44 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
 def spans(
     text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """Beginnings and ends of the passages, in order."""
+    """The starts and ends of the passages, in order."""
     cut: list[tuple[int, int]] = []
     for start, end in sections(len(text), offsets, size):
         lead = below_titles(text, start, end, headings, offsets) - start
-        # A title goes along with what stands below it, also where that is longer than a passage.
+        # A title stays with the text below it, even if that is longer than a passage.
         lead = lead if end - start > size and lead <= size // 2 and lead + overlap < size else 0
-        here = pieces(text, start + lead, end, size - lead, overlap)
-        cut += [(start, here[0][1]), *here[1:]] if here else [(start, end)]
-    found: list[tuple[int, int]] = []
+        parts = pieces(text, start + lead, end, size - lead, overlap)
+        cut += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
+    result: list[tuple[int, int]] = []
     for start, end in (stripped(text, *span) for span in cut):
-        # White space cut off, one may lie wholly within the one before, or that within this: it says nothing more.
-        if start >= end or (found and end <= found[-1][1]):
+        # Without white space, a passage may lie wholly within its neighbour and is then left out.
+        if start >= end or (result and end <= result[-1][1]):
             continue
-        if found and start == found[-1][0]:
-            found.pop()
-        found.append((start, end))
-    if len(found) > MOST_PASSAGES:
-        raise TooManyPassages(f"The text has more than {MOST_PASSAGES:,} passages.")
-    return found
+        if result and start == result[-1][0]:
+            result.pop()
+        result.append((start, end))
+    if len(result) > MAX_PASSAGES:
+        raise TooManyPassages(f"The text has more than {MAX_PASSAGES:,} passages.")
+    return result
 
 
 def pieces(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
-    """A stretch of the text as the library cuts it."""
+    """The parts of a section, as the library splits it."""
     splitter = splitter_class()(
-        # Longest first to be tried: the last always fits, so no piece is ever above the size.
-        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"],
+        # The last separator always fits, so that no part exceeds the size.
+        separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD, size // 4))}}})"],
         is_separator_regex=True,
         chunk_size=size,
         chunk_overlap=overlap,
     )
     splitter.position = start
     splitter.split_text(text[start:end])
-    found: list[tuple[int, int]] = splitter.spans
-    return found
+    spans: list[tuple[int, int]] = splitter.spans
+    return spans
 
 
 class TooManyPassages(ValueError):
-    """A text that would be cut into more passages than are kept of one document."""
+    """The text would be split into more passages than one document may have."""
 
 
 def stripped(text: str, start: int, end: int) -> tuple[int, int]:
@@ -128,13 +129,13 @@ def stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 @cache
 def splitter_class() -> Any:
-    """LangChain's splitter with a merging of our own, which knows where in the text its pieces are.
+    """LangChain's splitter with our own merging, which tracks the offsets of the parts.
 
-    The library looks its passages up in the text again (`add_start_index`) and may find an earlier place where the text
-    repeats itself, so that some of it is in no passage. Its merging also takes quadratic time for short words. Which
-    passages come out is the same.
+    The library searches for its passages in the text (`add_start_index`) and may find an earlier place where the text
+    repeats, so that some text is in no passage. Its merging also takes quadratic time for short words. The resulting
+    passages are the same.
     """
-    # 0.4 s and 28 MB, which only a process that loads documents needs.
+    # Takes 0.4 s and 28 MB, which only processes that load documents need.
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415
 
     class PlacingSplitter(RecursiveCharacterTextSplitter):
@@ -144,8 +145,8 @@ def splitter_class() -> Any:
             self.position = 0
 
         def _merge_splits(self, splits: Iterable[str], separator: str) -> list[str]:
-            """Called with each piece of the text once and in order, since separators are kept."""
-            lengths = [len(each) for each in splits]
+            """Called once for each part of the text, in order, because separators are kept."""
+            lengths = [len(part) for part in splits]
             self.position = merge(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
             return []
 
@@ -153,20 +154,20 @@ def splitter_class() -> Any:
 
 
 def merge(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:
-    """Put neighbouring pieces together while they fit, and begin the next with the last of them, up to the overlap.
+    """Joins neighbouring parts while they fit; the next passage starts with the last of them, up to the overlap.
 
-    >>> found = []
-    >>> merge([4, 4, 4], 0, 10, 4, found), found
+    >>> spans = []
+    >>> merge([4, 4, 4], 0, 10, 4, spans), spans
     (12, [(0, 8), (4, 12)])
     """
-    held: deque[int] = deque()
+    window: deque[int] = deque()
     total = 0
     for length in lengths:
-        if total + length > size and held:
+        if total + length > size and window:
             spans.append((position - total, position))
             while total > overlap or (total + length > size and total > 0):
-                total -= held.popleft()
-        held.append(length)
+                total -= window.popleft()
+        window.append(length)
         total += length
         position += length
     spans.append((position - total, position))

@@ -10,13 +10,13 @@ from django.db.models import Count, Sum
 from collections_app.models import Document, Version
 from collections_app.models.documents import UNFINISHED, State
 
-# In the order of a document's way, what went well first.
+# Finished states first.
 ORDER = (State.READY, State.EMPTY, State.FAILED, *UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Of one collection, or of several together."""
+    """The counts of one collection or of several."""
 
     by_state: dict[str, int]
     chunks: int = 0
@@ -43,20 +43,22 @@ class Counts:
 
     @property
     def states(self) -> list[tuple[str, int]]:
-        """The states that occur, in their order."""
+        """The states that occur, with their counts."""
         return [(state.value, self.by_state[state]) for state in ORDER if self.by_state.get(state)]
 
 
 def of(collection_ids: Container[str]) -> dict[str, Counts]:
-    """For each of these collections; a document's state is that of what was loaded last."""
+    """The counts of each collection. The state of a document is the state of its newest version."""
     ids = list(collection_ids)
     documents = Document.objects.filter(collection__in=ids, deleted_at__isnull=True)
-    found: dict[str, dict[str, int]] = {each: {} for each in ids}
-    for each, state, count in documents.order_by().values_list("collection_id", "newest__state").annotate(Count("id")):
-        found[each][state or State.QUEUED] = count
+    states: dict[str, dict[str, int]] = {collection_id: {} for collection_id in ids}
+    for collection_id, state, count in (
+        documents.order_by().values_list("collection_id", "newest__state").annotate(Count("id"))
+    ):
+        states[collection_id][state or State.QUEUED] = count
     searched = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
     chunks = dict(searched.values_list("collection_id").annotate(Sum("chunks_count")))
-    return {each: Counts(by_state=found[each], chunks=chunks.get(each) or 0) for each in ids}
+    return {key: Counts(by_state=states[key], chunks=chunks.get(key) or 0) for key in ids}
 
 
 def together(counts: Container[Counts]) -> Counts:
@@ -65,7 +67,7 @@ def together(counts: Container[Counts]) -> Counts:
     Counts(by_state={'ready': 3, 'failed': 1}, chunks=5)
     """
     by_state: dict[str, int] = {}
-    for each in counts:
-        for state, count in each.by_state.items():
+    for collection_counts in counts:
+        for state, count in collection_counts.by_state.items():
             by_state[state] = by_state.get(state, 0) + count
-    return Counts(by_state=by_state, chunks=sum(each.chunks for each in counts))
+    return Counts(by_state=by_state, chunks=sum(collection_counts.chunks for collection_counts in counts))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import psycopg
 from django.db import connection, transaction
 from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
@@ -22,18 +20,19 @@ from collections_app.models import Collection, Document, Version
 from collections_app.models.collections import well_named
 from collections_app.models.documents import State
 from collections_app.queue import leases, worker_signals
+from system.database_cursor import bound_cursor
 from system.errors import BadRequest, Conflict, NotFound
 
 PIECE_BYTES = 1024 * 1024
-LONGEST_LABEL = 255
-# They turn the text after them around: "gpj.exe" would be shown as "exe.jpg".
-TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-REPEATED = "There is this document already{}. Send on_duplicate=replace to put what you send in its place."
+MAX_FILENAME = 255
+# They reverse the text after them: "gpj.exe" would appear as "exe.jpg".
+DIRECTION_CHANGES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+DUPLICATE = "This document already exists{}. Send on_duplicate=replace to replace it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLoad:
-    """What a load has come to; whoever holds the token works on it first."""
+    """The stored document; the holder of the lease token processes it."""
 
     document: Document
     version: Version
@@ -43,7 +42,7 @@ class StoredLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentUpload:
-    """What came, counted while it was cut. Whole in memory: no transaction waits for a slow disk or caller."""
+    """The uploaded bytes in pieces. They are in memory, so that no transaction waits for a slow disk or caller."""
 
     pieces: tuple[bytes, ...]
     size: int
@@ -61,39 +60,39 @@ def store_document(
     doc_id: str | None,
     on_duplicate: str,
     user_id: str,
-    is_held: bool,
+    takes_lease: bool,
 ) -> StoredLoad:
-    """Keep a document; after the commit nothing loses it. `is_held`: its lease is this request's."""
-    columns = {"filename": label(filename), "format": format, "metadata": metadata, "created_by": user_id}
-    sent = _cut(data, columns)
-    asked = _well_formed(doc_id)
+    """Stores a document durably; with `takes_lease` the request processes it, otherwise the worker."""
+    columns = {"filename": clean_filename(filename), "format": format, "metadata": metadata, "created_by": user_id}
+    upload = _cut(data, columns)
+    doc_id = _valid_doc_id(doc_id)
     with transaction.atomic():
-        _take_turn(collection.pk, sent.sha256, asked)
-        _hold(collection)
-        version, is_duplicate = _decide(collection, sent, asked, on_duplicate)
-        token = leases.take(version.pk) if is_held and not is_duplicate else None
+        _lock_load(collection.pk, upload.sha256, doc_id)
+        _lock_collection(collection)
+        version, is_duplicate = _find_or_create(collection, upload, doc_id, on_duplicate)
+        token = leases.take(version.pk) if takes_lease and not is_duplicate else None
         version = Version.objects.select_related("document").get(pk=version.pk)
         if not is_duplicate and token is None:
             transaction.on_commit(worker_signals.work, robust=True)
     return StoredLoad(document=version.document, version=version, is_duplicate=is_duplicate, lease_token=token)
 
 
-def accept_anew(document: Document, *, user_id: str) -> StoredLoad:
-    """What was sent last, once more as the next generation: read, split and embedded by the settings of now."""
+def store_again(document: Document, *, user_id: str) -> StoredLoad:
+    """Stores the newest bytes again as the next generation, to be processed with the current settings."""
     with transaction.atomic():
-        _hold(document.collection)
+        _lock_collection(document.collection)
         locked = Document.objects.select_for_update(no_key=True).filter(pk=document.pk, deleted_at=None).first()
         if locked is None or locked.newest is None:
             raise NotFound("The document does not exist.")
         columns = {name: getattr(locked.newest, name) for name in ("filename", "format", "metadata")}
-        sent = _cut(content(locked.newest), {**columns, "created_by": user_id})
-        version = _replace(locked, sent)
+        upload = _cut(content(locked.newest), {**columns, "created_by": user_id})
+        version = _replace(locked, upload)
         transaction.on_commit(worker_signals.work, robust=True)
     return StoredLoad(document=locked, version=version, is_duplicate=False, lease_token=None)
 
 
 def content(version: Version) -> bytes:
-    """The bytes as they were sent."""
+    """The original bytes."""
     query = "SELECT data FROM document_piece WHERE version_id = %s ORDER BY number"
     with bound_cursor() as cursor:
         cursor.execute(query, [version.pk], binary=True)
@@ -103,8 +102,8 @@ def content(version: Version) -> bytes:
 def of_same_content(
     documents: QuerySet[Document], collection: Collection, sha256: str, metadata: dict[str, Any]
 ) -> QuerySet[Document]:
-    """Those of this collection that were loaded last with these bytes and this metadata."""
-    # The collection of the version too: its index begins with it.
+    """The documents of a collection whose newest version has these bytes and this metadata."""
+    # Also the collection of the version, because the index begins with it.
     return documents.filter(
         collection=collection,
         deleted_at=None,
@@ -114,28 +113,21 @@ def of_same_content(
     )
 
 
-def label(filename: str) -> str:
-    r"""The name of a file as people see it; never a path.
+def clean_filename(filename: str) -> str:
+    r"""The file name to display; never a path.
 
-    >>> label("C:\\docs\\..\\a\r\nb.pdf"), label("/etc/passwd"), label(".."), label("cafe\u0301")
-    ('ab.pdf', 'passwd', '', 'café')
+    >>> [clean_filename(name) for name in ("C:\\docs\\..\\a\r\nb.pdf", "/etc/passwd", "..", "cafe\u0301")]
+    ['ab.pdf', 'passwd', '', 'café']
     """
     base = re.split(r"[/\\]", filename)[-1]
-    shown = "".join(
-        each
-        for each in base
-        if unicodedata.category(each) not in ("Cc", "Cs", "Zl", "Zp") and unicodedata.bidirectional(each) not in TURNING
+    name = "".join(
+        character
+        for character in base
+        if unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+        and unicodedata.bidirectional(character) not in DIRECTION_CHANGES
     ).strip()
-    # Some systems compose é, others do not; it is looked for as it is typed.
-    return "" if shown in (".", "..") else unicodedata.normalize("NFC", shown)[:LONGEST_LABEL]
-
-
-@contextmanager
-def bound_cursor() -> Iterator[psycopg.Cursor[Any]]:
-    """A cursor that sends values apart from the statement: Django's own writes them into its text, bytes as hex."""
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as found:
-        yield found
+    # Some systems compose é, others do not; searches for the name use the composed form.
+    return "" if name in (".", "..") else unicodedata.normalize("NFC", name)[:MAX_FILENAME]
 
 
 def _cut(data: bytes | Iterable[bytes], columns: dict[str, Any]) -> ContentUpload:
@@ -152,7 +144,7 @@ def _cut(data: bytes | Iterable[bytes], columns: dict[str, Any]) -> ContentUploa
     return ContentUpload(pieces=tuple(pieces), size=size, sha256=digest.hexdigest(), columns=columns)
 
 
-def _well_formed(doc_id: str | None) -> str | None:
+def _valid_doc_id(doc_id: str | None) -> str | None:
     if doc_id is None:
         return None
     try:
@@ -161,9 +153,8 @@ def _well_formed(doc_id: str | None) -> str | None:
         raise BadRequest(str(error), code="invalid_parameter", field="doc_id") from None
 
 
-def _take_turn(collection_id: str, sha256: str, doc_id: str | None) -> None:
-    """Loads of the same bytes, or for the same document, go one after the other; in one order, so that none waits for
-    another that waits for it."""
+def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
+    """Serializes loads of the same bytes or the same document; sorted keys prevent deadlocks."""
     names = [f"bytes {collection_id} {sha256}"] + ([f"document {collection_id} {doc_id}"] if doc_id else [])
     keys = sorted(
         int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True, byteorder="big") for name in names
@@ -173,8 +164,8 @@ def _take_turn(collection_id: str, sha256: str, doc_id: str | None) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
-def _hold(collection: Collection) -> None:
-    """It cannot be deleted before this commits; if it was meanwhile, there is nothing to load into."""
+def _lock_collection(collection: Collection) -> None:
+    """Prevents the deletion of the collection until the commit; NotFound if it is already deleted."""
     query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
     with connection.cursor() as cursor:
         cursor.execute(query, [collection.pk])
@@ -182,76 +173,71 @@ def _hold(collection: Collection) -> None:
             raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
 
 
-def _decide(collection: Collection, sent: ContentUpload, asked: str | None, on_duplicate: str) -> tuple[Version, bool]:
-    """The version that stands for what was sent, and whether it was there already.
+def _find_or_create(
+    collection: Collection, upload: ContentUpload, doc_id: str | None, on_duplicate: str
+) -> tuple[Version, bool]:
+    """The version of the uploaded content, and whether it existed before.
 
-    A `doc_id` says which document is meant; without one it is the document of the same bytes and metadata.
+    A `doc_id` identifies the document; without one it is the document with the same bytes and metadata.
     """
-    there = Document.objects.select_for_update(no_key=True, of=("self",)).filter(collection=collection, deleted_at=None)
-    same = of_same_content(there, collection, sent.sha256, sent.columns["metadata"]).order_by("id")
-    if asked is None:
-        found = same.first()
-        if found is None:
-            return _make(collection, sent, None), False
-        if on_duplicate == "replace":
-            return _replace(found, sent), False
-        is_same = True
-    else:
-        found = there.filter(doc_id=asked).first()
-        if found is None:
-            return _make(collection, sent, asked), False
-        is_same = same.filter(pk=found.pk).exists()
-        if not is_same and on_duplicate == "replace":
-            return _replace(found, sent), False
+    documents = Document.objects.select_for_update(no_key=True, of=("self",))
+    documents = documents.filter(collection=collection, deleted_at=None)
+    same = of_same_content(documents, collection, upload.sha256, upload.columns["metadata"]).order_by("id")
+    document = same.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
+    if document is None:
+        return _create(collection, upload, doc_id), False
+    is_same = doc_id is None or same.filter(pk=document.pk).exists()
+    if on_duplicate == "replace" and (doc_id is None or not is_same):
+        return _replace(document, upload), False
     if not is_same or on_duplicate == "error":
-        # Without a doc_id the caller does not know which one it is.
-        which = "" if asked else f": its doc_id is {found.doc_id}"
-        raise Conflict(REPEATED.format(which), code="duplicate", field="doc_id" if asked else None)
-    return _repeated(found)
+        # Without a doc_id the caller does not know which document it is.
+        which = "" if doc_id else f": its doc_id is {document.doc_id}"
+        raise Conflict(DUPLICATE.format(which), code="duplicate", field="doc_id" if doc_id else None)
+    return _existing(document)
 
 
-def _make(collection: Collection, sent: ContentUpload, doc_id: str | None) -> Version:
+def _create(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
     with connection.cursor() as cursor:
         cursor.execute("SELECT public.svc_new_sys_id()")
-        (made,) = cursor.fetchone()
+        (sys_id,) = cursor.fetchone()
     document = Document.objects.create(
-        id=made, doc_id=doc_id or made, collection=collection, created_by=sent.columns["created_by"]
+        id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
     )
-    return _add(document, sent, generation=1)
+    return _add(document, upload, generation=1)
 
 
-def _replace(document: Document, sent: ContentUpload) -> Version:
+def _replace(document: Document, upload: ContentUpload) -> Version:
     newest = document.versions.aggregate(Max("generation"))["generation__max"]
-    # What is still worked on is marked by who works on it.
+    # A version that is being processed is marked by the process that holds its lease.
     document.versions.filter(state=State.FAILED).update(error_code=deletion.SUPERSEDED)
-    return _add(document, sent, generation=newest + 1)
+    return _add(document, upload, generation=newest + 1)
 
 
-def _add(document: Document, sent: ContentUpload, *, generation: int) -> Version:
+def _add(document: Document, upload: ContentUpload, *, generation: int) -> Version:
     version = Version.objects.create(
         document=document,
         collection_id=document.collection_id,
         generation=generation,
-        size=sent.size,
-        sha256=sent.sha256,
+        size=upload.size,
+        sha256=upload.sha256,
         next_at=Now(),
-        **sent.columns,
+        **upload.columns,
     )
     document.newest = version
     document.updated_at = timezone.now()
     document.save(update_fields=["newest", "updated_at"])
     with bound_cursor() as cursor:
-        for number, piece in enumerate(sent.pieces):
+        for number, piece in enumerate(upload.pieces):
             cursor.execute(
                 "INSERT INTO document_piece (version_id, number, data) VALUES (%s, %s, %b)", [version.pk, number, piece]
             )
     return version
 
 
-def _repeated(document: Document) -> tuple[Version, bool]:
-    """Chosen: sent again after it failed, it is loaded again; what made it fail may have been mended."""
+def _existing(document: Document) -> tuple[Version, bool]:
+    """Chosen: a failed document that is sent again is processed again, since the cause may have been fixed."""
     version = document.newest
-    assert version is not None  # its document was found by it, or has had one since it was made
+    assert version is not None  # a document gets its first version when it is created
     if version.state == State.FAILED and leases.queue_again(version.pk):
         return version, False
-    return version, True  # it has not failed, or somebody else was faster to say so
+    return version, True  # not failed, or another request was faster

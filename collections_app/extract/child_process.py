@@ -13,7 +13,7 @@ from .parsers.common.failures import DAMAGED
 from .results import MEGABYTE, Limits, Unreadable
 
 PROGRAM = Path(__file__).parent / "parsers" / "program.py"
-# A character takes six bytes at most in JSON; headings and pages have limits of their own.
+# A character takes at most six bytes in JSON. The rest is for headings and pages, which have their own limits.
 BYTES_PER_CHARACTER = 6
 OVERHEAD = 16 * MEGABYTE
 

@@ -9,8 +9,10 @@ OFFICE = "application/vnd.openxmlformats-officedocument."
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`sniffed` are the kinds of content (see `recognition`) that a file of this format may show."""
+    """`sniffed` are the kinds of content (see `recognition`) that a file of this format may have."""
 
+    # Tried in this order while the file seems damaged.
+    parsers: tuple[str, ...]
     label: str
     extensions: tuple[str, ...]
     types: tuple[str, ...]
@@ -18,30 +20,37 @@ class Format:
 
 
 FORMATS = {
-    "pdf": Format("PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)),
-    "docx": Format("DOCX", ("docx",), (OFFICE + "wordprocessingml.document",), ("docx", "zip")),
-    "pptx": Format("PPTX", ("pptx",), (OFFICE + "presentationml.presentation",), ("pptx", "zip")),
-    "xlsx": Format("XLSX", ("xlsx",), (OFFICE + "spreadsheetml.sheet",), ("xlsx", "zip")),
-    "odt": Format("ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
-    "html": Format("HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")),
-    # A README may well begin with a tag.
-    "markdown": Format("Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), ("text", "eml")),
-    # Windows calls CSV what opens it.
+    "pdf": Format(
+        ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
+    ),
+    "docx": Format(("docx",), "DOCX", ("docx",), (OFFICE + "wordprocessingml.document",), ("docx", "zip")),
+    "pptx": Format(("pptx",), "PPTX", ("pptx",), (OFFICE + "presentationml.presentation",), ("pptx", "zip")),
+    "xlsx": Format(("xlsx",), "XLSX", ("xlsx",), (OFFICE + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "odt": Format(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
+    "html": Format(
+        ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
+    ),
+    # A README may begin with a tag, such as <p>.
+    "markdown": Format(
+        ("markdown",), "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), ("text", "eml")
+    ),
+    # Windows declares the program that opens CSV files.
     "csv": Format(
+        ("csv",),
         "CSV",
         ("csv", "tsv"),
         ("text/csv", "application/csv", "text/x-csv", "text/tab-separated-values", "application/vnd.ms-excel"),
         ("text", "eml"),
     ),
-    "eml": Format("EML", ("eml",), ("message/rfc822",), ("eml",)),
-    "rtf": Format("RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
-    "text": Format("plain text", ("txt", "text", "log"), (), ("text", "eml")),
+    "eml": Format(("eml",), "EML", ("eml",), ("message/rfc822",), ("eml",)),
+    "rtf": Format(("rtf",), "RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
+    "text": Format(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
 EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
 TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.types}
 
-# Types that say nothing about a file, and those that say only that it is an archive.
-SILENT_TYPES = {
+# Generic types, and those that only say that the file is an archive.
+GENERIC_TYPES = {
     "",
     "text/plain",
     "application/octet-stream",

@@ -8,15 +8,15 @@ from io import BytesIO
 
 from system.errors import UnsupportedMedia
 
-from .file_formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, SILENT_TYPES, TYPES
+from .file_formats import ACCEPTED, ARCHIVE_TYPES, ARCHIVES, EXTENSIONS, FORMATS, GENERIC_TYPES, TYPES
 from .parsers.common.decoding import NotText, decode
 from .parsers.common.failures import ParserRefused
 
-# How much of a text is looked at.
+# How much of a text is examined.
 SAMPLE = 64 * 1024
-LONGEST_SHOWN = 40
+MAX_QUOTED = 40
 
-# Possessive, so that no way of reading it is tried twice: the time is that of its length, whatever it holds.
+# Possessive quantifiers prevent backtracking, so the time is linear in the length.
 HTML_START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--[^-]*+(?:-(?!->)[^-]*+)*+-->\s*+)*+<(?:!doctype\s+html|html)[\s>]",
     re.IGNORECASE,
@@ -30,10 +30,10 @@ LONG_MAIL_HEADER = re.compile(
     r"|dkim-signature|arc-[a-z-]+|authentication-results):",
     re.I | re.M,
 )
-# What tells archives apart: the entry that holds the content.
+# The entry with the content identifies the format of an archive.
 MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 ODT_TYPE = b"application/vnd.oasis.opendocument.text"
-# Of an archive that is looked into. No file of these formats needs as much, and what is read here is no child's.
+# Limits for archives. No file of these formats needs as much, and this code does not run in a child process.
 MOST_ENTRIES = 2000
 MOST_DIRECTORY_BYTES = 1024 * 1024
 LONGEST_NAME = 200
@@ -42,14 +42,16 @@ ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 OTHER_KINDS = {
     "ole": "an older Office file or one that is protected by a password",
     "binary": "neither text nor one of the accepted formats",
-    "zip": "an archive of which only the beginning was seen",
+    "zip": "an archive of which only the beginning was examined",
     "archive": "an archive, and not one of the accepted formats",
     "eml": "an e-mail",
 }
 
 
 def recognise(head: bytes, filename: str, declared: str = "") -> str:
-    """The format's name, or 415 with what does not agree. `head` is the beginning of the file, 64 KB or more, or all.
+    """Returns the format's name; raises UnsupportedMedia if content, name and type contradict each other.
+
+    `head` is the whole file or at least its first 64 KB.
 
     >>> recognise(b"%PDF-1.7 ...", "Report.PDF", "application/pdf")
     'pdf'
@@ -63,19 +65,19 @@ def recognise(head: bytes, filename: str, declared: str = "") -> str:
     if extension:
         format = EXTENSIONS.get(extension)
         if format is None:
-            raise refused(f"Files named .{extension[:LONGEST_SHOWN]} are not accepted. Send {ACCEPTED}.")
+            raise refused(f"Files named .{extension[:MAX_QUOTED]} are not accepted. Send {ACCEPTED}.")
     else:
         format = by_type if by_type in FORMATS else without_name(sniffed)
     if sniffed not in FORMATS[format].sniffed:
         named = f"named .{extension}" if extension else f"declared as {FORMATS[format].label}"
-        hint = f" Accepted are {ACCEPTED}." if sniffed in OTHER_KINDS else ""
+        hint = f" Accepted formats: {ACCEPTED}." if sniffed in OTHER_KINDS else ""
         raise refused(f"The file is {named}, but its content is {label(sniffed)}.{hint}")
     if by_type == "archive" and format in ARCHIVES:
         by_type = format
     if by_type is not None and by_type != format:
         raise refused(
-            f"The file is {FORMATS[format].label}, but it was declared as {declared[:LONGEST_SHOWN]!r}. "
-            "Declare its own type, or application/octet-stream."
+            f"The file is {FORMATS[format].label}, but it was declared as {declared[:MAX_QUOTED]!r}. "
+            "Declare its actual type, or application/octet-stream."
         )
     return format
 
@@ -85,24 +87,24 @@ def refused(message: str) -> UnsupportedMedia:
 
 
 def extension_of(filename: str) -> str:
-    """What stands after the last point, in lower case; a name that only begins with a point has none.
+    """The extension in lower case; a name that only begins with a dot has none.
 
     >>> extension_of("C:\\\\files\\\\Minutes.2024.DOCX"), extension_of("README"), extension_of(".md")
     ('docx', '', '')
     """
     name = re.split(r"[/\\]", filename)[-1].rstrip(". ")
-    stem, point, extension = name.rpartition(".")
-    return extension.lower().strip() if point and stem else ""
+    stem, dot, extension = name.rpartition(".")
+    return extension.lower().strip() if dot and stem else ""
 
 
 def format_of_type(declared: str) -> str | None:
-    """The format that a content type names; "archive", "other", or None when it says nothing.
+    """The format of a content type; "archive", "other", or None for a generic type.
 
     >>> format_of_type("text/csv; charset=utf-8"), format_of_type("image/png"), format_of_type("text/plain")
     ('csv', 'other', None)
     """
     content_type = declared.partition(";")[0].strip().lower()
-    if content_type in SILENT_TYPES:
+    if content_type in GENERIC_TYPES:
         return None
     if content_type in ARCHIVE_TYPES:
         return "archive"
@@ -120,7 +122,7 @@ def label(sniffed: str) -> str:
 
 
 def sniff(head: bytes) -> str:
-    """What the content is by itself. Only how it begins counts: what is hidden further inside is never looked for.
+    """The kind of content, from its beginning only; nothing embedded further inside is examined.
 
     >>> sniff(b"{\\\\rtf1 Hello}"), sniff(b"Hello"), sniff(bytes(range(256)))
     ('rtf', 'text', 'binary')
@@ -152,17 +154,17 @@ def kind_of_text(text: str, *, is_cut: bool) -> str:
 
 
 def kind_of_archive(head: bytes) -> str:
-    """By its entries: all of them when the whole file is there, otherwise those that begin in this part."""
+    """Identifies an archive by its entries: all of them, or those that begin in this part of the file."""
     names = entries(head)
     if names[:1] == ["mimetype"]:
         content = head[38 : 38 + len(ODT_TYPE) + 1]
         return "odt" if content.startswith(ODT_TYPE) and not content.endswith((b"-", b"m")) else "archive"
-    found = {MAIN_ENTRIES[name] for name in names if name in MAIN_ENTRIES}
-    return found.pop() if len(found) == 1 else "zip" if "[Content_Types].xml" in names and not found else "archive"
+    kinds = {MAIN_ENTRIES[name] for name in names if name in MAIN_ENTRIES}
+    return kinds.pop() if len(kinds) == 1 else "zip" if "[Content_Types].xml" in names and not kinds else "archive"
 
 
-class Sparing(BytesIO):
-    """Gives no large part at once. What `ZipFile` asks for, when it opens an archive, is the list of entries."""
+class LimitedReader(BytesIO):
+    """Refuses large reads: `ZipFile` reads the list of entries at once when it opens an archive."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MOST_DIRECTORY_BYTES:
@@ -176,7 +178,7 @@ def too_many_entries() -> UnsupportedMedia:
 
 def entries(head: bytes) -> list[str]:
     try:
-        with zipfile.ZipFile(Sparing(head)) as archive:
+        with zipfile.ZipFile(LimitedReader(head)) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return names_in_part(head)
@@ -186,14 +188,14 @@ def entries(head: bytes) -> list[str]:
 
 
 def names_in_part(head: bytes) -> list[str]:
-    """The names of the entries that begin in it; each begins behind the name of the one before."""
-    found = []
-    at = 0
+    """The names of the entries that begin in this part of the file."""
+    names = []
+    position = 0
     for _ in range(MOST_ENTRIES):
-        match = ENTRY.search(head, at)
+        match = ENTRY.search(head, position)
         if match is None:
             break
-        at = match.end() + int.from_bytes(match["length"], "little")
-        if at - match.end() <= LONGEST_NAME:
-            found.append(head[match.end() : at].decode("utf-8", "replace"))
-    return found
+        position = match.end() + int.from_bytes(match["length"], "little")
+        if position - match.end() <= LONGEST_NAME:
+            names.append(head[match.end() : position].decode("utf-8", "replace"))
+    return names

@@ -8,10 +8,10 @@ MEGABYTE = 1024 * 1024
 
 
 class Unreadable(Exception):
-    """No text can be taken from this file, now or later; the text is a sentence for the caller.
+    """No text can be extracted from this file; `message` is a sentence for the caller.
 
-    `may_pass`: unless it was the machine that had no time for it.
-    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time.
+    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `may_pass` is true
+    if only the machine had no time, so that a retry may succeed.
     """
 
     def __init__(self, code: str, message: str, *, may_pass: bool = False) -> None:
@@ -23,7 +23,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """From this character on the text stands under these headings, outermost first."""
+    """A heading at an offset of the text; `path` starts with the outermost heading."""
 
     offset: int
     path: tuple[str, ...]
@@ -31,7 +31,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """The text of a file. Offsets are characters of it; a page that holds nothing begins where the next does."""
+    """The text of a file. Offsets count its characters; an empty page starts where the next one does."""
 
     text: str
     page_starts: tuple[int, ...] | None
@@ -41,7 +41,8 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one file may need. "CPU 20 s, wall 30 s, 1 GB"; archives: "entries 2000, total 200 MB, ratio 100"."""
+    """What the extraction of one file may use. The specification says "CPU 20 s, wall 30 s, 1 GB"; archives: "entries
+    2000, total 200 MB, ratio 100"."""
 
     max_pages: int
     max_cells: int

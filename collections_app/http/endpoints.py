@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http import parameters, responses, uploads
+from collections_app.http import load_requests, parameters, responses, uploads
 from collections_app.http.parameters import RequestParameters
 from collections_app.ingest import loading
 from collections_app.models import Document
@@ -42,20 +42,20 @@ class LoadDocument(Endpoint):
 
     def post(self, request: Request) -> Response:
         with uploads.received(django_request(request)) as upload:
-            given = parameters.parse_parameters(request.query_params, upload.fields, loading.KNOWN)
+            given = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
             name = given.needed("collection_name", parameters.named)
             may_load = partial(loading.check_may_load, access.caller(request), name)
-            return load(request, loading.of_upload(upload, given, may_load), given)
+            return load(request, load_requests.from_upload(upload, given, may_load), given)
 
 
 class LoadText(Endpoint):
     http_method_names = ["post"]
     body_limit = parameters.body_limit(settings.COLLECTIONS["text_limit"])
-    known = (*loading.KNOWN, "text")
+    known = (*load_requests.PARAMETERS, "text")
 
     def post(self, request: Request) -> Response:
         given = self.given(request)
-        return load(request, loading.of_text(given), given)
+        return load(request, load_requests.from_text(given), given)
 
 
 def load(request: Request, asked: loading.LoadRequest, given: RequestParameters) -> Response:

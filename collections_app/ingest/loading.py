@@ -1,37 +1,33 @@
-"""Handles a load request: recognizes, checks and stores the document, and processes it if there is time."""
+"""Handles a load request: checks permissions, stores the document, and processes it if there is time."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from accounts.models import User
-from collections_app import access, extract
+from collections_app import access
 from collections_app.documents import storage
-from collections_app.http import parameters
-from collections_app.http.parameters import RequestParameters
-from collections_app.http.uploads import FILE, Upload
 from collections_app.ingest import worker
 from collections_app.models import Collection, Document, Version
 from collections_app.queue import leases
-from system.errors import NotFound, TooMany, UnsupportedMedia
+from system.errors import NotFound, TooMany
 
-# Chosen: a proxy that waits half a minute for an answer gets one.
+# Chosen: below the half minute that proxies usually wait for a response.
 WAIT_S = 20.0
-# Hundreds are done by then.
-FLOOD_OVER_AFTER_S = 10
-# Of a process's four threads; the others always serve other requests.
-LOADS_AT_ONCE = threading.BoundedSemaphore(2)
-KNOWN = ("collection_name", "metadata", "doc_id", "on_duplicate", "wait")
+# The worker processes hundreds of documents in this time.
+QUEUE_RETRY_S = 10
+# Of the four threads of a process; the others always serve other requests.
+CONCURRENT_LOADS = threading.BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """What is to be kept, and how; nothing about it is wrong any more."""
+    """A validated document to store, and how to store it."""
 
     data: bytes | Iterable[bytes]
     size: int
@@ -45,7 +41,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """What became of it."""
+    """The stored document, and whether it existed before."""
 
     collection: Collection
     document: Document
@@ -53,61 +49,21 @@ class LoadResult:
     is_duplicate: bool
 
 
-def of_upload(upload: Upload, given: RequestParameters, check: Callable[[], object] | None = None) -> LoadRequest:
-    """A file with its parameters; what it is, its content says and its name must not contradict.
-
-    `check` refuses callers who may not load, before work is put into what they sent.
-    """
-    asked = _asked(given)
-    if check is not None:
-        check()
-    try:
-        format = extract.recognise(upload.content(), upload.filename, upload.declared)
-    except UnsupportedMedia as refused:
-        refused.field = FILE
-        raise
-    return LoadRequest(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **asked)
+def load_by_name(user: User, name: str, request: LoadRequest) -> LoadResult:
+    """As `load_document`; creates the collection if it is missing, unless the request is refused."""
+    _check_queue_length(user)
+    return _load(user, access.open_or_make(user, name), request)
 
 
-def of_text(given: RequestParameters) -> LoadRequest:
-    text = given.needed("text", parameters.long_text(settings.COLLECTIONS["text_limit"]))
-    data = text.encode()
-    return LoadRequest(data=data, size=len(data), filename="", format="text", **_asked(given))
-
-
-def _asked(given: RequestParameters) -> dict[str, Any]:
-    return {
-        "metadata": given.get("metadata", parameters.metadata) or {},
-        "doc_id": given.get("doc_id", parameters.name_of),
-        "on_duplicate": given.get("on_duplicate", parameters.choice(parameters.ON_DUPLICATE)) or "skip",
-        "wants_to_wait": given.get("wait", parameters.switch) is not False,
-    }
-
-
-def load_by_name(user: User, name: str, asked: LoadRequest) -> LoadResult:
-    """As `load`; a collection that is missing is made, though not for what is refused."""
-    _refuse_a_flood(user)
-    return _load_in_turn(user, access.open_or_make(user, name), asked)
-
-
-def load_document(user: User, collection: Collection, asked: LoadRequest) -> LoadResult:
-    """Keep it, durably; and make it searchable, unless it is long, others are at it, or the caller does not wait."""
-    _refuse_a_flood(user)
-    return _load_in_turn(user, collection, asked)
-
-
-def _load_in_turn(user: User, collection: Collection, asked: LoadRequest) -> LoadResult:
-    wants_it_now = asked.wants_to_wait and asked.size <= settings.COLLECTIONS["wait_limit"]
-    is_held = wants_it_now and LOADS_AT_ONCE.acquire(blocking=False)
-    try:
-        return _load(user, collection, asked, is_held=is_held)
-    finally:
-        if is_held:
-            LOADS_AT_ONCE.release()
+def load_document(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
+    """Stores a document durably and processes it, unless it is long, other loads take the turns or the caller does not
+    wait."""
+    _check_queue_length(user)
+    return _load(user, collection, request)
 
 
 def check_may_load(user: User, name: str) -> None:
-    """Refuse who will be refused by `access.open_or_make`; nothing is made yet."""
+    """Refuses the callers that `access.open_or_make` refuses, without creating a collection."""
     try:
         access.open_collection(user, name, "write")
     except NotFound:
@@ -115,39 +71,43 @@ def check_may_load(user: User, name: str) -> None:
             raise
 
 
-def _refuse_a_flood(user: User) -> None:
-    """The worker serves one owner after the other; the disk has no such turns."""
-    if leases.has_waiting(user.pk, settings.COLLECTIONS["waiting_limit"]):
-        most = settings.COLLECTIONS["waiting_limit"]
+def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
+    """Loads the stored bytes as the next version; searches see the current one until that is ready."""
+    _check_queue_length(user)
+    stored = storage.store_again(document, user_id=user.pk)
+    return LoadResult(collection=collection, document=stored.document, version=stored.version, is_duplicate=False)
+
+
+def _check_queue_length(user: User) -> None:
+    """The worker takes turns between owners, but the disk does not."""
+    limit = settings.COLLECTIONS["waiting_limit"]
+    if leases.has_waiting(user.pk, limit):
         raise TooMany(
-            f"{most} of your documents are queued. Try again when some have finished.",
+            f"{limit} of your documents are queued. Try again when some have finished.",
             code="too_many_waiting",
-            retry_after_s=FLOOD_OVER_AFTER_S,
+            retry_after_s=QUEUE_RETRY_S,
         )
 
 
-def _load(user: User, collection: Collection, asked: LoadRequest, *, is_held: bool) -> LoadResult:
-    accepted = storage.store_document(
-        collection=collection,
-        data=asked.data,
-        filename=asked.filename,
-        format=asked.format,
-        metadata=asked.metadata,
-        doc_id=asked.doc_id,
-        on_duplicate=asked.on_duplicate,
-        user_id=user.pk,
-        is_held=is_held,
-    )
-    version = accepted.version
-    if accepted.lease_token is not None:
-        version = worker.load_now(accepted, within_s=WAIT_S)
+def _load(user: User, collection: Collection, request: LoadRequest) -> LoadResult:
+    is_short = request.size <= settings.COLLECTIONS["wait_limit"]
+    has_turn = request.wants_to_wait and is_short and CONCURRENT_LOADS.acquire(blocking=False)
+    try:
+        stored = storage.store_document(
+            collection=collection,
+            data=request.data,
+            filename=request.filename,
+            format=request.format,
+            metadata=request.metadata,
+            doc_id=request.doc_id,
+            on_duplicate=request.on_duplicate,
+            user_id=user.pk,
+            takes_lease=has_turn,
+        )
+        version = worker.load_now(stored, within_s=WAIT_S)
+    finally:
+        if has_turn:
+            CONCURRENT_LOADS.release()
     return LoadResult(
-        collection=collection, document=accepted.document, version=version, is_duplicate=accepted.is_duplicate
+        collection=collection, document=stored.document, version=version, is_duplicate=stored.is_duplicate
     )
-
-
-def reprocess(user: User, collection: Collection, document: Document) -> LoadResult:
-    """What was sent, once more, as its next generation; searches see the one before until this one is ready."""
-    _refuse_a_flood(user)
-    accepted = storage.accept_anew(document, user_id=user.pk)
-    return LoadResult(collection=collection, document=accepted.document, version=accepted.version, is_duplicate=False)

@@ -15,13 +15,13 @@ from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 
-NO_TEXT = "No text was found in this document, so no search finds it."
+NO_TEXT = "No text was found in this document, so searches cannot find it."
 
 
 def publish(version: Version, state: State, left_s: float = inf) -> bool:
-    """False when it is not to be: deleted or replaced meanwhile, or the collection has gone over to another space.
+    """Returns False if the version was deleted or replaced, or the collection has changed to another space.
 
-    Locks in the order of all of this area: collection, document, version, words.
+    Locks in the order of this app: collection, document, version, term counts.
     """
     with transaction.atomic():
         space_id = _settled_space(version.collection_id)
@@ -30,30 +30,30 @@ def publish(version: Version, state: State, left_s: float = inf) -> bool:
             return False
         if state == State.READY and chunk_vectors.lacks(version, space_id):
             return False
-        with leases.fenced(version):
-            old = Version.objects.filter(document=document, is_searched=True).first()
-            # Its words are counted out, which takes as long as theirs were to count in.
-            check_time_budget(old.characters if old else 0, left_s)
-            deletion.take_turn_to_count(version.collection_id)
-            if old is not None:
-                deletion.take_from_searches(old)
+        with leases.fence(version):
+            previous = Version.objects.filter(document=document, is_searched=True).first()
+            # Subtracting its term counts takes as long as adding them did.
+            check_time_budget(previous.characters if previous else 0, left_s)
+            deletion.lock_term_counts(version.collection_id)
+            if previous is not None:
+                deletion.hide_from_searches(previous)
             if state == State.READY:
                 term_statistics.count_in(version.pk, version.collection_id)
             warnings = [*version.warnings, NO_TEXT] if state == State.EMPTY else version.warnings
             leases.finish(version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings)
             Document.objects.filter(pk=document.pk).update(updated_at=Now())
-    if old is not None:
-        deletion.purge_soon(old)
+    if previous is not None:
+        deletion.purge_soon(previous)
     return True
 
 
 def is_superseded(version: Version, document: Document) -> bool:
-    """A document that is deleted, or has a newer content, needs this one no more."""
+    """Whether the document was deleted or has a newer version."""
     return document.deleted_at is not None or document.newest_id != version.pk
 
 
 def _settled_space(collection_id: str) -> int | None:
-    """The space that searches use; it stays so until the end of the transaction."""
+    """The space that searches use, locked until the end of the transaction."""
     query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
     with connection.cursor() as cursor:
         cursor.execute(query, [collection_id])

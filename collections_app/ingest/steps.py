@@ -1,11 +1,12 @@
-"""The steps from bytes to searchable chunks. Each starts from stored data and can be repeated.
+"""The steps from bytes to searchable chunks. Each step starts from stored data and can be repeated.
 
     state                  step       what it stores
     queued, extracting     extract    text, pages, warnings
     splitting              split      chunks and their words
-    embedding              embed      vectors, a batch each time; when none is missing: ready, and searches see it
+    embedding              embed      one batch of vectors; when none is missing, the version is published
 
-Each ends by a compare-and-set on the lease, in the transaction of what it stores: nothing is stored twice or by halves.
+A step ends with a compare-and-set on the lease in the transaction that stores its result, so nothing is stored twice or
+in part.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from collections_app.models import ExtractedText, Version
 from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
+from system.database_cursor import bound_cursor
 
 logger = structlog.get_logger(__name__)
 
-# A batch of vectors is there well before the lease runs out.
-LONGEST_CALL_S = 40.0
-SHORTEST_CALL_S = 2.0
+# A batch of vectors arrives well before the lease expires.
+MAX_CALL_S = 40.0
+MIN_CALL_S = 2.0
 
 COPY_CHUNKS = """
 COPY chunk (version_id, collection_id, number, text, heading_path, page, page_end, char_start, char_end) FROM STDIN
@@ -43,17 +45,17 @@ COPY chunk (version_id, collection_id, number, text, heading_path, page, page_en
 def extract_text(version: Version, left_s: float) -> None:
     if version.state == State.QUEUED:
         leases.advance(version, state=State.EXTRACTING)
-    found = _extracted(version, left_s)
-    facts = {
-        "pages": None if found.page_starts is None else len(found.page_starts),
-        "characters": len(found.text),
-        "warnings": list(found.warnings),
+    result = _extract(version, left_s)
+    columns = {
+        "pages": None if result.page_starts is None else len(result.page_starts),
+        "characters": len(result.text),
+        "warnings": list(result.warnings),
     }
-    headings = [[each.offset, list(each.path)] for each in found.headings]
-    stored = {"text": found.text, "page_starts": found.page_starts, "headings": headings}
-    with leases.fenced(version):
+    headings = [[heading.offset, list(heading.path)] for heading in result.headings]
+    stored = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
+    with leases.fence(version):
         ExtractedText.objects.update_or_create(version=version, defaults=stored)
-        leases.advance(version, state=State.SPLITTING, **facts)
+        leases.advance(version, state=State.SPLITTING, **columns)
 
 
 def _passages(version: Version, extracted: ExtractedText) -> list[splitter.Passage]:
@@ -74,14 +76,14 @@ def split_text(version: Version, left_s: float) -> None:
     extracted = ExtractedText.objects.get(version=version)
     passages = _passages(version, extracted)
     if not passages:
-        with leases.fenced(version):
+        with leases.fence(version):
             _store_passages(version, passages)
             leases.advance(version, chunks_count=0)
         publishing.publish(version, State.EMPTY, left_s)
         return
-    # What is chosen for the collection, or each document's own.
+    # The language of the collection or, if it has none, the one detected for each document.
     configuration = version.collection.text_configuration or language_detection.guess(extracted.text)
-    with leases.fenced(version):
+    with leases.fence(version):
         _store_passages(version, passages)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
         leases.advance(version, state=State.EMBEDDING, chunks_count=len(passages), embedded_to={})
@@ -89,16 +91,16 @@ def split_text(version: Version, left_s: float) -> None:
 
 def embed_batch(version: Version, left_s: float) -> None:
     collection = version.collection
-    within_s = min(max(left_s, SHORTEST_CALL_S), LONGEST_CALL_S)
-    made = chunk_vectors.make(version, collection.space, within_s) or _made_ahead(version, within_s)
-    if made is None:
+    within_s = min(max(left_s, MIN_CALL_S), MAX_CALL_S)
+    batch = chunk_vectors.make(version, collection.space, within_s) or _next_space_batch(version, within_s)
+    if batch is None:
         if not publishing.publish(version, State.READY, left_s):
-            leases.advance(version, embedded_to={})  # what it found lacking is behind: look from the beginning
+            leases.advance(version, embedded_to={})  # a chunk before this position lacks its vector: start over
         return
-    with leases.fenced(version):
-        chunk_vectors.store(made)
-        reached = chunk_vectors.embedded_to_with(version, made)
-        leases.advance(version, error_code="", error="", embedded_to=reached)
+    with leases.fence(version):
+        chunk_vectors.store(batch)
+        position = chunk_vectors.embedded_to_with(version, batch)
+        leases.advance(version, error_code="", error="", embedded_to=position)
 
 
 STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(
@@ -111,8 +113,8 @@ STEPS: Mapping[str, Callable[[Version, float], None]] = MappingProxyType(
 )
 
 
-def _extracted(version: Version, left_s: float) -> extract.Extracted:
-    """A file that is too slow for a caller who waits is not too slow for ever."""
+def _extract(version: Version, left_s: float) -> extract.Extracted:
+    """Raises OutOfTime for a file that takes too long for a waiting caller, but perhaps not for the worker."""
     limits = extract.configured_limits()
     wall_s = min(limits.wall_s, left_s)
     try:
@@ -123,8 +125,8 @@ def _extracted(version: Version, left_s: float) -> extract.Extracted:
         raise
 
 
-def _made_ahead(version: Version, within_s: float) -> chunk_vectors.Made | None:
-    """For the space that the collection is going over to; what cannot be had now is filled in later."""
+def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.Made | None:
+    """A batch for the space to which the collection changes; the re-embedding fills in what fails here."""
     space = version.collection.next_space
     if space is None:
         return None
@@ -137,11 +139,10 @@ def _made_ahead(version: Version, within_s: float) -> chunk_vectors.Made | None:
 
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
     with connection.cursor() as cursor:
-        # Those of a former attempt, before it failed.
+        # Chunks of an earlier attempt that failed.
         cursor.execute("DELETE FROM chunk WHERE version_id = %s", [version.pk])
-    with storage.bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
-        for each in passages:
-            places = (each.page, each.page_end, each.char_start, each.char_end)
-            copy.write_row(
-                (version.pk, version.collection_id, each.number, each.text, list(each.heading_path), *places)
-            )
+    with bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
+        for passage in passages:
+            position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
+            headings = list(passage.heading_path)
+            copy.write_row((version.pk, version.collection_id, passage.number, passage.text, headings, *position))

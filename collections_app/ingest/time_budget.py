@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-# Chosen: up to here cutting, wording and counting a text fit into a request and its statements of 5 s.
+# Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
 LONG_TEXT = 2_000_000
 LONG_TEXT_S = 60.0
 
 
 class OutOfTime(Exception):
-    """The caller's time is over; the worker has more."""
+    """The caller's time is over; the worker continues."""
 
 
 def check_time_budget(characters: int | None, left_s: float) -> None:
-    """OutOfTime for a text that takes longer than what is left.
+    """Raises OutOfTime for a text that takes longer than the time left.
 
     >>> check_time_budget(LONG_TEXT, 20.0), check_time_budget(LONG_TEXT + 1, float("inf"))
     (None, None)

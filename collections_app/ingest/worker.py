@@ -19,7 +19,7 @@ from collections_app.ingest.steps import STEPS
 from collections_app.ingest.time_budget import OutOfTime
 from collections_app.models import Document, Version
 from collections_app.models.documents import DELETING, UNFINISHED, State
-from collections_app.queue import leases, shutdown, worker_signals
+from collections_app.queue import leases, worker_signals
 from collections_app.queue.leases import LeaseLost
 from system.error_details import describe_safely, sqlstate_of
 from system.errors import Conflict
@@ -28,22 +28,22 @@ logger = structlog.get_logger(__name__)
 
 RELOAD = "To reprocess it with current settings, send POST …/reload."
 REQUEST_S = 20.0
-# No fault of the document, and it passes: no connection, no space or memory left, the server stops, a lock is held,
-# others wait for it while it waits for them, another was faster.
-PASSING = ("08", "53", "57P", "55P03", "40P01", "40001")
-PASSING_S = 20.0
-# A statement over its time. A request's is short, and the worker's is not; one that the worker cannot end is a fault.
-CUT_OFF = "57014"
+# Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
+# available, deadlock, serialization failure.
+TEMPORARY_SQLSTATES = ("08", "53", "57P", "55P03", "40P01", "40001")
+TEMPORARY_PAUSE_S = 20.0
+# Statement timeout. The one of a request is short; a statement that the worker cannot finish is an error.
+STATEMENT_TIMEOUT = "57014"
 
 
 def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: bool = False) -> str:
-    """Go on with a version until it is done, cannot be now, or `time.monotonic()` is past `until`; its state then.
+    """Processes a version until it is done, has to wait, or `time.monotonic()` is past `until`; returns its state.
 
-    A step that was begun is brought to its end; with somebody waiting it is broken off, where it can be.
+    A step that has started is finished; while a caller waits, it is interrupted where possible.
     """
     try:
         while True:
-            version = leases.held(version_id, lease_token)
+            version = leases.leased_version(version_id, lease_token)
             if version.state not in STEPS:
                 leases.return_lease(version)
                 break
@@ -51,10 +51,10 @@ def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: boo
                 leases.finish(version, State.FAILED, error_code=deletion.SUPERSEDED)
                 worker_signals.purge()
                 return DELETING
-            if version.attempt > leases.MOST_ATTEMPTS:
-                leases.fail(version, "attempts", "Loading it ended the worker, each time it was tried.")
+            if version.attempt > leases.MAX_ATTEMPTS:
+                leases.fail(version, "attempts", "The worker stopped at each attempt to process this document.")
                 return State.FAILED
-            if time.monotonic() > until or shutdown.is_asked():
+            if time.monotonic() > until or worker_signals.is_shutting_down():
                 leases.return_lease(version)
                 return version.state
             if not _step(version, until - time.monotonic() if is_awaited else inf):
@@ -64,21 +64,21 @@ def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: boo
     return _state(version_id)
 
 
-def load_now(accepted: StoredLoad, *, within_s: float = REQUEST_S) -> Version:
-    """What was accepted, as far as this request brings it; the worker does what is left."""
-    if accepted.lease_token is None:
-        return accepted.version
+def load_now(stored: StoredLoad, *, within_s: float = REQUEST_S) -> Version:
+    """Processes a stored document as far as the request has time; the worker does the rest."""
+    if stored.lease_token is None:
+        return stored.version
     try:
-        state = work_on(accepted.version.pk, accepted.lease_token, until=time.monotonic() + within_s, is_awaited=True)
+        state = work_on(stored.version.pk, stored.lease_token, until=time.monotonic() + within_s, is_awaited=True)
         if state in UNFINISHED:
             worker_signals.work()
-        return Version.objects.select_related("document").get(pk=accepted.version.pk)
+        return Version.objects.select_related("document").get(pk=stored.version.pk)
     except Version.DoesNotExist:
-        return _as_superseded(accepted.version)  # its row is taken away already
+        return _as_superseded(stored.version)  # its row is already deleted
     except (DatabaseError, InterfaceError) as error:
-        # It is kept, and its lease runs out: nobody need send it again.
-        logger.warning("load_goes_on_later", version=accepted.version.pk, kind=type(error.__cause__ or error).__name__)
-        return accepted.version
+        # The document is stored and its lease expires, so the caller need not send it again.
+        logger.warning("load_goes_on_later", version=stored.version.pk, kind=type(error.__cause__ or error).__name__)
+        return stored.version
 
 
 def _as_superseded(version: Version) -> Version:
@@ -87,16 +87,16 @@ def _as_superseded(version: Version) -> Version:
 
 
 def retry(document: Document) -> None:
-    """Load what failed again, from its bytes."""
+    """Queues a failed document again."""
     if document.newest_id is None or not leases.queue_again(document.newest_id):
         state = _state(document.newest_id) if document.newest_id else DELETING
-        said = f"Only a document that failed can be tried again; this one is {state}."
-        raise Conflict(said if state in (*UNFINISHED, DELETING) else f"{said} {RELOAD}", code="not_failed")
+        message = f"Only failed documents can be retried; this one is {state}."
+        raise Conflict(message if state in (*UNFINISHED, DELETING) else f"{message} {RELOAD}", code="not_failed")
     transaction.on_commit(worker_signals.work, robust=True)
 
 
 def _step(version: Version, left_s: float) -> bool:
-    """The next step; False when it goes no further now."""
+    """Runs the next step; returns False if the version cannot continue now."""
     step = STEPS[version.state]
     try:
         step(version, left_s)
@@ -115,9 +115,9 @@ def _step(version: Version, left_s: float) -> bool:
             leases.postpone(version, pause_s, error.code, error.message)
             leases.postpone_waiting(version.collection.space_id, pause_s, error.code, error.message)
     except Exception as error:
-        _note_fault(version, error, is_awaited=left_s < inf)
+        _handle_error(version, error, is_awaited=left_s < inf)
     except BaseException:
-        # The worker is told to end: another goes on at once.
+        # The worker is shutting down: another process continues immediately.
         with suppress(LeaseLost, DatabaseError, InterfaceError):
             leases.return_lease(version)
         raise
@@ -126,18 +126,21 @@ def _step(version: Version, left_s: float) -> bool:
     return False
 
 
-def _note_fault(version: Version, error: Exception, *, is_awaited: bool) -> None:
+def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> None:
     sqlstate = sqlstate_of(error)
-    if sqlstate == CUT_OFF and is_awaited:
+    if sqlstate == STATEMENT_TIMEOUT and is_awaited:
         logger.info("loading_left_to_worker", version=version.pk)
         return leases.return_lease(version)
-    if sqlstate.startswith(PASSING):
+    if sqlstate.startswith(TEMPORARY_SQLSTATES):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
         return leases.postpone(
-            version, PASSING_S, "database", "The database is temporarily unavailable; processing will be retried."
+            version,
+            TEMPORARY_PAUSE_S,
+            "database",
+            "The database is temporarily unavailable; processing will be retried.",
         )
     logger.error("loading_failed", version=version.pk, state=version.state, **describe_safely(error))
-    return leases.fail_attempt(version, "internal", f"An error of the service: {type(error).__name__}.")
+    return leases.fail_attempt(version, "internal", f"Internal error: {type(error).__name__}.")
 
 
 def _state(version_id: int) -> str:

@@ -1,12 +1,12 @@
 """The tables of document collections.
 
-    EmbeddingSpace ─< Collection ─< Document ─< Version ─< Piece            the bytes as they were sent
-                                                       ├── ExtractedText    the text found in them
+    EmbeddingSpace ─< Collection ─< Document ─< Version ─< Piece            the original bytes
+                                                       ├── ExtractedText    their text
                                                        └─< Chunk ── ChunkWords ─< ChunkVector
-                      Collection ─< TermCount                               in how many chunks a word stands
+                      Collection ─< TermCount                               the number of chunks with a word
 
-A version is one content of a document, and the row of the queue while it is being loaded. Searches see the version
-whose `is_searched` is true: replacing a document flips it, in one transaction.
+A version is one content of a document, and the row of the queue while it is being processed. Searches see the version
+whose `is_searched` is true; replacing a document moves it to the next version in one transaction.
 """
 
 from collections_app.models.chunks import Chunk, ChunkVector, ChunkWords, TermCount

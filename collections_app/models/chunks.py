@@ -1,4 +1,4 @@
-"""Chunks and what they are found by. Written and read by SQL; rows go with their version (ON DELETE CASCADE)."""
+"""Chunks and their search data. Written and read by SQL; deleted with their version (ON DELETE CASCADE)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pgvector.django import HalfVectorField, SparseVectorField
 from .collections import Collection, EmbeddingSpace
 from .documents import Version
 
-# Words lie at 28 bits of their hash.
+# The dimension of a word is 28 bits of its hash.
 LEXICAL_DIMENSIONS = 2**28
 
 
 class Chunk(models.Model):
-    """A passage of a version: what a search answers with."""
+    """A passage of a version, the result of a search."""
 
     version = models.ForeignKey(Version, models.DO_NOTHING, related_name="chunks", db_constraint=False)
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
@@ -37,13 +37,13 @@ class Chunk(models.Model):
 
 
 class ChunkWords(models.Model):
-    """The words of a chunk; apart from its text, so that scoring thousands reads few pages."""
+    """The words of a chunk, separate from its text so that scoring thousands of chunks reads few pages."""
 
     chunk = models.OneToOneField(Chunk, models.DO_NOTHING, primary_key=True, related_name="words", db_constraint=False)
     version = models.ForeignKey(Version, models.DO_NOTHING, related_name="+", db_constraint=False)
-    # Hashes of its words together with its collection: so one index serves each collection as if it were its own.
+    # Hashes of the words together with the collection, so that one index serves every collection.
     terms = ArrayField(models.BigIntegerField())
-    # How much each word says about it: the saturated frequency of BM25.
+    # The weight of each word: the saturated frequency of BM25.
     weights = SparseVectorField(dimensions=LEXICAL_DIMENSIONS)
 
     class Meta:
@@ -52,7 +52,7 @@ class ChunkWords(models.Model):
 
 
 class ChunkVector(models.Model):
-    """A chunk's place in a space; narrow, so that a scan of many reads few pages."""
+    """The vector of a chunk in a space; a narrow row, so that a scan reads few pages."""
 
     pk = models.CompositePrimaryKey("chunk_id", "space_id")
     chunk = models.ForeignKey(Chunk, models.DO_NOTHING, related_name="+", db_constraint=False)
@@ -71,7 +71,7 @@ class ChunkVector(models.Model):
 
 
 class TermCount(models.Model):
-    """In how many searched chunks of a collection a word stands; term 0 counts the chunks themselves."""
+    """The number of searchable chunks of a collection with a word; term 0 counts all chunks."""
 
     pk = models.CompositePrimaryKey("collection_id", "term")
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)

@@ -1,4 +1,4 @@
-"""Collections, and the embedding spaces that their vectors lie in."""
+"""Collections, and the embedding spaces of their vectors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from system.records.history import tracked
 from system.records.record import Record
 
 LONGEST_NAME = 200
-# With more, each character stands in many passages: at 99 of 100, a file of 4 MB in more than a million.
+# With more, each character is in many passages: an overlap of 99 of 100 splits a file of 4 MB into over a million.
 LARGE_OVERLAP = "The overlap must be at most half of the chunk size."
 DEFAULT_OVERLAP = 200
-# Where that is more than half of a chunk, the overlap is this part of it: as 200 is of 1000.
-DEFAULT_PART = 5
-# Unicode's "default ignorable" characters, all formats and separators of lines, and what changes the direction of text.
-UNSEEN = re.compile(
+# For small chunks, the default overlap is a fifth of the size, as 200 is of 1000.
+DEFAULT_FRACTION = 5
+# Unicode's "default ignorable" characters, all format characters, line separators and direction changes.
+INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -30,28 +30,28 @@ UNSEEN = re.compile(
 
 
 def well_named(name: str) -> str:
-    """The name in NFC, or ValueError: "1 to 200 characters without control characters".
+    """Returns the name in NFC; raises ValueError unless it has "1 to 200 characters without control characters".
 
     >>> well_named("Cafe\\u0301")
     'Café'
     """
-    found = _stored_form(name)
-    if "\ufffd" in found:
+    stored = _stored_form(name)
+    if "\ufffd" in stored:
         raise ValueError("A name must be valid UTF-8 and cannot contain U+FFFD.")
-    return found
+    return stored
 
 
 def _stored_form(name: str) -> str:
-    found = unicodedata.normalize("NFC", name)
-    if not 1 <= len(found) <= LONGEST_NAME:
+    stored = unicodedata.normalize("NFC", name)
+    if not 1 <= len(stored) <= LONGEST_NAME:
         raise ValueError(f"A name must have 1 to {LONGEST_NAME} characters.")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in found) or not found.strip():
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored) or not stored.strip():
         raise ValueError("A name cannot contain control characters or consist of spaces only.")
-    return found
+    return stored
 
 
 def known_form(name: str) -> str:
-    """As it would be stored; what nothing can be called is found nowhere. Names with U+FFFD there were before.
+    """The name to look up, or "" for an invalid one. Names with U+FFFD may exist from before.
 
     >>> known_form("Cafe\\u0301"), known_form("a\\n")
     ('Café', '')
@@ -63,7 +63,7 @@ def known_form(name: str) -> str:
 
 
 def check_visible(name: str) -> None:
-    """Raise ValueError for white space at the ends, and for characters that nobody sees. Look-alikes are allowed.
+    """Raises ValueError for white space at the ends and for invisible characters. Look-alikes are allowed.
 
     >>> check_visible("a\\u200bb")
     Traceback (most recent call last):
@@ -71,13 +71,13 @@ def check_visible(name: str) -> None:
     """
     if name != name.strip():
         raise ValueError("A collection name cannot begin or end with white space.")
-    if found := UNSEEN.search(name):
+    if match := INVISIBLE.search(name):
         about = "A collection name cannot contain control, bidirectional or zero-width characters"
-        raise ValueError(f"{about}: it has U+{ord(found[0]):04X}.")
+        raise ValueError(f"{about}: it has U+{ord(match[0]):04X}.")
 
 
 def check_name(name: str) -> None:
-    """As a validator of forms."""
+    """A validator for forms."""
     try:
         well_named(name)
     except ValueError as error:
@@ -93,30 +93,30 @@ def is_overlap_too_large(size: int, overlap: int) -> bool:
 
 
 def default_overlap(size: int) -> int:
-    """Of chunks of this size, when a new collection's is not said.
+    """The overlap of a new collection with this chunk size.
 
     >>> default_overlap(1000), default_overlap(400), default_overlap(399)
     (200, 200, 79)
     """
-    return size // DEFAULT_PART if is_overlap_too_large(size, DEFAULT_OVERLAP) else DEFAULT_OVERLAP
+    return size // DEFAULT_FRACTION if is_overlap_too_large(size, DEFAULT_OVERLAP) else DEFAULT_OVERLAP
 
 
 class EmbeddingSpace(models.Model):
-    """Vectors that can be compared: of one provider, one model, one number of dimensions."""
+    """Vectors that can be compared: of one provider, model and number of dimensions."""
 
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     dimensions = models.PositiveSmallIntegerField()
-    # Whether the number is sent along: not every model takes it, and it stays as it was when the space was made.
+    # Whether requests include the dimensions, which not every model accepts. Set when the space is created.
     asks_dimensions = models.BooleanField(default=False, db_default=False, editable=False)
-    # The vector of a fixed text: a provider that changed its model silently gives another one.
+    # The vector of a fixed text; it differs if the provider has changed its model silently.
     probe = ArrayField(models.FloatField(), null=True, editable=False)
 
     class Meta:
         db_table = "embedding_space"
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["provider", "model", "dimensions"], name="embedding_space_one"),
-            # For the foreign key of vectors: none of another length can lie in a space.
+            # For the foreign key of vectors, so that all vectors of a space have its dimensions.
             models.UniqueConstraint(fields=["id", "dimensions"], name="embedding_space_dimensions"),
         ]
 
@@ -130,16 +130,8 @@ def role_list(label: str, about: str) -> Any:
     )
 
 
-class Collections(models.QuerySet["Collection"]):
-    """What deletes many deletes each as one is deleted."""
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        counts = [each.delete()[0] for each in self]
-        return sum(counts), {self.model._meta.label: sum(counts)}
-
-
 class Collection(Record):
-    """Documents that are searched together, and who may."""
+    """Documents that are searched together, with their roles and settings."""
 
     references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
     display_column = "name"
@@ -147,15 +139,15 @@ class Collection(Record):
 
     name = models.CharField(max_length=LONGEST_NAME, db_collation="C", validators=[check_name])
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", editable=False)
-    # Being filled beside the other; searches go over to it when it is complete.
+    # The space that is being filled; searches change to it when it is complete.
     next_space = models.ForeignKey(
         EmbeddingSpace, models.PROTECT, related_name="+", null=True, blank=True, editable=False
     )
     chunk_size = models.PositiveIntegerField(default=1000, validators=[MinValueValidator(100), MaxValueValidator(8000)])
     chunk_overlap = models.PositiveIntegerField(default=DEFAULT_OVERLAP, validators=[MaxValueValidator(4000)])
-    # PostgreSQL's text search configuration for what is loaded from now on; empty: each document's is guessed.
+    # PostgreSQL's text search configuration for new documents; empty: detected for each document.
     text_configuration = models.CharField("language", max_length=63, blank=True, default="")
-    # The one whose words are stored without it: that of the documents from before each had its own; see `lexical`.
+    # The configuration of words that are stored without one, from before each document had its own; see `lexical`.
     unmarked_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
     alpha = models.FloatField(
         default=0.7,
@@ -164,19 +156,17 @@ class Collection(Record):
     )
     reader_roles = role_list("readers", "Roles that can search this collection.")
     writer_roles = role_list("writers", "Roles that can add, delete and search documents. If empty: collection_admin.")
-    # What became of the last try to fill `next_space`, and when the next is due.
+    # The error of the last attempt to fill `next_space`, and when the next one is due.
     reembed_error = models.CharField("re-embedding", max_length=300, blank=True, default="", editable=False)
     reembed_attempt = models.PositiveSmallIntegerField(default=0, editable=False)
     reembed_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # Up to this version all have been filled; see `reembed`.
+    # All versions up to this one have vectors in `next_space`; see `reembedding`.
     reembed_after = models.BigIntegerField(default=0, db_default=0, editable=False)
-    # Vectors of a space that it left are still to be taken away.
+    # Vectors of a former space are still to be deleted.
     has_old_vectors = models.BooleanField(default=False, editable=False)
-    # From here on it is gone for everybody; the worker takes its documents away.
+    # When set, the collection is hidden, and the worker purges its documents.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
     history = tracked(without=("reembed_error", "reembed_attempt", "reembed_at", "reembed_after", "has_old_vectors"))
-
-    objects = Collections.as_manager()
 
     class Meta(Record.Meta):
         db_table = "document_collection"
@@ -197,20 +187,9 @@ class Collection(Record):
         if is_overlap_too_large(self.chunk_size, self.chunk_overlap):
             raise ValidationError({"chunk_overlap": LARGE_OVERLAP})
 
-    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
-        """Gone for everybody from now on; the worker takes its documents away, and then this row."""
-        from collections_app.documents import deletion  # noqa: PLC0415  (it imports this)
-
-        deletion.delete_collection(self)
-        return 1, {self._meta.label: 1}
-
     def mark_deleted(self) -> None:
         self.deleted_at = timezone.now()
         self.save(update_fields=["deleted_at"])
 
-    def remove(self) -> None:
-        """Take the row itself away, when nothing is left in it."""
-        super().delete()
-
     def leaves_log_entry(self) -> bool:
-        return self.deleted_at is None  # written when it was marked, with who did it
+        return self.deleted_at is None  # `deletion.delete_collection` has written the entry, with the acting user

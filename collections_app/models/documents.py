@@ -1,4 +1,4 @@
-"""Documents and their versions: what was loaded, how far it has come, what searches see."""
+"""Documents and their versions: the loaded content, its state, and what searches see."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .collections import Collection
 
 
 class State(models.TextChoices):
-    """The way of a version; the four above the line are worked on, the others are where it ends.
+    """The states of a version; those above the line are in progress, the others are final.
 
     queued → extracting → splitting → embedding
     ───────────────────────────────────────────
-    ready · empty (no text found) · failed (with its reason)
+    ready · empty (no text found) · failed (with a reason)
     """
 
     QUEUED = "queued"
@@ -31,13 +31,13 @@ class State(models.TextChoices):
     FAILED = "failed"
 
 
-# Shown of a document that is deleted and whose chunks are still being taken away.
+# The displayed state of a deleted document whose chunks are still being purged.
 DELETING = "deleting"
 UNFINISHED = (State.QUEUED, State.EXTRACTING, State.SPLITTING, State.EMBEDDING)
 
 
 class Document(models.Model):
-    """What callers know by its `doc_id`; its content is that of its versions."""
+    """A document, identified by its `doc_id`; its versions hold the content."""
 
     id = models.CharField(primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False)
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="documents")
@@ -45,9 +45,9 @@ class Document(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     created_by = user_reference()
     updated_at = models.DateTimeField(default=timezone.now)
-    # From here on it is gone for everybody; the worker takes its chunks away.
+    # When set, the document is hidden, and the worker purges its chunks.
     deleted_at = models.DateTimeField(null=True)
-    # The last one that was loaded: the one that searches see, or that comes to be it, or that failed.
+    # The version that was loaded last: it may be searched, in progress or failed.
     newest = models.ForeignKey("Version", models.DO_NOTHING, null=True, related_name="+", db_constraint=False)
 
     class Meta:
@@ -66,28 +66,28 @@ class Document(models.Model):
         return self.doc_id
 
     def page_title(self) -> str:
-        """What people call it: one that the service numbered is known by its file."""
+        """The title on pages: the file name, or else the `doc_id`."""
         return (self.newest.filename if self.newest else "") or self.doc_id
 
 
 class Version(models.Model):
-    """One content of a document: what was sent, where its loading stands, and whether searches see it."""
+    """One content of a document: the upload, its state, and whether searches see it."""
 
     document = models.ForeignKey(Document, models.DO_NOTHING, related_name="versions")
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+")
     generation = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now)
-    # Whose turn it is next is decided by this: nobody's many files hold up the others'.
+    # The queue takes turns between owners, so that many files of one do not delay the others.
     created_by = user_reference()
 
-    # What was sent.
+    # The upload.
     filename = models.CharField(max_length=255, blank=True, default="")
     format = models.CharField(max_length=20)
     size = models.BigIntegerField()
     sha256 = models.CharField(max_length=64, db_collation="C")
     metadata = models.JSONField(default=dict)
 
-    # Where its loading stands.
+    # The state of the processing.
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     error_code = models.CharField(max_length=60, blank=True, default="")
     error = models.CharField(max_length=1000, blank=True, default="")
@@ -98,11 +98,11 @@ class Version(models.Model):
     lease_token = models.UUIDField(null=True)
     ready_at = models.DateTimeField(null=True)
 
-    # What was found.
+    # The results.
     pages = models.PositiveIntegerField(null=True)
     characters = models.PositiveIntegerField(default=0)
     chunks_count = models.PositiveIntegerField(default=0)
-    # The text search configuration that its words are stored in.
+    # The text search configuration of the stored words.
     text_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
     is_searched = models.BooleanField(default=False)
     # By embedding space, the number of the last chunk whose vector was stored; see `vectors`.
@@ -119,7 +119,7 @@ class Version(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["collection", "is_searched"], name="document_version_searched"),
-            # What has chunks that no search may find: few, however many wait.
+            # Versions with hidden chunks: few, however many are queued.
             models.Index(
                 fields=["collection"],
                 condition=Q(is_searched=False, chunks_count__gt=0),
@@ -127,11 +127,11 @@ class Version(models.Model):
             ),
             models.Index(fields=["collection", "sha256"], name="document_version_same"),
             models.Index(fields=["next_at"], condition=Q(state__in=UNFINISHED), name="document_version_due"),
-            # Whose turn is next: one owner after the other.
+            # The order of the queue: round-robin over the owners.
             models.Index(
                 fields=["created_by", "next_at", "id"], condition=Q(state__in=UNFINISHED), name="document_version_turn"
             ),
-            # What is to be taken away is found among these, which are few.
+            # Versions to purge are among the failed ones, which are few.
             models.Index(fields=["error_code"], condition=Q(state=State.FAILED), name="document_version_failed"),
             models.Index(
                 fields=["id"], condition=Q(state=State.READY, is_searched=False), name="document_version_unsearched"
@@ -144,7 +144,7 @@ class Version(models.Model):
 
 
 class Piece(models.Model):
-    """A megabyte of what was sent."""
+    """A piece of the original bytes, of at most one megabyte."""
 
     pk = models.CompositePrimaryKey("version_id", "number")
     version = models.ForeignKey(Version, models.DO_NOTHING, related_name="pieces", db_constraint=False)
@@ -156,7 +156,7 @@ class Piece(models.Model):
 
 
 class ExtractedText(models.Model):
-    """The text found in a version, with where its pages and headings begin."""
+    """The text of a version, with the offsets of its pages and headings."""
 
     version = models.OneToOneField(
         Version, models.DO_NOTHING, primary_key=True, related_name="extracted", db_constraint=False

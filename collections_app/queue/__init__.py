@@ -1,1 +1,1 @@
-"""Whose turn it is: leases, wake-ups and shutdown of the worker."""
+"""The queue of documents: leases, and signals to the worker."""

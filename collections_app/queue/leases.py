@@ -1,11 +1,11 @@
-"""The queue: whose turn it is, and that only the holder of a version's lease writes to it.
+"""The queue of versions to process; only the holder of a version's lease may write to it.
 
-    free ── take ──→ leased (60 s, a token) ── advance ──→ leased anew, what was done is stored
-      ↑                 │ hand_back, postpone, fail_attempt: free again, at once or later
-      │                 │ finish: it has come to its end
-      └── run out ──────┘ its holder was killed or is too slow; what it still writes finds another token: Lost
+    free ── take ──→ leased (60 s, a token) ── advance ──→ result stored, lease renewed
+      ↑                 │ return_lease, postpone, fail_attempt: free again, immediately or later
+      │                 │ finish: no longer in the queue
+      └── expiry ───────┘ the holder was killed or is too slow; its next write raises LeaseLost
 
-`attempt` counts the takes since something was stored. All times are the database's: hosts may differ, clocks may jump.
+`attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from collections_app.models.documents import UNFINISHED, State
 logger = structlog.get_logger(__name__)
 
 LEASE = timedelta(seconds=60)
-MOST_ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 5.0
-LONGEST_ERROR = 1000
+MAX_ERROR_LENGTH = 1000
 
 CLOCK = Func(function="clock_timestamp", output_field=DateTimeField())
 STATEMENT_CLOCK = Func(function="statement_timestamp", output_field=DateTimeField())
@@ -39,8 +39,8 @@ LEASED = {"lease_until": CLOCK + LEASE}
 FREE: dict[str, Any] = {"lease_until": None, "lease_token": None}
 UNCOUNTED = {"attempt": Greatest(F("attempt") - 1, 0)}
 
-# One owner after the other, each their oldest: many files of one never hold up another's only one. The order of the
-# index, so that a long queue is not sorted for each take.
+# Round-robin over the owners, oldest first, so that many files of one owner do not delay the single file of another.
+# The order is that of the index, so that a long queue is not sorted for each take.
 NEXT = """
 UPDATE document_version
 SET lease_token = %s, lease_until = clock_timestamp() + %s * interval '1 s', attempt = attempt + 1
@@ -55,8 +55,8 @@ RETURNING id, created_by, attempt
 """
 
 
-# Those whose lease another holds, or who are being written to, are not due. Never more: a web process has 5 s.
-WAITING_AT_ONCE = 2_000
+# Leased and locked versions are skipped. Limited, because a web process has 5 s for a statement.
+POSTPONED_AT_ONCE = 2_000
 POSTPONE_WAITING = """
 UPDATE document_version
 SET next_at = clock_timestamp() + %s * (0.8 + 0.4 * random()) * interval '1 s', error_code = %s, error = %s
@@ -72,7 +72,7 @@ WHERE id IN (
 
 
 class LeaseLost(Exception):
-    """Somebody else holds it by now, or it is gone: what was worked out is thrown away."""
+    """Another process holds the lease, or the version is gone: the result is discarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,10 @@ class Lease:
 
 
 def take_next(after: str = "") -> Lease | None:
-    """The next one that is due, of the owner who comes after this one; None when nothing is."""
+    """Leases the next due version, of the owner that follows `after`; None if nothing is due."""
     token = uuid4()
     with connection.cursor() as cursor:
-        # The first name after an owner's, and then from the beginning.
+        # The next owner in order, then the first.
         for owner in (after + " ", ""):
             cursor.execute(NEXT, [token, LEASE.total_seconds(), owner])
             row = cursor.fetchone()
@@ -97,40 +97,40 @@ def take_next(after: str = "") -> Lease | None:
 
 
 def take(version_id: int) -> UUID | None:
-    """For the request that has just made it; None when nothing is to be done on it any more."""
+    """Leases a version for the request that created it; None if it is already finished."""
     token = uuid4()
     unfinished = Version.objects.filter(pk=version_id, state__in=UNFINISHED)
     return token if unfinished.update(lease_token=token, attempt=F("attempt") + 1, **LEASED) else None
 
 
 def has_waiting(owner: str, most: int) -> bool:
-    """Whether so many of this owner's are not loaded yet. Reads no further in the index than to there."""
+    """Whether at least `most` versions of this owner are unfinished. Reads only so many index entries."""
     return Version.objects.filter(created_by=owner, state__in=UNFINISHED).order_by()[most - 1 : most].exists()
 
 
 def due() -> Any:
-    """The versions that wait for somebody."""
+    """The versions that can be leased."""
     is_free = Q(lease_until=None) | Q(lease_until__lte=STATEMENT_CLOCK)
     return Version.objects.filter(is_free, state__in=UNFINISHED, next_at__lte=STATEMENT_CLOCK)
 
 
-def held(version_id: int, token: UUID) -> Version:
-    """The version as it is now, with its document and collection, for the holder of its lease."""
-    found = Version.objects.select_related("document", "collection__space", "collection__next_space")
-    return _or_lost(found.filter(pk=version_id, lease_token=token).first())
+def leased_version(version_id: int, token: UUID) -> Version:
+    """The current version with its document and collection; LeaseLost if the token does not hold its lease."""
+    versions = Version.objects.select_related("document", "collection__space", "collection__next_space")
+    return _require(versions.filter(pk=version_id, lease_token=token).first())
 
 
 @contextmanager
-def fenced(version: Version) -> Iterator[None]:
-    """A transaction that the lease is held in to its end: nobody takes, purges or replaces what is locked."""
+def fence(version: Version) -> Iterator[None]:
+    """A transaction that locks the leased version: nobody leases, purges or replaces it until the end."""
     with transaction.atomic():
         locked = Version.objects.select_for_update(no_key=True).order_by()
-        _or_lost(locked.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
+        _require(locked.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
         yield
 
 
 def advance(version: Version, **columns: Any) -> None:
-    """Note what is stored now; the lease begins anew, and so do its attempts."""
+    """Records the progress; renews the lease and resets its attempts."""
     _write(version, **columns, **LEASED, attempt=1)
 
 
@@ -139,63 +139,63 @@ def finish(version: Version, state: State, **columns: Any) -> None:
 
 
 def fail(version: Version, code: str, message: str) -> None:
-    """For ever, or until somebody says to try again."""
-    finish(version, State.FAILED, error_code=code, error=message[:LONGEST_ERROR])
-    # Never its file name or text.
+    """Marks the version as failed, until somebody retries it."""
+    finish(version, State.FAILED, error_code=code, error=message[:MAX_ERROR_LENGTH])
+    # Never log the file name or the text.
     logger.warning("document_failed", version=version.pk, collection=version.collection_id, code=code)
 
 
 def return_lease(version: Version) -> None:
-    """Free at once, as if it had not been taken: its holder has other things to do, or must stop."""
+    """Frees the version immediately and does not count the attempt, when its holder must stop."""
     _write(version, **FREE, **UNCOUNTED)
 
 
 def postpone(version: Version, pause_s: float, code: str, message: str) -> None:
-    """Free later, and not counted: it waits for something that is no fault of it."""
-    told = {"error_code": code, "error": message[:LONGEST_ERROR]}
-    _write(version, next_at=_in(pause_s), **told, **FREE, **UNCOUNTED)
+    """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
+    reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
+    _write(version, next_at=_in(pause_s), **reason, **FREE, **UNCOUNTED)
 
 
 def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> None:
-    """As `postpone`, for all that would only be taken to find the provider of this space away."""
+    """As `postpone`, for all versions that wait for the provider of this space."""
     with connection.cursor() as cursor:
-        cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:LONGEST_ERROR], space_id, WAITING_AT_ONCE])
+        cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
 
 
 def end_pauses(collection_id: str) -> bool:
-    """Due at once are those that wait for vectors: what they waited for is none of theirs any more."""
-    waiting = Version.objects.filter(collection=collection_id, state=State.EMBEDDING, next_at__gt=STATEMENT_CLOCK)
-    return bool(waiting.update(next_at=CLOCK))
+    """Makes the postponed versions of a collection due, since its provider has changed."""
+    postponed = Version.objects.filter(collection=collection_id, state=State.EMBEDDING, next_at__gt=STATEMENT_CLOCK)
+    return bool(postponed.update(next_at=CLOCK))
 
 
 def fail_attempt(version: Version, code: str, message: str) -> None:
-    """Free later; after the last attempt it has failed."""
-    if version.attempt >= MOST_ATTEMPTS:
+    """Frees the version after a pause; marks it as failed after the last attempt."""
+    if version.attempt >= MAX_ATTEMPTS:
         return fail(version, code, message)
-    told = {"error_code": code, "error": message[:LONGEST_ERROR]}
-    _write(version, next_at=_in(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **told, **FREE)
+    reason = {"error_code": code, "error": message[:MAX_ERROR_LENGTH]}
+    _write(version, next_at=_in(FIRST_PAUSE_S * 2 ** (version.attempt - 1)), **reason, **FREE)
     logger.warning("document_attempt_failed", version=version.pk, attempt=version.attempt, code=code)
     return None
 
 
 def queue_again(version_id: int) -> bool:
-    """From the beginning, if it has failed."""
-    beginning = {"state": State.QUEUED, "attempt": 0, "next_at": CLOCK, "error_code": "", "error": ""}
-    return bool(Version.objects.filter(pk=version_id, state=State.FAILED).update(**beginning, **FREE))
+    """Queues a failed version from the first step."""
+    first_step = {"state": State.QUEUED, "attempt": 0, "next_at": CLOCK, "error_code": "", "error": ""}
+    return bool(Version.objects.filter(pk=version_id, state=State.FAILED).update(**first_step, **FREE))
 
 
 def _write(version: Version, **columns: Any) -> None:
-    assert version.lease_token is not None  # it comes from `held`; no token would be anybody's
+    assert version.lease_token is not None  # without a token, every free version would match
     if not Version.objects.filter(pk=version.pk, lease_token=version.lease_token).update(**columns):
         raise LeaseLost
 
 
-def _or_lost(version: Version | None) -> Version:
+def _require(version: Version | None) -> Version:
     if version is None:
         raise LeaseLost
     return version
 
 
 def _in(pause_s: float) -> Any:
-    # Those that failed together do not all come back together.
-    return CLOCK + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (nothing secret)
+    # Spread, so that versions that failed together are not retried together.
+    return CLOCK + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)

@@ -17,9 +17,9 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.documents.storage import bound_cursor
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder, provider_pauses
 from collections_app.models import EmbeddingSpace, Version
+from system.database_cursor import bound_cursor
 
 # Embedded together.
 AT_ONCE = 256

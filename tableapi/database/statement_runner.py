@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS
 
+from system.database_cursor import bound_cursor
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import Inputs
@@ -22,18 +23,6 @@ VERSION = Statement("SELECT version FROM public.tableapi_state", ())
 
 class CatalogueChanged(Exception):
     """The catalogue was changed after this process loaded it; what was derived from it may be wrong."""
-
-
-@contextmanager
-def cursor(
-    alias: str = DEFAULT_DB_ALIAS, kind: type[psycopg.Cursor[Row]] = psycopg.Cursor
-) -> Iterator[psycopg.Cursor[Row]]:
-    """A cursor that binds on the server, so that statements are prepared; Django's own writes values into the text."""
-    connection = connections[alias]
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    with connection.wrap_database_errors, kind(connection.connection) as cursor:
-        yield cursor
 
 
 def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
@@ -53,7 +42,7 @@ def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_AL
 @contextmanager
 def _run(statement: Statement, inputs: Inputs, alias: str) -> Iterator[psycopg.Cursor[Row]]:
     # Raw, with PostgreSQL's own placeholders: the driver would parse longer statements for its placeholders each time.
-    with cursor(alias, psycopg.RawCursor) as raw_cursor:
+    with bound_cursor(alias, psycopg.RawCursor) as raw_cursor:
         raw_cursor.execute(statement.encoded(inputs.version), statement.values(inputs))
         yield raw_cursor
 

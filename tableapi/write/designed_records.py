@@ -10,10 +10,10 @@ from typing import Any
 from django.db import IntegrityError
 from psycopg import errors
 
+from system.database_cursor import bound_cursor
 from system.errors import Conflict, Invalid
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
-from tableapi.database.statement_runner import cursor
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quoted
 from tableapi.values import column_values
 
@@ -25,7 +25,7 @@ Values = Mapping[Column, Any]
 def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
     """Create a record: one row in the root table and one in each table that extends it."""
     who = acting_user.current()
-    with _as_service_errors(table), cursor() as run:
+    with _as_service_errors(table), bound_cursor() as run:
         for name in reversed(table.lineage):
             owner = catalogue.tables[name]
             columns, placeholders, parameters = _assignments(name, values)
@@ -81,7 +81,7 @@ def _add_number(table: Table, columns: list[str], placeholders: list[str]) -> st
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
     """Change only these columns, and increment the version."""
-    with _as_service_errors(table), cursor() as run:
+    with _as_service_errors(table), bound_cursor() as run:
         for name in table.lineage:
             columns, placeholders, parameters = _assignments(name, values)
             assignments = [f"{quoted(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
@@ -101,7 +101,7 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
 
 def delete(table: Table, sys_id: str) -> None:
     """Delete the record; its rows in the extending tables are deleted by foreign keys."""
-    with cursor() as run:
+    with bound_cursor() as run:
         run.execute(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
@@ -109,7 +109,7 @@ def lock(table: Table, sys_id: str) -> None:
     """Lock every row of the record against new references."""
     anchor = TableAlias(StatementBuilder(), table)
     rows = ", ".join(anchor.whole())
-    with cursor() as run:
+    with bound_cursor() as run:
         run.execute(
             f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
             {"sys_id": sys_id},
@@ -121,7 +121,7 @@ def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
     columns = [column for column in table.columns.values() if column.is_readable]
     anchor = TableAlias(StatementBuilder(), table)
     outputs = ", ".join(anchor.column(column, plain=False) for column in columns)
-    with cursor() as run:
+    with bound_cursor() as run:
         run.execute(f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s", {"sys_id": sys_id})
         row = run.fetchone()
     return {

@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
+from system.database_cursor import bound_cursor
 from system.encoded_query import QueryError
 from system.errors import MOST_TOLD, BadRequest, Conflict
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import statement_runner
-from tableapi.database.statement_runner import cursor
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read.context import ReadContext
@@ -38,7 +38,7 @@ def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Clear the references to a record before it is deleted."""
     # The models of the product's own tables have their own rules.
     columns = [each for each in catalogue.referring_to(table) if not catalogue.tables[each.owner].is_system]
-    with cursor() as run:
+    with bound_cursor() as run:
         blocking = [
             each for each in columns if each.mandatory and _blocks_deletion(run, catalogue, table, each, sys_id)
         ]

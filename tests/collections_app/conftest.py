@@ -1,4 +1,4 @@
-"""What the tests of document collections share: a collection, and documents in it that searches find."""
+"""Fixtures of document collections: a collection, and documents that searches find."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ Loaded = Callable[..., Version]
 
 @pytest.fixture
 def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
-    """Indexes have no rows that a test could take back."""
+    """Drops the vector indexes, which a rolled back transaction does not cover."""
     vector_indexes.forget()
     yield
     for (name,) in run("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):
@@ -29,7 +29,7 @@ def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
 
 @pytest.fixture
 def collection(db: Any) -> Collection:
-    """Empty, of 200 characters a chunk."""
+    """An empty collection with chunks of 200 characters."""
     return make_collection("manuals")
 
 
@@ -40,14 +40,14 @@ def make_collection(name: str, **columns: Any) -> Collection:
 
 @pytest.fixture
 def loaded(collection: Collection, carl: User) -> Loaded:
-    """Loads a text, by default into `collection`, and does all the work on it at once."""
+    """Loads a text, by default into `collection`, and processes it immediately."""
 
     def load(text: str = "The printer is out of paper.", *, into: Collection | None = None, **options: Any) -> Version:
-        given: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "filename": "", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip", **options
         }  # fmt: skip
         accepted = storage.store_document(
-            collection=into or collection, data=text.encode(), user_id=carl.pk, is_held=True, **given
+            collection=into or collection, data=text.encode(), user_id=carl.pk, takes_lease=True, **columns
         )
         return worker.load_now(accepted)
 
@@ -67,5 +67,5 @@ def as_carl(carl: User) -> Client:
 
 @pytest.fixture
 def as_rita(db: Any) -> Client:
-    """Reads what is for `itil`."""
+    """A browser of a user with the role `itil`."""
     return browser_of(make_user("rita", "itil"))

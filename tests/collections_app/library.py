@@ -1,4 +1,4 @@
-"""Collections and documents for the tests of pages, admin, command and demo: made and loaded as the product does."""
+"""Creates and loads collections and documents for the tests of pages, admin and demo."""
 
 from typing import Any
 
@@ -24,10 +24,10 @@ def make(name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tup
 
 
 def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **more: Any) -> Document:
-    """A document, loaded to its end, or waiting for a worker."""
-    told: dict[str, Any] = {"filename": "handbook.md", "format": "markdown", "metadata": {}, "doc_id": None, **more}
+    """A document, fully processed or queued."""
+    columns: dict[str, Any] = {"filename": "handbook.md", "format": "markdown", "metadata": {}, "doc_id": None, **more}
     accepted = storage.store_document(
-        collection=collection, data=text.encode(), on_duplicate="replace", user_id="", is_held=is_loaded, **told
+        collection=collection, data=text.encode(), on_duplicate="replace", user_id="", takes_lease=is_loaded, **columns
     )
     if is_loaded:
         worker.load_now(accepted, within_s=30)
@@ -35,7 +35,7 @@ def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True,
 
 
 def add_failing(collection: Collection, **more: Any) -> Document:
-    """No PDF, whatever its name says."""
+    """A file named .pdf that is not a PDF."""
     return add(collection, "%PDF-1.7 broken", filename="broken.pdf", format="pdf", **more)
 
 
@@ -46,7 +46,7 @@ def with_a_model_that_is_gone(collection: Collection) -> Collection:
 
 
 def pdf(*pages: str) -> bytes:
-    """A small file of one line a page, written by hand."""
+    """A small PDF with one line per page."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for text in pages:

@@ -1,4 +1,4 @@
-"""The demo collection: the product's own documentation, made once, read by the demo agent, found by a first search."""
+"""The demo collection: the product's own documentation, created once and readable by the demo agent."""
 
 from pathlib import Path
 from typing import Any
@@ -7,14 +7,13 @@ import pytest
 
 from accounts import demo as demo_people
 from accounts.models import Role, User
-from collections_app import access
+from collections_app import access, demo_documents
 from collections_app.ingest import worker
 from collections_app.metadata.filter import read
 from collections_app.models import Collection, Document, Version
 from collections_app.queue import leases
 from collections_app.search import pipeline
 from collections_app.search.pipeline import SearchRequest
-from collections_app.transfer import demo_documents
 from config.env import ROOT
 from tests.conftest import PASSWORD, make_user
 
@@ -35,7 +34,7 @@ def make() -> None:
 
 
 def load() -> Collection:
-    """As the worker does."""
+    """Processes the documents like the worker."""
     for version in Version.objects.order_by("pk"):
         token = leases.take(version.pk)
         assert token is not None
@@ -43,7 +42,7 @@ def load() -> Collection:
     return Collection.objects.get()
 
 
-def test_it_holds_the_documentation_and_waits_for_the_worker():
+def test_the_demo_collection_holds_the_documentation_and_is_queued():
     make()
 
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
@@ -61,7 +60,7 @@ def test_a_first_search_finds_the_right_page():
         assert page in [hit.doc_id for hit in found.hits], query
 
 
-def test_the_agent_reads_it_and_who_runs_collections_writes_it(carl: User):
+def test_the_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
     make()
     collection = Collection.objects.get()
 
@@ -71,7 +70,7 @@ def test_the_agent_reads_it_and_who_runs_collections_writes_it(carl: User):
     assert access.rights(user, collection) == access.rights(make_user("eve"), collection) == frozenset()
 
 
-def test_it_is_made_once_and_stays_away_when_it_was_removed():
+def test_it_is_created_once_and_not_again_after_its_deletion():
     make()
     documents = Document.objects.count()
     make()
@@ -81,14 +80,14 @@ def test_it_is_made_once_and_stays_away_when_it_was_removed():
     assert not Collection.objects.filter(deleted_at=None).exists()
 
 
-def test_an_installation_without_its_documentation_has_none(tmp_path: Path, settings: Any):
+def test_an_installation_without_documentation_has_no_demo_collection(tmp_path: Path, settings: Any):
     settings.BASE_DIR = tmp_path
     make()
 
     assert not Collection.objects.exists()
 
 
-def test_without_the_demo_people_there_is_nothing():
+def test_without_demo_users_there_is_no_demo_collection():
     demo_documents.make()
 
     assert not Collection.objects.exists() and Role.objects.filter(name="collection_admin").exists()

@@ -1,4 +1,4 @@
-"""Rows that were there before a migration, as it leaves them."""
+"""Rows from before a migration, after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
-def tables_as_they_were(target: Any) -> Iterator[Any]:
-    """Their models; with the end of the block come all later migrations."""
+def migrated_back(target: Any) -> Iterator[Any]:
+    """The models of an earlier migration; the later ones are applied at the end of the block."""
     executor = MigrationExecutor(connection)
     executor.migrate(target)
     try:
@@ -46,14 +46,14 @@ def rows() -> dict[str, list[Any]]:
     [(None, set()), (64, {"hosted", "other"})],
     ids=["the number was never sent along", "the number was sent along"],
 )
-def test_spaces_of_before_ask_as_the_setting_of_the_day_did(
+def test_older_spaces_request_dimensions_as_the_setting_did(
     configured: int | None, asking: set[str], carl: User, settings: Any
 ):
     place = library.make("manuals")
     library.add(place)
     settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured}
     before = rows()
-    with tables_as_they_were(BEFORE_0006) as apps:
+    with migrated_back(BEFORE_0006) as apps:
         gone = {"embedding_space.asks_dimensions", "document_collection.reembed_after", "document_version.embedded_to"}
         assert not gone & columns()
         space = apps.get_model("collections_app", "EmbeddingSpace")
@@ -87,12 +87,12 @@ GERMAN = "Die Drucker im dritten Stock haben kein Papier mehr, und es ist auch n
 
 
 @pytest.mark.parametrize("is_guessed", [True, False])
-def test_words_of_a_collection_of_one_language_are_found_as_before(is_guessed: bool, carl: User):
+def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User):
     place = library.make("manuals")
     # As words were stored: without their language.
     Collection.objects.update(text_configuration="english", unmarked_configuration="english")
     library.add(place.refreshed(), "The printers are on the third floor, and they have no toner. ")
-    with tables_as_they_were(BEFORE_0010) as apps:
+    with migrated_back(BEFORE_0010) as apps:
         stored = apps.get_model("collections_app", "Collection").objects
         stored.update(text_configuration="english", is_language_guessed=is_guessed)
         # The number of all, and three words: those in a language were not counted.

@@ -1,4 +1,4 @@
-"""A collection moves to another model while it is searched and loaded."""
+"""A collection changes to another model while it is searched and loaded."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Model:
-    """What the new space is filled by; `then` happens while it thinks, or it fails."""
+    """A fake model for the new space; calls `then` during a request, which may fail."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -77,21 +77,21 @@ def work(collection: Collection, seconds: float = 60) -> Collection:
     return collection
 
 
-def let_searches_end(collection: Collection) -> Collection:
-    """The minute in which searches that began before may still want the old vectors is over."""
+def expire_running_searches(collection: Collection) -> Collection:
+    """Ends the minute in which running searches may still use the old vectors."""
     Collection.objects.filter(pk=collection.pk).update(reembed_at=timezone.now())
     return work(collection)
 
 
-def right(collection: Collection, space: EmbeddingSpace) -> bool:
-    """Each chunk that searches see has its own vector in the space, and no other."""
+def has_exactly_its_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
+    """Whether each searchable chunk has exactly its own vector in the space."""
     seen = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
     wanted = {text: rows.vector(space.model, f"Printers\n{text}") for text in seen.values_list("text", flat=True)}
     found = rows.vectors_in(collection, space)
     return all(found.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in wanted.items())
 
 
-def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Collection, old: Any, new: Any):
+def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(collection: Collection, old: Any, new: Any):
     reembedding.start(collection, new)
     assert (collection.space, collection.next_space) == (old, new)
     assert list(reembedding.due()) == [collection]
@@ -99,28 +99,28 @@ def test_it_goes_over_when_all_is_there_and_the_old_vectors_go(collection: Colle
     work(collection)
 
     assert (collection.space, collection.next_space) == (new, None)
-    assert right(collection, new)
-    let_searches_end(collection)
+    assert has_exactly_its_vectors(collection, new)
+    expire_running_searches(collection)
     assert rows.vectors_in(collection, old) == {}
     assert not collection.has_old_vectors and list(reembedding.due()) == []
     assert collection.history.first().space_id == new.pk, "it is configuration"
 
 
-def test_the_old_vectors_stay_for_searches_that_began_before(collection: Collection, old: Any, new: Any):
+def test_old_vectors_stay_for_running_searches(collection: Collection, old: Any, new: Any):
     reembedding.start(collection, new)
     work(collection)
     work(collection)  # another worker that had found it due before
 
-    assert right(collection, old) and collection.has_old_vectors
+    assert has_exactly_its_vectors(collection, old) and collection.has_old_vectors
     assert list(reembedding.due()) == []
     reembedding.start(collection, new)  # where it is already
     work(collection)
-    assert right(collection, old)
-    assert let_searches_end(collection).space == new
+    assert has_exactly_its_vectors(collection, old)
+    assert expire_running_searches(collection).space == new
     assert rows.vectors_in(collection, old) == {}
 
 
-def test_each_turn_comes_further_however_little_time_it_has(collection: Collection, old: Any, new: Any):
+def test_each_turn_makes_progress_however_short(collection: Collection, old: Any, new: Any):
     reembedding.start(collection, new)
     stored: list[int] = []
     while work(collection, -1).space == old and len(stored) < 9:
@@ -128,50 +128,48 @@ def test_each_turn_comes_further_however_little_time_it_has(collection: Collecti
         stored.append(len(rows.vectors_in(collection, new)))
 
     assert stored[:2] == [256, 303]
-    assert collection.space == new and right(collection, new)
+    assert collection.space == new and has_exactly_its_vectors(collection, new)
 
 
 @contextmanager
-def searches_for_what_is_lacking() -> Iterator[list[Any]]:
-    """The parameters of each such statement."""
+def searches_for_missing_vectors() -> Iterator[list[Any]]:
+    """The parameters of each statement that searches for missing vectors."""
     found: list[Any] = []
 
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.LACKING:
             found.append(params)
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(noting):
+    with connection.execute_wrapper(record):
         yield found
 
 
-def test_what_is_filled_is_not_looked_through_in_each_turn(
-    collection: Collection, old: Any, new: Any, monkeypatch: Any
-):
+def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, old: Any, new: Any, monkeypatch: Any):
     monkeypatch.setattr(reembedding, "VERSIONS_AT_ONCE", 1)
     monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
     second = Version.objects.get(document__doc_id="doc-2")
     reembedding.start(collection, new)
     work(collection, -1)
     work(collection, -1)
-    with searches_for_what_is_lacking() as found:
+    with searches_for_missing_vectors() as found:
         work(collection, -1)
     assert [versions for versions, *_ in found] == [[second.pk]]
     work(collection)
-    assert collection.space == new and right(collection, new)
+    assert collection.space == new and has_exactly_its_vectors(collection, new)
 
 
-def test_passages_of_a_version_are_looked_for_after_the_last_that_was_stored(
+def test_missing_vectors_are_searched_after_the_last_stored_one(
     collection: Collection, model: Model, new: Any, monkeypatch: Any
 ):
     monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
     reembedding.start(collection, new)
-    with searches_for_what_is_lacking() as found:
+    with searches_for_missing_vectors() as found:
         work(collection)
     assert [after for _, _, after, *_ in found][:5] == [-1, 96, 196, 296, 299]
 
 
-def test_it_goes_on_where_it_was_left(collection: Collection, model: Model, new: Any):
+def test_an_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
     reembedding.start(collection, new)
 
     def enough() -> None:
@@ -195,7 +193,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
     seen: list[bool] = []
 
     def look() -> None:
-        seen.append(Collection.objects.get().space == old and right(collection, old))
+        seen.append(Collection.objects.get().space == old and has_exactly_its_vectors(collection, old))
 
     model.then = look
     reembedding.start(collection, new)
@@ -204,7 +202,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
     assert len(seen) >= 3 and all(seen)
 
 
-class TestAwayProvider:
+class TestUnavailableProvider:
     @pytest.fixture
     def away(self, collection: Collection, model: Model, new: Any) -> Collection:
         def fail() -> None:
@@ -214,20 +212,20 @@ class TestAwayProvider:
         reembedding.start(collection, new)
         return work(collection)
 
-    def test_its_reason_is_kept_and_it_is_tried_later(self, away: Collection, old: Any, new: Any):
+    def test_the_error_is_stored_and_it_is_retried_later(self, away: Collection, old: Any, new: Any):
         assert (away.space, away.next_space) == (old, new)
         assert away.reembed_error == "The embedding provider is on holiday."
         assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
         assert list(reembedding.due()) == []
 
-    def test_it_waits_longer_each_time(self, away: Collection):
+    def test_pauses_grow(self, away: Collection):
         for _ in range(8):
             work(away)
 
         assert away.reembed_attempt == 9
         assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=1000)
 
-    def test_it_goes_over_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
+    def test_it_completes_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
         model.then = lambda: None
         Collection.objects.update(reembed_at=timezone.now())
         assert list(reembedding.due()) == [away]
@@ -235,15 +233,15 @@ class TestAwayProvider:
         assert work(away).space == new
         assert (away.reembed_error, away.reembed_attempt) == ("", 0)
 
-    def test_a_space_whose_provider_is_not_configured_waits_too(self, collection: Collection, old: Any):
+    def test_a_space_without_a_configured_provider_waits_too(self, collection: Collection, old: Any):
         reembedding.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
 
         assert work(collection).space == old
         assert "No provider is configured" in collection.reembed_error
 
 
-class TestMeanwhile:
-    """What others do while the provider thinks, once."""
+class TestConcurrentChanges:
+    """Changes during a request to the provider."""
 
     @pytest.fixture
     def meanwhile(self, collection: Collection, model: Model, new: Any) -> Callable[[Callable[[], Any]], None]:
@@ -264,47 +262,47 @@ class TestMeanwhile:
         meanwhile(lambda: rows.make_version(collection, "doc-3", 4, space=old))
 
         assert work(collection).space == new
-        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 307
+        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 307
 
-    def test_one_that_becomes_ready_at_the_last_moment_holds_the_change_up(
+    def test_a_document_ready_at_the_last_moment_delays_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
         last_look = reembedding._is_index_there
 
-        def late(*given: Any) -> bool:
+        def late(*args: Any) -> bool:
             monkeypatch.setattr(reembedding, "_is_index_there", last_look)
             rows.make_version(collection, "doc-3", 4, space=old)
-            return last_look(*given)
+            return last_look(*args)
 
         monkeypatch.setattr(reembedding, "_is_index_there", late)
 
         assert work(collection).space == old
         assert work(collection).space == new
-        assert right(collection, new)
+        assert has_exactly_its_vectors(collection, new)
 
-    def test_one_that_becomes_ready_with_its_new_vectors_holds_nothing_up(
+    def test_a_document_ready_with_new_vectors_does_not_delay_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
         last_look = reembedding._is_index_there
 
-        def late(*given: Any) -> bool:
+        def late(*args: Any) -> bool:
             rows.give_vectors(rows.make_version(collection, "doc-3", 4, space=old), new)
-            return last_look(*given)
+            return last_look(*args)
 
         monkeypatch.setattr(reembedding, "_is_index_there", late)
 
         assert work(collection).space == new
-        assert right(collection, new)
+        assert has_exactly_its_vectors(collection, new)
 
-    def test_a_document_that_is_deleted_is_no_trouble(self, collection: Collection, meanwhile: Any, new: Any):
+    def test_a_deleted_document_is_skipped(self, collection: Collection, meanwhile: Any, new: Any):
         meanwhile(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
         assert work(collection).space == new
-        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 300
+        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 300
 
-    def test_a_document_that_is_replaced_is_seen_in_its_new_content(
+    def test_a_replaced_document_has_vectors_of_its_new_content(
         self, collection: Any, meanwhile: Any, old: Any, new: Any
     ):
         def replace() -> None:
@@ -314,18 +312,16 @@ class TestMeanwhile:
         meanwhile(replace)
 
         assert work(collection).space == new
-        assert right(collection, new) and len(rows.vectors_in(collection, new)) == 8
+        assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 8
 
-    def test_a_document_that_is_still_being_embedded_has_its_vectors_too(self, collection: Any, new: Any):
+    def test_a_document_being_embedded_gets_vectors_too(self, collection: Any, new: Any):
         pending = rows.make_version(collection, "doc-3", 4, searched=False)
         reembedding.start(collection, new)
 
         assert work(collection).space == new
         assert not chunk_vectors.lacking([pending.pk], new.pk, most=1)
 
-    def test_a_collection_that_is_deleted_is_left_alone(
-        self, collection: Collection, meanwhile: Any, old: Any, model: Any
-    ):
+    def test_a_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
         meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
         assert work(collection).space == old
@@ -333,7 +329,7 @@ class TestMeanwhile:
         with pytest.raises(NotFound):
             reembedding.start(collection, old)
 
-    def test_a_change_of_mind_counts_from_the_next_batch(
+    def test_another_change_of_model_takes_effect_with_the_next_batch(
         self, collection: Collection, meanwhile: Any, old: Any, new: Any
     ):
         meanwhile(lambda: reembedding.start(Collection.objects.get(), old))
@@ -341,12 +337,12 @@ class TestMeanwhile:
         assert (collection.space, collection.next_space) == (old, None)
         assert collection.has_old_vectors, "what was begun is to be taken away"
 
-        let_searches_end(collection)
-        assert rows.vectors_in(collection, new) == {} and right(collection, old)
+        expire_running_searches(collection)
+        assert rows.vectors_in(collection, new) == {} and has_exactly_its_vectors(collection, old)
         assert list(reembedding.due()) == []
 
 
-def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old: Any, new: Any):
+def test_changing_back_reuses_vectors_that_are_not_deleted_yet(collection: Collection, old: Any, new: Any):
     reembedding.start(collection, new)
     work(collection)
     reembedding.start(collection, old)
@@ -355,8 +351,8 @@ def test_back_again_uses_what_was_not_taken_away_yet(collection: Collection, old
     assert collection.has_old_vectors
 
 
-class TestFault:
-    """Of ours, or of the database: nothing that a provider says."""
+class TestErrors:
+    """Internal errors and database errors, not those of a provider."""
 
     @pytest.fixture
     def faulty(self, collection: Collection, model: Model, new: Any) -> Collection:
@@ -367,7 +363,7 @@ class TestFault:
         reembedding.start(collection, new)
         return work(collection)
 
-    def test_it_is_tried_later_and_its_words_are_told_nowhere(self, faulty: Collection, old: Any):
+    def test_an_error_is_retried_later_and_its_text_is_not_shown(self, faulty: Collection, old: Any):
         with capture_logs() as logged:
             Collection.objects.update(reembed_attempt=0)
             work(faulty)
@@ -377,7 +373,7 @@ class TestFault:
         assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
         assert list(reembedding.due()) == []
 
-    def test_the_others_have_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
+    def test_other_collections_get_their_turn(self, collection: Collection, model: Model, old: Any, new: Any):
         def fail_once() -> None:
             model.then = lambda: None
             raise MemoryError
@@ -390,9 +386,9 @@ class TestFault:
         tasks.fill_new_spaces()
 
         other.refresh_from_db()
-        assert other.space == new and right(other, new)
+        assert other.space == new and has_exactly_its_vectors(other, new)
 
-    def test_a_connection_that_the_database_ended_is_replaced(self, collection: Collection, model: Model, new: Any):
+    def test_a_closed_database_connection_is_replaced(self, collection: Collection, model: Model, new: Any):
         def end_it() -> None:
             model.then = lambda: None
             rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
@@ -405,7 +401,7 @@ class TestFault:
         assert work(collection).space == new
 
 
-def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, model: Model, new: Any):
+def test_only_one_process_works_on_a_collection(collection: Collection, model: Model, new: Any):
     working, go, asked = threading.Event(), threading.Event(), len(model.asked)
 
     def wait() -> None:
@@ -431,7 +427,7 @@ def test_whoever_comes_second_leaves_it_to_the_first(collection: Collection, mod
 
 
 @pytest.mark.usefixtures("vector_indexes_go")
-def test_a_large_one_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+def test_a_large_collection_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
     reembedding.start(collection, new)
 
@@ -448,10 +444,10 @@ def test_other_collections_keep_their_vectors(collection: Collection, old: Any, 
     reembedding.start(collection, new)
     work(collection)
 
-    assert right(other, old) and len(rows.vectors_in(other, old)) == 5
+    assert has_exactly_its_vectors(other, old) and len(rows.vectors_in(other, old)) == 5
 
 
-def test_an_empty_collection_goes_over_at_once(old: Any, new: Any):
+def test_an_empty_collection_changes_immediately(old: Any, new: Any):
     empty = rows.make_collection(old)
     reembedding.start(empty, new)
 
@@ -467,7 +463,7 @@ STEPS = some.lists(
 
 
 @pytest.mark.parametrize("examples", [8, pytest.param(150, marks=pytest.mark.nightly)])
-def test_whatever_happens_all_that_is_searched_has_its_vector(examples: int, model: Model, old: Any, new: Any):  # C54
+def test_every_searched_chunk_always_has_its_vector(examples: int, model: Model, old: Any, new: Any):  # C54
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
     )
@@ -476,18 +472,18 @@ def test_whatever_happens_all_that_is_searched_has_its_vector(examples: int, mod
         ChunkVector.objects.all().delete()
         collection = rows.make_collection(old, f"law-{Collection.objects.count()}")
         for step, number in steps:
-            happen(collection, step, number, {"start": new, "stop": old})
+            apply_step(collection, step, number, {"start": new, "stop": old})
             collection.refresh_from_db()
-            assert right(collection, collection.space)
+            assert has_exactly_its_vectors(collection, collection.space)
         reembedding.start(collection, new)
-        assert work(collection).space == new and right(collection, new)
-        let_searches_end(collection)
+        assert work(collection).space == new and has_exactly_its_vectors(collection, new)
+        expire_running_searches(collection)
         assert rows.vectors_in(collection, old) == {}
 
     law()
 
 
-def happen(collection: Collection, step: str, number: int, spaces: dict[str, EmbeddingSpace]) -> None:
+def apply_step(collection: Collection, step: str, number: int, spaces: dict[str, EmbeddingSpace]) -> None:
     if step in ("load", "replace", "delete"):
         Version.objects.filter(collection=collection, document__doc_id=f"doc-{number}").delete()
     if step in ("load", "replace"):
@@ -498,7 +494,7 @@ def happen(collection: Collection, step: str, number: int, spaces: dict[str, Emb
         reembedding.start(collection, spaces[step])
 
 
-def test_a_version_that_failed_is_not_waited_for(collection: Collection, new: Any):
+def test_a_failed_version_does_not_delay_the_change(collection: Collection, new: Any):
     failed = rows.make_version(collection, "doc-3", 2, searched=False)
     Version.objects.filter(pk=failed.pk).update(state=State.FAILED)
     reembedding.start(collection, new)
@@ -506,7 +502,7 @@ def test_a_version_that_failed_is_not_waited_for(collection: Collection, new: An
     assert work(collection).space == new
 
 
-def test_what_waited_for_the_old_provider_is_loaded_at_once(
+def test_documents_waiting_for_the_old_provider_are_processed_immediately(
     collection: Collection, old: Any, new: Any, monkeypatch: pytest.MonkeyPatch
 ):
     version = rows.make_version(collection, "doc-3", 2)

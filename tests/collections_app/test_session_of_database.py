@@ -1,4 +1,4 @@
-"""What requests set in the database ends with their transactions: connections are used again by others."""
+"""Database settings of a request end with its transaction, since connections are reused."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ from tests.collections_app.vector_rows import run
 from tests.tableapi.world import all_failed, api, data
 
 
-def settings_of_session() -> dict[str, str]:
-    """All that differs from a session that has just begun, and what the product made up; not of the transaction."""
+def session_settings() -> dict[str, str]:
+    """The settings that differ from a new session, and our own ones, without those of the transaction."""
     found = run("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
     return {name: setting for name, setting in found if setting and not name.startswith("transaction_")}
 
 
-def search_in_every_way(collection: Any) -> None:
+def search_in_every_mode(collection: Any) -> None:
     for mode in ("text", "vector", "hybrid"):
         pipeline.search(
             [collection], pipeline.SearchRequest(query="printer", k=3, filter=Filter(), mode=mode, alpha=None)
@@ -28,17 +28,17 @@ def search_in_every_way(collection: Any) -> None:
 
 
 @pytest.mark.usefixtures("vector_indexes_go")
-def test_a_session_is_after_requests_what_it_was_before(  # X14
+def test_requests_leave_the_database_session_unchanged(  # X14
     transactional_db: Any, loaded: Loaded, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
     connection.close()
-    begun = settings_of_session()
+    begun = session_settings()
     version = loaded()
     collection = version.document.collection
-    search_in_every_way(collection)
+    search_in_every_mode(collection)
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 0)
     assert vector_indexes.maintain_indexes()
-    search_in_every_way(collection)
+    search_in_every_mode(collection)
     (device,) = data(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))
     data(
         api(alice).post(
@@ -50,4 +50,4 @@ def test_a_session_is_after_requests_what_it_was_before(  # X14
         api(who).get("device", sysparm_query="size>1^ORDERBYsize")
         api(who).get("device", sysparm_query="size>>1")
 
-    assert settings_of_session() == begun
+    assert session_settings() == begun

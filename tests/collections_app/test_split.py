@@ -1,4 +1,4 @@
-"""Passages of a text: laws that hold for any text, and examples."""
+"""Passages of a text: properties that hold for any text, and examples."""
 
 import subprocess
 import sys
@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.chunk.sections import MARKS, SHORT
-from collections_app.chunk.splitter import LONGEST_WORD, MOST_PASSAGES, SEPARATORS, TooManyPassages, indexed_text, split
+from collections_app.chunk.sections import MARKS, SHORT_FRACTION
+from collections_app.chunk.splitter import MAX_PASSAGES, MAX_WORD, SEPARATORS, TooManyPassages, indexed_text, split
 from config.env import ROOT
 from tests.collections_app import library
 
 
 @dataclass(frozen=True)
-class At:
+class HeadingAt:
     offset: int
     path: tuple[str, ...]
 
@@ -67,21 +67,21 @@ def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
 
 
 @given(WHOLE, SIZES)
-def test_the_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
-    """Only where they are in the text is found in another way, and one within another is left out."""
+def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
+    """Only their offsets are determined differently, and a passage within another is left out."""
     size, overlap = sizes
-    last = f"(?s:.{{1,{max(1, min(LONGEST_WORD, size // 4))}}})"
+    last = f"(?s:.{{1,{max(1, min(MAX_WORD, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
         separators=[*SEPARATORS, last], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    kept, before = deque(each.text for each in split(whole, size=size, overlap=overlap)), ""
+    remaining, before = deque(each.text for each in split(whole, size=size, overlap=overlap)), ""
     for text in library.split_text(whole):
-        if kept and kept[0] == text:
-            before = kept.popleft()
+        if remaining and remaining[0] == text:
+            before = remaining.popleft()
         else:
-            assert before.endswith(text) or kept[0].startswith(text)
-    assert not kept
+            assert before.endswith(text) or remaining[0].startswith(text)
+    assert not remaining
 
 
 OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
@@ -90,7 +90,7 @@ OFFSETS = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 @given(WHOLE, OFFSETS, SIZES)
 def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: tuple[int, int]):
     size, overlap = sizes
-    headings = [At(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
+    headings = [HeadingAt(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
     passages = split(whole, size=size, overlap=overlap, headings=headings)
 
     covered: set[int] = set()
@@ -105,22 +105,22 @@ def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: 
 
 
 @given(WHOLE, OFFSETS)
-def test_a_passage_begins_with_the_end_of_a_section_only_to_stay_in_it(whole: str, offsets: list[int]):
-    """Unless all before the heading is short: then it leads over."""
-    headings = [At(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+def test_a_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[int]):
+    """Unless the text before the heading is short."""
+    headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
 
     for each in split(whole, size=20, overlap=5, headings=headings):
         sections = [start for start in starts if start <= each.char_start]
         within = [start for start in starts if each.char_start < start < each.char_end]
         if within and whole[max(sections) : each.char_start].strip():
-            assert min(within) - max(sections) < 20 // SHORT
+            assert min(within) - max(sections) < 20 // SHORT_FRACTION
 
 
 @given(WHOLE, OFFSETS, OFFSETS)
 def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[int], offsets: list[int]):
     page_starts = [0, *[min(each, len(whole)) for each in starts]]
-    headings = [At(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
+    headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
 
     for each in split(whole, size=20, overlap=5, page_starts=page_starts, headings=headings):
         page, page_end = each.page, each.page_end
@@ -132,13 +132,13 @@ def test_pages_and_headings_are_those_at_the_offsets(whole: str, starts: list[in
         assert each.heading_path == (over.pop() if len(over) == 1 else ())
 
 
-def last_of(headings: list[At], place: int) -> tuple[str, ...]:
+def last_of(headings: list[HeadingAt], place: int) -> tuple[str, ...]:
     before = [heading for heading in headings if heading.offset <= place]
     return before[-1].path if before else ()
 
 
-def test_text_that_repeats_itself_is_covered_to_its_end():
-    """The library, looking its passages up in the text, leaves the last 150 characters of this one out."""
+def test_repetitive_text_is_covered_to_its_end():
+    """The library searches for its passages in the text and leaves out the last 150 characters of this one."""
     whole = "-" * 5000
     passages = split(whole, size=1000, overlap=190)
 
@@ -146,7 +146,7 @@ def test_text_that_repeats_itself_is_covered_to_its_end():
     assert all(next_one.char_start <= one.char_end + 1 for one, next_one in pairwise(passages))
 
 
-def test_text_without_spaces_is_cut_at_its_sentences():
+def test_text_without_spaces_is_split_at_sentences():
     sentence = "これは日本語の文章です。"
     passages = split(sentence * 20, size=50, overlap=0)
 
@@ -154,7 +154,7 @@ def test_text_without_spaces_is_cut_at_its_sentences():
 
 
 @pytest.mark.parametrize("whole", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
-def test_text_without_any_place_to_cut_is_cut_by_length(whole: str):
+def test_text_without_separators_is_split_by_length(whole: str):
     passages = split(whole, size=1000, overlap=200)
 
     assert all(950 < len(each.text) <= 1000 for each in passages[:-1])
@@ -163,7 +163,7 @@ def test_text_without_any_place_to_cut_is_cut_by_length(whole: str):
 
 def test_a_passage_knows_its_pages_and_headings():
     whole = "One.\n\nTwo.\n\nThree."
-    headings = [At(0, ("A",)), At(12, ("A", "B"))]
+    headings = [HeadingAt(0, ("A",)), HeadingAt(12, ("A", "B"))]
     passages = split(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
 
     assert [(each.text, each.page, each.page_end, each.heading_path) for each in passages] == [
@@ -176,15 +176,15 @@ BODY = "It waits for a signal.\n\n" * 3
 
 
 def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple[str, ...], str]]:
-    """Headings and texts of the passages of a Markdown text that is made of these sections."""
+    """The headings and texts of the passages of a Markdown text with these sections."""
     whole, headings = "", []
     for path, body in sections:
-        headings.append(At(len(whole), path))
+        headings.append(HeadingAt(len(whole), path))
         whole += f"{'#' * len(path)} {path[-1]}\n\n{body}\n\n"
     return [(each.heading_path, each.text) for each in split(whole, size=size, overlap=20, headings=headings)]
 
 
-def test_the_next_section_is_not_read_under_the_heading_of_the_one_before():
+def test_a_section_does_not_get_the_heading_of_the_previous_one():
     found = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
 
     assert found[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
@@ -192,7 +192,7 @@ def test_the_next_section_is_not_read_under_the_heading_of_the_one_before():
     assert all("Backup" not in text for _, text in found[:-1])
 
 
-def test_short_neighbours_share_a_passage_under_the_heading_that_both_have():
+def test_short_sections_share_a_passage_under_their_common_heading():
     assert [path for path, _ in under(100, (("FAQ", "Where?"), "Here."), (("FAQ", "When?"), "Now."))] == [("FAQ",)]
 
 
@@ -200,10 +200,10 @@ TITLES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_size=1, 
 
 
 @given(TITLES, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
-def test_no_passage_is_a_title_alone_while_something_stands_below_it(parts: list[tuple[int, int]], piece: str):
+def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, int]], piece: str):
     whole, headings = "", []
     for number, (level, length) in enumerate(parts):
-        headings.append(At(len(whole), ("Top", f"T{number}")))
+        headings.append(HeadingAt(len(whole), ("Top", f"T{number}")))
         whole += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
     passages = split(whole, size=60, overlap=10, headings=headings)
 
@@ -215,14 +215,14 @@ def test_no_passage_is_a_title_alone_while_something_stands_below_it(parts: list
         assert not is_bare or after.text.startswith("#"), each
 
 
-def test_a_title_goes_along_with_a_paragraph_that_is_longer_than_a_passage():
+def test_a_title_stays_with_a_paragraph_longer_than_a_passage():
     found = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
 
     assert found[0][1].startswith("# Keys\n\nIt turns") and len(found[0][1]) > 80
     assert found[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
-def test_a_title_with_nothing_below_it_goes_along_with_what_follows():
+def test_a_title_without_text_is_joined_with_the_next_section():
     found = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
 
     assert found[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
@@ -235,39 +235,39 @@ def test_a_text_of_white_space_has_no_passages(whole: str):
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (1, 0), (10, 10), (10, 11), (10, -1)])
-def test_sizes_that_make_no_sense_are_refused(size: int, overlap: int):
-    with pytest.raises(ValueError, match="passage"):
+def test_invalid_sizes_are_refused(size: int, overlap: int):
+    with pytest.raises(ValueError, match="at least 2"):
         split("text", size=size, overlap=overlap)
 
 
-def test_a_text_has_no_more_passages_than_can_be_kept():
+def test_the_number_of_passages_is_limited():
     with pytest.raises(TooManyPassages, match="more than 200,000 passages"):
-        split("a" * MOST_PASSAGES * 2 + "b", size=2, overlap=0)
+        split("a" * MAX_PASSAGES * 2 + "b", size=2, overlap=0)
 
 
 @pytest.mark.django_db
-def test_a_document_of_too_many_passages_fails_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("collections_app.chunk.splitter.MOST_PASSAGES", 2)
+def test_a_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("collections_app.chunk.splitter.MAX_PASSAGES", 2)
     found = library.add(library.make(), "Many words. " * 500).newest
     assert found is not None
     assert (found.state, found.error_code, found.attempt) == ("failed", "limit_chunks", 1)
 
 
-def test_what_is_indexed_begins_with_the_headings():
+def test_indexed_text_begins_with_the_headings():
     assert indexed_text((), "text") == "text"
     assert indexed_text(("A", "B"), "text") == "A\nB\ntext"
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.sampled_from(["a ", "\n", "a", "漢", "ab\n\n"]), st.sampled_from([(8000, 7999), (8000, 4000), (2, 1)]))
-def test_no_text_takes_much_longer_than_others(piece: str, sizes: tuple[int, int]):
-    """Counted, not timed: the work for a passage does not grow with its overlap more than its length does."""
+def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple[int, int]):
+    """Counts the work instead of the time: it must not grow faster than the lengths."""
     passages = split(piece * 20_000, size=sizes[0], overlap=sizes[1])
 
     assert sum(len(each.text) for each in passages[:5]) <= 5 * sizes[0]
 
 
-def test_it_imports_nothing_of_the_frame_and_the_library_only_when_it_splits():
+def test_the_splitter_imports_no_django_and_the_library_only_when_it_splits():
     command = (
         "import sys; import collections_app.chunk.splitter as room\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"

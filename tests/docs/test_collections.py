@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from accounts import demo as demo_people
+from collections_app import demo_documents
 from collections_app.http import parameters, uploads
 from collections_app.ingest import worker
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED
 from collections_app.queue import leases
 from collections_app.search import metadata_listing
-from collections_app.transfer import demo_documents
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
 from tests.conftest import PASSWORD, make_user
@@ -115,9 +115,9 @@ def test_endpoint_table_has_every_parameter():
 
 
 def parameters_of_loads() -> tuple[str, ...]:
-    from collections_app.ingest import loading
+    from collections_app.http import load_requests
 
-    return loading.KNOWN
+    return load_requests.PARAMETERS
 
 
 def test_error_table_has_every_code():

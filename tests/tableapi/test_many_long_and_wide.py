@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 
 from accounts.models import User
+from system.database_cursor import bound_cursor
 from tableapi import tasks
 from tableapi.access import caller_view
 from tableapi.database import catalogue_loader, statement_runner
@@ -169,7 +170,7 @@ class TestIndexes:
         (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
         sql, values = ran[0]
         ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        with statement_runner.cursor(kind=psycopg.RawCursor) as run:
+        with bound_cursor(kind=psycopg.RawCursor) as run:
             run.execute(f"EXPLAIN {sql}", values)
             explained = "\n".join(line for (line,) in run.fetchall())
         assert f'"{name}"' in explained or f"on {name}" in explained, explained

@@ -1,1 +1,1 @@
-"""Parsers, run in the child process. They import nothing of the product."""
+"""Parsers, run in the child process. They import no other package of the product."""

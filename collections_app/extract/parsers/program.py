@@ -1,4 +1,4 @@
-"""The program of one extraction, run in the sandbox (`system.sandbox.child`). It imports nothing of the product.
+"""The program of one extraction, run in the sandbox (`system.sandbox.child`). It imports nothing else of the product.
 
 Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The answer is JSON.
 """
@@ -23,7 +23,7 @@ CODECS = ("utf-8", "ascii", "latin-1", "cp437", "cp1252", "utf-16", "utf-16-le",
 
 
 def load(name: str) -> Any:
-    """Imports a module of this folder, which itself is never added to `sys.path`."""
+    """Imports a module of this folder, which is never added to `sys.path`."""
     if PACKAGE not in sys.modules:
         folder = Path(__file__).parent
         spec = importlib.util.spec_from_file_location(

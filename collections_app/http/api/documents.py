@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http import openapi, parameters, responses, uploads
+from collections_app.http import load_requests, openapi, parameters, responses, uploads
 from collections_app.http.api import downloads
 from collections_app.http.api.base import (
     ETAG,
@@ -41,7 +41,7 @@ from system.errors import AccessDenied, Conflict, NotFound, PreconditionFailed
 from system.http import django_request
 
 MISSING = "The document does not exist."
-LOADING = tuple(name for name in loading.KNOWN if name != "collection_name")
+LOADING = tuple(name for name in load_requests.PARAMETERS if name != "collection_name")
 
 
 class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
@@ -103,7 +103,7 @@ class Documents(Management, GenericAPIView[Document]):
         with uploads.received(django_request(request)) as upload:
             given = parameters.parse_parameters(request.query_params, upload.fields, LOADING)
             return responses.loaded(
-                request, loading.load_document(self.caller(), collection, loading.of_upload(upload, given))
+                request, loading.load_document(self.caller(), collection, load_requests.from_upload(upload, given))
             )
 
 

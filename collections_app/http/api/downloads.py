@@ -12,8 +12,8 @@ from itertools import count
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 
-from collections_app.documents import storage
 from collections_app.models import Version
+from system.database_cursor import bound_cursor
 from system.errors import NotFound
 
 
@@ -29,7 +29,7 @@ def download(version: Version, called: str, *, has_body: bool) -> HttpResponse:
 def whole(version: Version) -> bytes:
     """Piece after piece, so that they lie in memory once. Pieces never change, but they may go meanwhile."""
     found, numbers = BytesIO(), count()
-    with storage.bound_cursor() as cursor:
+    with bound_cursor() as cursor:
         while found.tell() < version.size:
             query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
             piece = cursor.execute(query, [version.pk, next(numbers)], binary=True).fetchone()

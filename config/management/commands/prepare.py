@@ -16,7 +16,7 @@ from django.db.utils import Error
 
 from accounts import demo, roles, setup
 from accounts.models import User
-from collections_app.transfer import demo_documents as demo_documents
+from collections_app import demo_documents as demo_documents
 from config.env import ConfigurationError
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD, write_private
 from config.scheduling import schedules

@@ -12,7 +12,7 @@ from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.http.calls import LOAD_TEXT, by_key, failed
-from tests.collections_app.ingest.world import accept, let_pauses_pass, work
+from tests.collections_app.ingest.world import accept, end_pauses, work
 from tests.providers import behaviours as does
 from tests.providers.embedding import EmbeddingServer
 
@@ -25,11 +25,11 @@ def remote(configured: Callable[..., None]) -> Collection:
 
 
 def load(collection: Collection, text: bytes = b"One text.") -> Version:
-    return worker.load_now(accept(collection, text, is_held=True))
+    return worker.load_now(accept(collection, text, takes_lease=True))
 
 
 def try_again() -> None:
-    let_pauses_pass()
+    end_pauses()
     provider_pauses.forget()
     embed.forget()
     work()
@@ -95,7 +95,7 @@ def test_a_text_that_is_refused_counts_and_holds_nobody_up(remote: Collection, s
     assert (refused.error_code, refused.attempt) == ("provider_refused", 1)
     assert load(remote, b"Short.").state == "ready"
     for _ in range(4):
-        let_pauses_pass()
+        end_pauses()
         work()
 
     refused.refresh_from_db()

@@ -38,7 +38,7 @@ def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, s
 
     said = model_changed()
 
-    assert "embeds 2 anew" in said and "by the provider" in said
+    assert "Re-embedding 2 collections" in said and "by the provider" in said
     filled.refresh_from_db()
     new = embed.default_space()
     assert filled.next_space == new != former
@@ -49,7 +49,7 @@ def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, s
 
 
 def test_a_model_that_is_the_same_is_left_alone(filled: Collection):
-    with pytest.raises(CommandError, match="nothing is to be done"):
+    with pytest.raises(CommandError, match="nothing to re-embed"):
         model_changed()
 
     filled.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Files made to hurt whoever reads them: each with its format and what may come of it.
+"""Hostile files, each with its format and its allowed outcomes.
 
 `outcome` is a pattern for the code of `Unreadable`, or "text" when it is simply read.
 """
@@ -22,7 +22,7 @@ TEXTS: dict[str, Case] = {}
 
 
 def case(cases: dict[str, Case], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
-    """Enters the decorated maker under its name."""
+    """Registers the decorated function under its name."""
 
     def enter(make: Callable[[], bytes]) -> Callable[[], bytes]:
         add(cases, format, make.__name__.replace("_", " "), make, outcome, **limits)

@@ -1,4 +1,4 @@
-"""Limits for tests, with less time than the product's, so that what never ends ends soon; and what came of a file."""
+"""Limits for tests, with less time than in production, and the outcome of reading a file."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ def limits(**changed: Any) -> Limits:
 
 
 def outcome(data: bytes, format: str, allowed: Limits) -> str:
-    """ "text", or the code of what was wrong."""
+    """ "text", or the error code."""
     refused: Unreadable | None = None
     try:
         check(extract(data, format, allowed), allowed)

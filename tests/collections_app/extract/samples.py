@@ -1,4 +1,4 @@
-"""Good files of every format, made here."""
+"""Generates valid files of every format."""
 
 import zipfile
 from collections.abc import Callable
@@ -15,7 +15,7 @@ LOREM = "The quick brown fox jumps over the lazy dog near the bank of the river 
 
 
 def pdf(pages: list[str], *, extra: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792") -> bytes:
-    """One page for each text, its lines below one another."""
+    """A PDF with one page for each text."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids = []
     for page in pages:

@@ -1,4 +1,4 @@
-"""The process that reads a file: what it may not do, and that it goes away."""
+"""The child process that reads a file: its limits, and that it ends."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def children() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if str(PARSERS) in " ".join(child.cmdline())]
 
 
-def test_its_modules_know_nothing_of_the_product():
+def test_parsers_import_nothing_of_the_product():
     loading = (
         f"import sys, runpy; sys.path += {child_process.package_folders()!r}\n"
         f"load = runpy.run_path({str(PARSERS / 'program.py')!r}, run_name='program')['load']\n"
@@ -36,7 +36,7 @@ def test_its_modules_know_nothing_of_the_product():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_one_that_takes_too_long_is_killed_with_its_group():  # C20
+def test_a_child_over_its_time_is_killed_with_its_group():  # C20
     began = time.monotonic()
     with pytest.raises(Unreadable) as refused:
         extract(FILES["html"], "html", limits(wall_s=0.05))
@@ -46,7 +46,7 @@ def test_one_that_takes_too_long_is_killed_with_its_group():  # C20
     assert children() == []
 
 
-def test_one_that_needs_too_much_memory_ends():  # C20
+def test_a_child_over_its_memory_ends():  # C20
     with pytest.raises(Unreadable) as refused:
         extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits(memory=150 * 1024 * 1024))
 
@@ -54,7 +54,7 @@ def test_one_that_needs_too_much_memory_ends():  # C20
     assert children() == []
 
 
-def test_an_answer_is_not_read_further_than_it_may_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C20
+def test_output_is_not_read_beyond_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C20
     liar = tmp_path / "liar.py"
     liar.write_text("import sys\nsys.stdout.buffer.write(b'\\n' + (2**50).to_bytes(8, 'big'))\n"
                     "while True: sys.stdout.buffer.write(b'x' * 2**20)\n")  # fmt: skip
@@ -69,9 +69,7 @@ def test_an_answer_is_not_read_further_than_it_may_go(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("words", ["", "import sys; sys.exit(3)", "print('hello')", "import sys; sys.stdin.close()"])
-def test_a_child_that_says_nothing_sensible_is_a_damaged_file(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "other.py").write_text(words)
     monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "other.py")
 
@@ -94,14 +92,14 @@ def test_many_files_are_read_at_once():
     assert children() == []
 
 
-def test_a_file_as_large_as_is_allowed_goes_in():
+def test_a_file_of_the_maximum_size_is_read():
     data = pdf(["words"]) + b"\n%" + b"x" * 32 * 1024 * 1024
 
     assert extract(data, "pdf", limits()).text == "words"
 
 
 @pytest.mark.parametrize(("words", "may_pass"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
-def test_a_file_that_had_no_processor_may_be_tried_again(
+def test_a_file_that_got_no_processor_time_may_be_retried(
     words: str, may_pass: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "other.py").write_text(words)

@@ -1,4 +1,4 @@
-"""What is taken out of good files of each format."""
+"""The text extracted from valid files of each format."""
 
 import codecs
 import re
@@ -13,8 +13,9 @@ import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
-from collections_app.extract import PARSERS, Extracted, Heading, Unreadable, child_process, extract, recognise
+from collections_app.extract import Extracted, Heading, Unreadable, child_process, extract, recognise
 from collections_app.extract.child_output import read
+from collections_app.extract.file_formats import FORMATS
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.extract.samples import CSV, FILES, LOREM, MARKDOWN, changed, entries_of, pdf, saved
 
@@ -44,76 +45,76 @@ HEADINGS = {
 }
 
 
-def found_in(data: bytes | str, format: str) -> Extracted:
+def extracted(data: bytes | str, format: str) -> Extracted:
     return extract(data.encode() if isinstance(data, str) else data, format, limits())
 
 
 @cache
 def good(format: str) -> Extracted:
-    return found_in(FILES[format], format)
+    return extracted(FILES[format], format)
 
 
 @pytest.mark.parametrize("format", TEXTS)
-def test_a_good_file_gives_its_text(format: str):
-    found = good(format)
+def test_the_text_of_a_valid_file_is_extracted(format: str):
+    result = good(format)
 
-    assert found.text == TEXTS[format]
-    assert found.warnings == ()
+    assert result.text == TEXTS[format]
+    assert result.warnings == ()
 
 
 @pytest.mark.parametrize("format", FILES)
-def test_headings_stand_where_they_are_said_to(format: str):
-    found = good(format)
+def test_headings_are_at_their_offsets(format: str):
+    result = good(format)
 
-    assert [each.path for each in found.headings] == HEADINGS.get(format, [])
-    for each in found.headings:
-        shown = found.text[each.offset :].removeprefix("Subject: ").lstrip("# ")
+    assert [each.path for each in result.headings] == HEADINGS.get(format, [])
+    for each in result.headings:
+        shown = result.text[each.offset :].removeprefix("Subject: ").lstrip("# ")
         assert shown.startswith(each.path[-1])
 
 
 @pytest.mark.parametrize("format", FILES)
-def test_each_parser_reads_by_itself(format: str):
-    """A fallback must not hide that the first parser cannot work in its confinement."""
-    for parser in PARSERS[format]:
+def test_each_parser_reads_its_format(format: str):
+    """A fallback must not hide that the first parser cannot run in the sandbox."""
+    for parser in FORMATS[format].parsers:
         output = child_process.run(parser, FILES[format], limits(), deadline=time.monotonic() + 20)
 
         assert read(output, 10**6).text.strip()
 
 
 def test_pages_begin_where_their_text_does():
-    found = found_in(pdf(["One", "", "Three", ""]), "pdf")
+    result = extracted(pdf(["One", "", "Three", ""]), "pdf")
 
-    assert found.page_starts is not None
-    assert [found.text[start : start + 5] for start in found.page_starts] == ["One\n\n", "Three", "Three", ""]
+    assert result.page_starts is not None
+    assert [result.text[start : start + 5] for start in result.page_starts] == ["One\n\n", "Three", "Three", ""]
     assert good("pptx").page_starts == (0, 38)
     assert good("docx").page_starts is None
 
 
-def test_a_file_without_words_is_empty_but_has_its_pages():  # C23
-    assert found_in(pdf(["", ""]), "pdf") == Extracted(text="", page_starts=(0, 0), headings=(), warnings=())
-    assert found_in(saved(docx.Document().save), "docx").text == ""
-    assert found_in("\n \u200b\u2060 \ufeff\t", "text").text == ""
-    assert found_in("<html><body><script>x()</script></body></html>", "html").text == ""
-    assert found_in(b"", "text").text == ""
+def test_a_file_without_text_is_empty_but_has_pages():  # C23
+    assert extracted(pdf(["", ""]), "pdf") == Extracted(text="", page_starts=(0, 0), headings=(), warnings=())
+    assert extracted(saved(docx.Document().save), "docx").text == ""
+    assert extracted("\n \u200b\u2060 \ufeff\t", "text").text == ""
+    assert extracted("<html><body><script>x()</script></body></html>", "html").text == ""
+    assert extracted(b"", "text").text == ""
 
 
-def test_a_page_of_html_is_its_article():
-    found = good("html").text
+def test_html_is_reduced_to_its_article():
+    result = good("html").text
 
-    assert found.startswith("Guide\n\nThe quick") and "Größe." in found
-    assert found.endswith("Kind | Price\nSmall | 5")
-    assert not any(word in found for word in ("Menu", "Imprint", "secret"))
-
-
-def test_html_without_an_article_is_all_that_is_visible():
-    assert found_in("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
-    assert found_in("just words", "html").text == "just words"
+    assert result.startswith("Guide\n\nThe quick") and "Größe." in result
+    assert result.endswith("Kind | Price\nSmall | 5")
+    assert not any(word in result for word in ("Menu", "Imprint", "secret"))
 
 
-def test_a_page_says_its_own_encoding():
+def test_html_without_an_article_gives_all_visible_text():
+    assert extracted("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
+    assert extracted("just words", "html").text == "just words"
+
+
+def test_the_declared_encoding_of_a_page_is_used():
     page = f"<html><head><meta charset='windows-1251'></head><body><p>{'Привет, мир. ' * 30}</p></body></html>"
 
-    assert "Привет, мир. Привет" in found_in(page.encode("cp1251"), "html").text
+    assert "Привет, мир. Привет" in extracted(page.encode("cp1251"), "html").text
 
 
 def test_docx_keeps_inserted_text_links_boxes_and_controls_and_leaves_deleted_text_out():
@@ -129,64 +130,64 @@ def test_docx_keeps_inserted_text_links_boxes_and_controls_and_leaves_deleted_te
     controlled = "<w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent>"
     body.insert(1, parse_xml(f"<w:sdt {nsdecls('w')}>{controlled}</w:sdt>"))
 
-    assert found_in(saved(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
+    assert extracted(saved(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
 
 
-def test_rows_without_names_of_columns_are_shown_as_they_are():
+def test_rows_without_a_header_have_no_column_names():
     book = openpyxl.Workbook()
     for row in ([1, 2.5, "x"], [None, None, None], ["2024-05-01", None, 7]):
         book.active.append(row)
 
-    assert found_in(saved(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
+    assert extracted(saved(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
 
 
-def test_a_sheet_is_read_to_its_end_whatever_it_says_of_its_size():
+def test_a_sheet_is_read_to_its_end_whatever_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(BytesIO(FILES["xlsx"])) as file:
         content = file.read(sheet)
     lying = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
     assert lying != content
 
-    assert found_in(changed(FILES["xlsx"], {sheet: lying}), "xlsx").text == TEXTS["xlsx"]
+    assert extracted(changed(FILES["xlsx"], {sheet: lying}), "xlsx").text == TEXTS["xlsx"]
 
 
 @pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
-def test_a_csv_may_be_separated_by_what_it_likes(delimiter: str, end: str):
+def test_the_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
     rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
     file = end.join(delimiter.join(row) for row in rows)
 
-    assert found_in(file, "csv").text.split("\n")[1:] == [
+    assert extracted(file, "csv").text.split("\n")[1:] == [
         "Name: Ann; City: Riga; Year: 1999", "Name: Bob; City: Oslo; Year: 2001",
     ]  # fmt: skip
 
 
-def test_an_html_mail_gives_its_words():
+def test_the_text_of_an_html_mail_is_extracted():
     mail = b"Subject: Hi\nContent-Type: text/html; charset=utf-8\n\n<p>Dear <b>Bob</b></p><p>Bye</p>"
 
-    assert found_in(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
+    assert extracted(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
 
 
-def test_a_mail_of_both_kinds_gives_its_plain_text():
+def test_a_mail_with_both_kinds_gives_its_plain_text():
     mail = (
         b'Subject: Hi\nContent-Type: multipart/alternative; boundary="b"\n\n'
         b"--b\nContent-Type: text/html\n\n<p>html</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n"
     )
 
-    assert found_in(mail, "eml").text == "Subject: Hi\n\nplain"
+    assert extracted(mail, "eml").text == "Subject: Hi\n\nplain"
 
 
-def test_characters_of_rtf_that_come_in_halves_are_put_together():
-    found = found_in(rb"{\rtf1 \u-10179?\u-8704? and \u-10179? x}", "rtf")
+def test_surrogate_pairs_in_rtf_are_joined():
+    result = extracted(rb"{\rtf1 \u-10179?\u-8704? and \u-10179? x}", "rtf")
 
-    assert found.text == "😀 and  x"
-    assert found.warnings == ("Halves of surrogate pairs were removed.",)
+    assert result.text == "😀 and  x"
+    assert result.warnings == ("Unpaired surrogates were removed.",)
 
 
-def test_nul_is_taken_out_and_told():  # C23
-    found = found_in(f"{LOREM}NUL\0 is not text. " * 5, "text")
+def test_nul_is_removed_with_a_warning():  # C23
+    result = extracted(f"{LOREM}NUL\0 is not text. " * 5, "text")
 
-    assert found.text == f"{LOREM}NUL is not text. " * 5
-    assert found.warnings == ("NUL characters were removed.",)
+    assert result.text == f"{LOREM}NUL is not text. " * 5
+    assert result.warnings == ("NUL characters were removed.",)
 
 
 RUSSIAN = "Привет, мир. Это обычный русский текст о работе службы поддержки. Заявка закрыта."
@@ -211,21 +212,21 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("text", "encoding"), WRITTEN)
 def test_a_text_may_be_in_any_common_encoding(text: str, encoding: str):
-    assert found_in(text.encode(encoding), "text").text == text
+    assert extracted(text.encode(encoding), "text").text == text
 
 
-def test_a_long_text_is_recognised_by_its_beginning():
+def test_a_long_text_is_recognized_by_its_beginning():
     text = RUSSIAN * 8000
 
-    assert found_in(text.encode("cp1251"), "text").text == text
+    assert extracted(text.encode("cp1251"), "text").text == text
     assert codecs.lookup("cp1251").name == "cp1251"
 
 
 def test_a_table_may_be_in_any_common_encoding_too():
-    assert "Город: Рига" in found_in("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
+    assert "Город: Рига" in extracted("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
 
 
-def test_limits_are_said_in_their_own_numbers():
+def test_messages_name_the_limits():
     for format, changes, code in (
         ("pdf", {"max_pages": 1}, "limit_pages"),
         ("pptx", {"max_pages": 1}, "limit_pages"),
@@ -241,7 +242,7 @@ def test_limits_are_said_in_their_own_numbers():
     assert extract(CSV.encode(), "text", limits(max_characters=len(CSV))).text == CSV
 
 
-def test_what_comes_back_from_the_child_is_not_believed():
+def test_output_of_the_child_is_validated():
     good = b'{"text": "abc", "page_starts": [0, 1], "headings": [[0, 1, "a"]], "warnings": []}'
     assert read(good, 3).headings == (Heading(offset=0, path=("a",)),)
 
@@ -255,11 +256,11 @@ def test_what_comes_back_from_the_child_is_not_believed():
         assert refused.value.code == "damaged"
 
 
-def test_long_headings_are_cut_where_they_are_headings_only():
-    found = found_in(f"# {LOREM * 5}\n\ntext", "markdown")
+def test_long_headings_are_cut_only_as_headings():
+    result = extracted(f"# {LOREM * 5}\n\ntext", "markdown")
 
-    assert len(found.headings[0].path[0]) == 200
-    assert LOREM * 5 in found.text
+    assert len(result.headings[0].path[0]) == 200
+    assert LOREM * 5 in result.text
 
 
 # Newer than the tables of Python, and an icon of a private font.
@@ -267,19 +268,19 @@ UNKNOWN = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_a_character_that_nobody_knows_is_no_doubt_in_utf_8(name: str):
+def test_unassigned_characters_are_valid_in_utf_8(name: str):
     sign = UNKNOWN[name]
     mail = f"Subject: one\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nвход {sign}\n"
     for mark in ("", "\ufeff"):
-        assert found_in(mark + f"日本 {sign}", "text").text == f"日本 {sign}"
-        assert found_in(mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(f"имя: вход; sign: {sign}")
-        assert f"вход {sign}" in found_in(mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
-    assert f"вход {sign}" in found_in(mail, "eml").text
+        assert extracted(mark + f"日本 {sign}", "text").text == f"日本 {sign}"
+        assert extracted(mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(f"имя: вход; sign: {sign}")
+        assert f"вход {sign}" in extracted(mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
+    assert f"вход {sign}" in extracted(mail, "eml").text
 
 
-def test_control_characters_are_no_text_in_utf_8_either():
+def test_control_characters_are_not_text_in_utf_8():
     with pytest.raises(Unreadable):
-        found_in("a\1\2\3b", "text")
+        extracted("a\1\2\3b", "text")
 
 
 def nested(start: str, end: str, depth: int, within: str = "deepest") -> str:
@@ -291,16 +292,16 @@ def nested(start: str, end: str, depth: int, within: str = "deepest") -> str:
 def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
     page = f"<html><body>{nested('<div>', '</div>', depth)}<p>after all</p></body></html>"
     start = "Subject: Hi\nFrom: a@b.example\nContent-Type: text/html\n\n" if format == "eml" else ""
-    found = found_in(start + page, format)
+    result = extracted(start + page, format)
 
-    assert f"level {depth - 1} deepest\n\nafter all" in found.text
-    assert found.warnings == ()
+    assert f"level {depth - 1} deepest\n\nafter all" in result.text
+    assert result.warnings == ()
 
 
-def test_a_deep_page_around_an_article_loses_nothing():
-    found = found_in(f"<html><body><article><p>{LOREM * 4}</p></article>{nested('<i>', '</i>', 400)}</body>", "html")
+def test_a_deeply_nested_page_around_an_article_loses_nothing():
+    result = extracted(f"<html><body><article><p>{LOREM * 4}</p></article>{nested('<i>', '</i>', 400)}</body>", "html")
 
-    assert LOREM.strip() in found.text and found.text.endswith("level 399 deepest")
+    assert LOREM.strip() in result.text and result.text.endswith("level 399 deepest")
 
 
 def docx_of(body: str) -> bytes:
@@ -310,9 +311,9 @@ def docx_of(body: str) -> bytes:
 
 def test_tables_may_be_nested_in_docx():
     start = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>level</w:t></w:r></w:p>"
-    found = found_in(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
+    result = extracted(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
 
-    assert found.text.count("level") == 200
+    assert result.text.count("level") == 200
 
 
 def test_sections_may_be_nested_in_odt():
@@ -320,14 +321,14 @@ def test_sections_may_be_nested_in_odt():
     content = dict(entries_of(FILES["odt"]))["content.xml"].decode()
     start, body = content.split("<office:text>")
     inner = body.replace("</office:text>", "</text:section>" * 300 + "</office:text>", 1)
-    found = found_in(
+    result = extracted(
         changed(FILES["odt"], {"content.xml": f"{start}<office:text>{section * 300}{inner}".encode()}), "odt"
     )
 
-    assert found.text == TEXTS["odt"]
+    assert result.text == TEXTS["odt"]
 
 
-def test_what_is_nested_too_deeply_is_refused_and_the_reason_is_given():
+def test_a_file_nested_too_deeply_is_refused_with_the_reason():
     control = "<w:sdt>" * 3_000, "</w:sdt>" * 3_000
     group = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
     deck = dict(entries_of(FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
@@ -337,11 +338,11 @@ def test_what_is_nested_too_deeply_is_refused_and_the_reason_is_given():
         (changed(FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
     ):
         with pytest.raises(Unreadable, match="nested too deeply"):
-            found_in(data, format)
+            extracted(data, format)
 
 
 def without(archive: bytes, name: str, *, is_named: bool) -> bytes:
-    """Without the part of this name; what relates to it stays, or goes too."""
+    """The archive without a part; `is_named` keeps the relationships to it."""
     file = BytesIO()
     relation = re.compile(rb'<Relationship [^>]*Target="[^"]*%b"[^>]*/>' % name.rpartition("/")[2].encode())
     with zipfile.ZipFile(file, "w") as new:
@@ -360,11 +361,11 @@ def test_optional_parts_may_be_missing(format: str, is_named: bool):
     optional = [name for name, _ in entries_of(FILES[format]) if name.rpartition("/")[2] in names]
     assert len(optional) >= 2
     for name in optional:
-        assert found_in(without(FILES[format], name, is_named=is_named), format).text == TEXTS[format], name
+        assert extracted(without(FILES[format], name, is_named=is_named), format).text == TEXTS[format], name
 
 
 def test_without_styles_a_docx_has_no_headings():
-    assert found_in(without(FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
+    assert extracted(without(FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
 
 
 @pytest.mark.parametrize("header", ["Subject", "To", "X-Filter", "Received", "References", "Content-Type"])
@@ -380,7 +381,7 @@ def test_headers_of_an_email_may_be_long(header: str, place: str, value: str):
     data = "\n".join([*(lines if place == "first" else lines[::-1]), "", "The body."]).encode()
 
     assert recognise(data, "a.eml") == "eml"
-    found = found_in(data, "eml")
-    assert found.text.endswith("The body.") and "From: ann@b.example" in found.text
+    result = extracted(data, "eml")
+    assert result.text.endswith("The body.") and "From: ann@b.example" in result.text
     cut = f"Only the first 20,000 characters of the header {header} were kept."
-    assert found.warnings == ((cut,) if header in ("Subject", "To") else ())
+    assert result.warnings == ((cut,) if header in ("Subject", "To") else ())

@@ -1,4 +1,4 @@
-"""Good files with bytes flipped, pieces cut out and put in: by a fixed seed, so that a find can be repeated."""
+"""Valid files with flipped bytes and moved pieces, by a fixed seed so that a failure can be repeated."""
 
 import os
 import random
@@ -13,61 +13,61 @@ CODES = {"damaged", "encrypted", "limit_archive", "limit_characters", "limit_mem
 SOME, MANY = range(10), range(10, 300)
 
 
-def flipped(data: bytes, chance: random.Random) -> bytes:
+def flipped(data: bytes, rng: random.Random) -> bytes:
     out = bytearray(data)
-    for _ in range(chance.choice((1, 4, 32))):
-        out[chance.randrange(len(out))] ^= 1 << chance.randrange(8)
+    for _ in range(rng.choice((1, 4, 32))):
+        out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
     return bytes(out)
 
 
-def spliced(data: bytes, chance: random.Random) -> bytes:
-    begin, end = sorted(chance.randrange(len(data)) for _ in range(2))
-    at = chance.randrange(len(data))
-    return data[:at] + data[begin:end] + data[at + chance.randrange(20) :]
+def spliced(data: bytes, rng: random.Random) -> bytes:
+    begin, end = sorted(rng.randrange(len(data)) for _ in range(2))
+    at = rng.randrange(len(data))
+    return data[:at] + data[begin:end] + data[at + rng.randrange(20) :]
 
 
-def ruined(data: bytes, chance: random.Random) -> bytes:
-    return (flipped if chance.random() < 0.7 else spliced)(data, chance)
+def corrupted(data: bytes, rng: random.Random) -> bytes:
+    return (flipped if rng.random() < 0.7 else spliced)(data, rng)
 
 
-def ruined_inside(archive: bytes, chance: random.Random) -> bytes:
-    """One entry of an archive, so that the archive itself stays whole and the parser gets to see it."""
-    name, content = chance.choice([each for each in entries_of(archive) if each[1]])
-    return changed(archive, {name: ruined(content, chance)})
+def with_corrupted_entry(archive: bytes, rng: random.Random) -> bytes:
+    """Corrupts one entry of an archive, so that the archive stays valid and the parser reads the entry."""
+    name, content = rng.choice([each for each in entries_of(archive) if each[1]])
+    return changed(archive, {name: corrupted(content, rng)})
 
 
-def ends(data: bytes, format: str) -> None:
+def assert_reading_ends(data: bytes, format: str) -> None:
     assert outcome(data, format, limits(cpu_s=4, wall_s=10.0)) in CODES | {"text"}
 
 
-def test_flipping_makes_other_files():
+def test_flipping_changes_files():
     assert len({flipped(FILES["pdf"], random.Random(seed)) for seed in SOME}) > 5
 
 
 @pytest.mark.parametrize("seed", SOME)
-def test_a_pdf_with_wrong_bytes_ends(seed: int):  # C20 C21
-    ends(ruined(pdf(["First page of many words", "Second"]), random.Random(seed)), "pdf")
+def test_reading_a_corrupted_pdf_ends(seed: int):  # C20 C21
+    assert_reading_ends(corrupted(pdf(["First page of many words", "Second"]), random.Random(seed)), "pdf")
 
 
 @pytest.mark.parametrize("seed", SOME)
-def test_a_docx_with_wrong_bytes_ends(seed: int):  # C17 C18
-    chance = random.Random(seed)
-    ends((ruined if seed % 3 == 0 else ruined_inside)(FILES["docx"], chance), "docx")
+def test_reading_a_corrupted_docx_ends(seed: int):  # C17 C18
+    rng = random.Random(seed)
+    assert_reading_ends((corrupted if seed % 3 == 0 else with_corrupted_entry)(FILES["docx"], rng), "docx")
 
 
 @pytest.mark.parametrize("format", sorted(set(FILES) - {"pdf", "docx"}))
-def test_a_file_of_any_format_with_wrong_bytes_ends(format: str):
-    ends(ruined(FILES[format], random.Random(format)), format)
+def test_reading_a_corrupted_file_of_any_format_ends(format: str):
+    assert_reading_ends(corrupted(FILES[format], random.Random(format)), format)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("format", sorted(FILES))
-def test_thousands_of_files_with_wrong_bytes_end(format: str):  # C20 C21
+def test_reading_thousands_of_corrupted_files_ends(format: str):  # C20 C21
 
     def try_one(seed: int) -> None:
-        chance = random.Random(f"{format} {seed}")
+        rng = random.Random(f"{format} {seed}")
         is_archive = FILES[format].startswith(b"PK") and seed % 3
-        ends((ruined_inside if is_archive else ruined)(FILES[format], chance), format)
+        assert_reading_ends((with_corrupted_entry if is_archive else corrupted)(FILES[format], rng), format)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(try_one, MANY))

@@ -1,4 +1,4 @@
-"""Files made to hurt: each ends as text or as Unreadable, within its limits, and leaves nothing behind."""
+"""Hostile files: each ends as text or Unreadable, within its limits, and leaves nothing behind."""
 
 import os
 import re
@@ -22,7 +22,7 @@ CASES = ARCHIVES | PDFS | TEXTS
 
 
 class Outcomes:
-    """Of all cases, found out at once on all processors when the first is asked for; how long each took."""
+    """The outcomes and times of all cases, computed in parallel when the first is needed."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.pool = ThreadPoolExecutor(os.cpu_count())
@@ -36,7 +36,7 @@ class Outcomes:
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
-    """Afterwards there is no process, no descriptor and no temporary file more than before."""
+    """Afterwards there are no additional processes, descriptors or temporary files."""
     items: list[Any] = request.session.items
     asked = [item.callspec.params["name"] for item in items if is_hostile(item)]
     me = psutil.Process()
@@ -55,7 +55,7 @@ def is_hostile(item: Any) -> bool:
     return bool(getattr(item, "originalname", "") == test_a_hostile_file_ends_within_its_limits.__name__)
 
 
-def test_there_are_enough_of_them():
+def test_there_are_enough_hostile_files():
     assert len(CASES) >= 60
 
 
@@ -69,7 +69,7 @@ def test_a_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CASES)
-def test_a_hostile_file_ends_within_the_limits_that_the_product_has(name: str):  # C17 C20
+def test_a_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
     case = CASES[name]
     asked = {key: value for key, value in case.limits.items() if key.startswith("max_")}
     found = outcome(case.make(), case.format, replace(configured_limits(), **asked))
@@ -80,8 +80,8 @@ def test_a_hostile_file_ends_within_the_limits_that_the_product_has(name: str): 
     }  # fmt: skip
 
 
-def test_none_of_them_lets_a_file_of_the_machine_into_the_text():  # C19
-    """The entities that name a file are there, and what stands beside them is read."""
+def test_no_hostile_file_includes_a_local_file():  # C19
+    """The entities that name a file exist, and the text next to them is read."""
     for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
         found = extract(CASES[name].make(), CASES[name].format, limits())
 
@@ -89,8 +89,8 @@ def test_none_of_them_lets_a_file_of_the_machine_into_the_text():  # C19
         assert not LEAKED.search(found.text)
 
 
-def test_the_bombs_are_real():  # C17
-    """Without their limit they are read: it is the limit that refuses them."""
+def test_the_bombs_exceed_the_limits():  # C17
+    """Without their limits they are read, so it is the limit that refuses them."""
     bomb = CASES["docx: bomb by ratio"]
     with pytest.raises(Unreadable) as refused:
         extract(bomb.make(), "docx", limits())

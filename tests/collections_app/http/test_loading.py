@@ -255,7 +255,7 @@ def test_who_may_not_load_is_told_so_before_the_file_is_looked_at(manager: Calle
 
 
 def test_a_third_load_at_once_is_left_to_the_worker(manager: Caller):
-    turns = [loading.LOADS_AT_ONCE.acquire(blocking=False) for _ in range(2)]
+    turns = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
     try:
         answers = [
             manager.post(LOAD_TEXT, {"text": "The third."}, collection_name="manuals"),
@@ -263,7 +263,7 @@ def test_a_third_load_at_once_is_left_to_the_worker(manager: Caller):
         ]
     finally:
         for _ in turns:
-            loading.LOADS_AT_ONCE.release()
+            loading.CONCURRENT_LOADS.release()
     assert turns == [True, True]
     assert [(each.status_code, each.json()["document_status"]) for each in answers] == [(202, "queued")] * 2
 

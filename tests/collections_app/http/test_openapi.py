@@ -8,9 +8,8 @@ from django.test import Client
 from drf_spectacular.validation import validate_schema
 
 from accounts.models import User
-from collections_app.http import endpoints, openapi
+from collections_app.http import endpoints, load_requests, openapi
 from collections_app.http.openapi_components import PARAMETERS, SCHEMAS
-from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
 from collections_app.urls import ENDPOINTS
 from tests.collections_app.http.calls import (
@@ -64,7 +63,7 @@ def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
             described = {each["name"] for each in operation.get("parameters", ())}
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 described |= set(content["schema"]["properties"])
-            known = set(view.known) | ({"file", *loading.KNOWN} if view is endpoints.LoadDocument else set())
+            known = set(view.known) | ({"file", *load_requests.PARAMETERS} if view is endpoints.LoadDocument else set())
             assert described == known, name
 
 

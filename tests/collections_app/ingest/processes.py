@@ -1,4 +1,4 @@
-"""Real worker processes on the database of the test, which can be stopped at a step and killed there."""
+"""Real worker processes on the test database, which can be blocked at a step and killed there."""
 
 import os
 import signal
@@ -33,9 +33,9 @@ def database_url() -> str:
 
 
 def environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
     return {
-        **kept,
+        **inherited,
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "REDIS_URL": settings.REDIS_URL,
@@ -46,7 +46,7 @@ def environment() -> dict[str, str]:
 
 
 class Worker:
-    """One process."""
+    """A worker process."""
 
     def __init__(self, words: tuple[str, ...], log: IO[bytes]) -> None:
         self.log = log
@@ -60,11 +60,11 @@ class Worker:
         )
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return os.pread(self.log.fileno(), 1_000_000, 0).decode()
 
     def send(self, number: int) -> None:
-        """To it and its children."""
+        """Sends a signal to the process and its children."""
         os.killpg(self.process.pid, number)
 
     def kill(self) -> None:
@@ -72,19 +72,19 @@ class Worker:
         self.process.wait(30)
 
     def wait(self) -> None:
-        """Until it has ended by itself."""
+        """Waits until the process has ended."""
         self.process.wait(60)
 
 
 @contextmanager
 def worker(*words: str) -> Iterator[Worker]:
-    """It ends with the block."""
+    """A worker that is stopped at the end of the block."""
     with tempfile.TemporaryFile() as log:
         started = Worker(words or ("-c", WORK), log)
         try:
             yield started
         except BaseException:
-            print(started.said)
+            print(started.output)
             raise
         finally:
             if started.process.poll() is None:
@@ -98,15 +98,15 @@ def another_connection() -> Iterator[psycopg.Connection[Any]]:
 
 
 @contextmanager
-def nobody_writes(table: str) -> Iterator[None]:
-    """Whoever writes to this table waits until the end of the block."""
+def block_writes(table: str) -> Iterator[None]:
+    """Locks a table against writes until the end of the block."""
     with another_connection() as link, link.transaction():
         link.execute(f"LOCK TABLE {table} IN SHARE MODE")
         yield
 
 
-def wait_for_one_that_waits(process: str = "worker") -> int:
-    """The number of the process' connection, when it waits for a lock."""
+def wait_for_blocked_connection(process: str = "worker") -> int:
+    """Waits until the process waits for a lock; returns the process id of its connection."""
     query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
     # Its own: within a transaction this view stays as it was first read.
     with another_connection() as link:

@@ -1,4 +1,4 @@
-"""A load is kept before it is answered: once, whole, and only where it may be."""
+"""Storing a document: durable before the response, once and complete."""
 
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -19,28 +19,33 @@ pytestmark = pytest.mark.django_db
 ASKED: dict[str, Any] = {"metadata": {"type": "guide"}}
 
 
-def test_it_waits_in_the_queue_with_its_bytes_size_and_hash(collection: Collection):
+def test_a_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     data = bytes(range(256)) * 10_000
-    made = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
+    stored = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
 
-    kept = Version.objects.get(pk=made.version.pk)
-    assert storage.content(kept) == data
-    assert (kept.size, kept.sha256) == (len(data), sha256(data).hexdigest())
-    assert (kept.state, kept.generation, kept.metadata, kept.created_by) == ("queued", 1, {"type": "guide"}, "owner")
-    assert (made.is_duplicate, made.lease_token, made.document.newest_id) == (False, None, kept.pk)
+    version = Version.objects.get(pk=stored.version.pk)
+    assert storage.content(version) == data
+    assert (version.size, version.sha256) == (len(data), sha256(data).hexdigest())
+    assert (version.state, version.generation, version.metadata, version.created_by) == (
+        "queued",
+        1,
+        {"type": "guide"},
+        "owner",
+    )
+    assert (stored.is_duplicate, stored.lease_token, stored.document.newest_id) == (False, None, version.pk)
     assert [len(each) for (each,) in rows("SELECT data FROM document_piece ORDER BY number")] == [
         1048576, 1048576, 462848,
     ]  # fmt: skip
 
 
-def test_its_id_is_made_unless_the_caller_gives_one(collection: Collection):
-    made = accept(collection, b"a").document
-    assert made.doc_id == made.id
+def test_an_id_is_generated_unless_the_caller_gives_one(collection: Collection):
+    stored = accept(collection, b"a").document
+    assert stored.doc_id == stored.id
     assert accept(collection, b"b", doc_id="Cafe\u0301").document.doc_id == "Café"
 
 
 @pytest.mark.parametrize("doc_id", ["", "   ", "a\x00b", "a\nb", "\ud800", "x" * 201])
-def test_an_id_that_is_none_is_refused_and_nothing_kept(collection: Collection, doc_id: str):
+def test_an_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc_id: str):
     with pytest.raises(BadRequest) as refused:
         accept(collection, doc_id=doc_id)
     assert refused.value.field == "doc_id"
@@ -48,7 +53,7 @@ def test_an_id_that_is_none_is_refused_and_nothing_kept(collection: Collection, 
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "expected"),
     [
         ("report.pdf", "report.pdf"),
         ("../../etc/passwd", "passwd"),
@@ -63,12 +68,12 @@ def test_an_id_that_is_none_is_refused_and_nothing_kept(collection: Collection, 
         ("n" * 10_000, "n" * 255),
     ],
 )
-def test_a_file_name_is_a_label(collection: Collection, sent: str, kept: str):  # C13
-    assert accept(collection, filename=sent).version.filename == kept
+def test_a_file_name_is_cleaned(collection: Collection, sent: str, expected: str):  # C13
+    assert accept(collection, filename=sent).version.filename == expected
 
 
 class TestDuplicates:
-    """What the same load comes to a second time. Rows: on_duplicate, what differs, what is asked for, the outcome."""
+    """The outcome of a second load. Rows: on_duplicate, what differs, the doc_id, the outcome."""
 
     CASES: ClassVar[Any] = (
         ("skip", {}, None, "duplicate"),
@@ -94,7 +99,7 @@ class TestDuplicates:
 
     @pytest.mark.parametrize(("on_duplicate", "differs", "doc_id", "outcome"), CASES)
     @pytest.mark.parametrize("is_worked_on", [False, True])
-    def test_it_comes_to(
+    def test_a_repeated_load_has_this_outcome(
         self, collection: Collection, on_duplicate: str, differs: Any, doc_id: Any, outcome: str, is_worked_on: bool
     ):
         first = accept(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
@@ -107,36 +112,36 @@ class TestDuplicates:
             assert refused.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
-        made = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
+        stored = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
         found = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
-        assert found[made.document == first.document, made.is_duplicate] == outcome
+        assert found[stored.document == first.document, stored.is_duplicate] == outcome
         if outcome == "generation":
-            assert (made.version.generation, made.document.newest_id) == (2, made.version.pk)
+            assert (stored.version.generation, stored.document.newest_id) == (2, stored.version.pk)
         assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
 
-    def test_another_collection_knows_nothing_of_it(self, collection: Collection):  # C51
+    def test_duplicates_in_other_collections_do_not_count(self, collection: Collection):  # C51
         accept(collection, b"same", doc_id="same")
         elsewhere = make_collection("elsewhere")
         for options in ({}, {"doc_id": "same"}, {"doc_id": "same", "on_duplicate": "error"}):
-            made = accept(elsewhere, b"same" if not options else repr(options).encode(), **options)
-            assert not made.is_duplicate
-            deletion.delete_document(elsewhere, made.document.doc_id)
+            stored = accept(elsewhere, b"same" if not options else repr(options).encode(), **options)
+            assert not stored.is_duplicate
+            deletion.delete_document(elsewhere, stored.document.doc_id)
 
-    def test_a_deleted_one_is_none(self, collection: Collection, loaded: Loaded):
+    def test_a_deleted_document_is_not_a_duplicate(self, collection: Collection, loaded: Loaded):
         first = loaded("The same.", doc_id="x")
         deletion.delete_document(collection, "x")
         again = loaded("The same.", doc_id="x")
         assert (again.document_id != first.document_id, again.generation, again.state) == (True, 1, "ready")
 
-    def test_what_failed_is_tried_again(self, collection: Collection):
+    def test_a_failed_document_is_retried(self, collection: Collection):
         first = accept(collection, b"The same.")
         Version.objects.update(state=State.FAILED, error_code="damaged", error="x", attempt=5)
-        again = accept(collection, b"The same.", is_held=True)
+        again = accept(collection, b"The same.", takes_lease=True)
         assert (again.version.pk, again.is_duplicate, again.lease_token is not None) == (first.version.pk, False, True)
         assert (again.version.state, again.version.attempt, again.version.error) == ("queued", 1, "")
 
 
-def test_nothing_is_loaded_into_a_collection_that_was_deleted_meanwhile(collection: Collection):  # C43
+def test_loading_into_a_deleted_collection_is_refused(collection: Collection):  # C43
     deletion.delete_collection(Collection.objects.get())
     with pytest.raises(NotFound) as refused:
         accept(collection)
@@ -144,7 +149,7 @@ def test_nothing_is_loaded_into_a_collection_that_was_deleted_meanwhile(collecti
     assert Document.objects.count() == 0
 
 
-def test_what_breaks_off_leaves_nothing(collection: Collection):  # C15
+def test_an_interrupted_upload_leaves_nothing(collection: Collection):  # C15
     def breaks() -> Any:
         yield b"x" * 3_000_000
         raise OSError
@@ -155,15 +160,15 @@ def test_what_breaks_off_leaves_nothing(collection: Collection):  # C15
 
 
 @pytest.mark.django_db(transaction=True)
-class TestAtOnce:
+class TestConcurrency:
     @pytest.mark.parametrize("doc_id", [None, "same"])
-    def test_twenty_equal_loads_make_one_document(self, doc_id: str | None):  # C40
+    def test_twenty_equal_loads_create_one_document(self, doc_id: str | None):  # C40
         collection = make_collection("manuals")
 
         def load(_: int) -> tuple[str, bool]:
             try:
-                made = accept(collection, b"same" * 500_000, doc_id=doc_id)
-                return made.document.id, made.is_duplicate
+                stored = accept(collection, b"same" * 500_000, doc_id=doc_id)
+                return stored.document.id, stored.is_duplicate
             finally:
                 connections.close_all()
 
@@ -173,13 +178,13 @@ class TestAtOnce:
         assert sorted(is_duplicate for _, is_duplicate in found) == [False] + [True] * 19
         assert (counted()["document"], counted()["document_piece"]) == (1, 2)
 
-    def test_twenty_replacements_are_twenty_generations(self):
+    def test_twenty_replacements_create_twenty_generations(self):
         collection = make_collection("manuals")
 
         def load(number: int) -> int:
             try:
-                made = accept(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
-                return made.version.generation
+                stored = accept(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
+                return stored.version.generation
             finally:
                 connections.close_all()
 
@@ -191,6 +196,6 @@ class TestAtOnce:
     def test_the_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
         collection = make_collection("manuals")
         with transaction.atomic():
-            kept = accept(collection, b"a")
+            version = accept(collection, b"a")
         settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
-        assert Version.objects.get(pk=kept.version.pk).state == "queued"
+        assert Version.objects.get(pk=version.version.pk).state == "queued"

@@ -1,4 +1,4 @@
-"""What is deleted is gone for everybody at once, and row by row afterwards; whatever else happens meanwhile."""
+"""Deletions: hidden immediately, purged row by row, whatever happens at the same time."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import IntegrityError, connection, connections, transaction
 
 from accounts.models import User
 from collections_app import tasks
@@ -29,16 +29,16 @@ def purge() -> None:
         pass
 
 
-def nothing() -> dict[str, int]:
+def no_rows() -> dict[str, int]:
     return dict.fromkeys(counted(), 0)
 
 
 class TestDocument:
-    def test_it_is_gone_at_once_and_leaves_no_row(self, collection: Collection, loaded: Loaded):
-        kept = loaded("Another document.", doc_id="kept")
+    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, loaded: Loaded):
+        other = loaded("Another document.", doc_id="kept")
         version = loaded(text(20), doc_id="x")
         assert deletion.delete_document(collection, "x") == version.chunks_count > 1
-        assert list(Version.objects.filter(is_searched=True)) == [kept]
+        assert list(Version.objects.filter(is_searched=True)) == [other]
         assert wrong_counts(collection) == []
         assert deletion.is_due()
         tasks.purge()
@@ -47,14 +47,14 @@ class TestDocument:
         assert wrong_counts(collection) == []
 
     @pytest.mark.parametrize("state", ["queued", "extracting", "splitting", "embedding", "failed", "empty"])
-    def test_in_each_state(self, collection: Collection, state: str):
+    def test_a_document_in_any_state_can_be_deleted(self, collection: Collection, state: str):
         accept(collection, doc_id="x")
         Version.objects.update(state=state, is_searched=state == "empty")
         assert deletion.delete_document(collection, "x") == 0
         purge()
-        assert counted() == nothing()
+        assert counted() == no_rows()
 
-    def test_only_once_and_only_of_its_collection(self, collection: Collection, loaded: Loaded):  # C12
+    def test_it_is_deleted_only_once_and_only_in_its_collection(self, collection: Collection, loaded: Loaded):  # C12
         loaded(doc_id="x")
         elsewhere = make_collection("elsewhere")
         for where, doc_id in ((elsewhere, "x"), (collection, "y"), (collection, Document.objects.get().id)):
@@ -65,7 +65,7 @@ class TestDocument:
         with pytest.raises(NotFound):
             deletion.delete_document(collection, "x")
 
-    def test_a_long_one_is_counted_out_by_the_worker(self, collection: Collection, loaded: Loaded):
+    def test_the_worker_subtracts_the_counts_of_a_long_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         loaded("Another document.", doc_id="kept")
@@ -77,7 +77,7 @@ class TestDocument:
         assert wrong_counts(collection) == []
         assert counted() == dict.fromkeys(counted(), 1)
 
-    def test_a_purge_that_is_broken_off_goes_on(self, collection: Collection, loaded: Loaded):
+    def test_an_interrupted_purge_is_continued(self, collection: Collection, loaded: Loaded):
         for number in range(5):
             loaded(text(20, start=number * 20), doc_id=str(number))
             deletion.delete_document(collection, str(number))
@@ -85,14 +85,14 @@ class TestDocument:
         while deletion.purge(time.monotonic() - 1):
             rounds += 1
         assert rounds > 5
-        assert counted() == nothing()
+        assert counted() == no_rows()
 
 
 class TestCollection:
-    def test_it_is_gone_at_once_and_leaves_no_row(self, collection: Collection, loaded: Loaded, carl: User):
+    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, loaded: Loaded, carl: User):
         chunks = loaded(text(20)).chunks_count + loaded("Another.").chunks_count
         accept(collection, b"waiting")
-        kept = loaded("Elsewhere.", into=make_collection("elsewhere"))
+        other = loaded("Elsewhere.", into=make_collection("elsewhere"))
         with acting_user.acting_as(carl.pk):
             assert deletion.delete_collection(collection) == (3, chunks)
         entry = DeletionLogEntry.objects.get()
@@ -100,12 +100,12 @@ class TestCollection:
             "document_collection", collection.pk, "manuals", carl.pk,
         )  # fmt: skip
         purge()
-        assert (counted()["document"], Version.objects.get()) == (1, kept)
-        assert rows("SELECT DISTINCT collection_id FROM term_count") == [(kept.collection_id,)]
+        assert (counted()["document"], Version.objects.get()) == (1, other)
+        assert rows("SELECT DISTINCT collection_id FROM term_count") == [(other.collection_id,)]
         assert Collection.objects.get().name == "elsewhere"
         assert DeletionLogEntry.objects.count() == 1
 
-    def test_its_name_is_free_and_the_new_one_has_nothing_of_it(self, collection: Collection, loaded: Loaded):  # C43
+    def test_its_name_is_free_for_a_new_empty_collection(self, collection: Collection, loaded: Loaded):  # C43
         loaded("The same.", doc_id="x")
         deletion.delete_collection(collection)
         again = make_collection(collection.name)
@@ -114,7 +114,7 @@ class TestCollection:
         assert (Version.objects.get(), Collection.objects.get()) == (new, again)
         assert wrong_counts(again) == []
 
-    def test_only_once(self, collection: Collection):
+    def test_it_is_deleted_only_once(self, collection: Collection):
         deletion.delete_collection(collection)
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
@@ -122,27 +122,31 @@ class TestCollection:
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
 
-    def test_whoever_deletes_its_row_deletes_it_like_this(self, collection: Collection, loaded: Loaded):
+    def test_a_row_with_documents_cannot_be_deleted_directly(self, collection: Collection, loaded: Loaded):
         loaded()
-        other = make_collection("other")
-        Collection.objects.get(name="manuals").delete()
-        Collection.objects.filter(name="other").delete()
-        assert {each.deleted_at is None for each in Collection.objects.all()} == {False}
-        assert DeletionLogEntry.objects.filter(record_id__in=[collection.pk, other.pk]).count() == 2
-        purge()
-        assert (counted(), Collection.objects.count(), DeletionLogEntry.objects.count()) == (nothing(), 0, 2)
+        connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Collection.objects.all().delete()
+        assert Collection.objects.get() == collection
 
-    def test_what_is_worked_on_ends_quietly(self, collection: Collection):  # C42
-        accepted = accept(collection, text(20).encode(), is_held=True)
+    def test_a_deleted_collection_leaves_one_log_entry(self, collection: Collection, loaded: Loaded):
+        loaded()
+        deletion.delete_collection(collection)
+        purge()
+        assert (counted(), Collection.objects.count()) == (no_rows(), 0)
+        assert DeletionLogEntry.objects.filter(record_id=collection.pk).count() == 1
+
+    def test_processing_of_a_deleted_document_ends_quietly(self, collection: Collection):  # C42
+        accepted = accept(collection, text(20).encode(), takes_lease=True)
         deletion.delete_collection(collection)
         assert worker.load_now(accepted).state in ("queued", "failed")
         purge()
-        assert (counted(), Collection.objects.count()) == (nothing(), 0)
+        assert (counted(), Collection.objects.count()) == (no_rows(), 0)
 
 
 @pytest.mark.django_db(transaction=True)
-class TestAtOnce:
-    """Several connections; each thread closes its own."""
+class TestConcurrency:
+    """With several connections; each thread closes its own."""
 
     @staticmethod
     def run(*calls: Callable[[], Any]) -> list[Any]:
@@ -157,7 +161,7 @@ class TestAtOnce:
         with ThreadPoolExecutor(len(calls)) as pool:
             return list(pool.map(one, calls))
 
-    def test_two_deletions_of_a_document(self, loaded: Loaded, collection: Collection):
+    def test_two_deletions_of_a_document_at_once(self, loaded: Loaded, collection: Collection):
         for _ in range(5):
             chunks = loaded(doc_id="x").chunks_count
             found = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
@@ -170,7 +174,7 @@ class TestAtOnce:
                 loaded(f"{number} {text(5)}", into=collection, doc_id=str(number))
 
             def load(number: int, into: Collection = collection) -> Any:
-                options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "is_held": True}
+                options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "takes_lease": True}
                 return worker.load_now(accept(into, b"new %d" % number, **options)).state
 
             found = self.run(
@@ -192,12 +196,16 @@ class TestAtOnce:
             }
             work()
             purge()
-            assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (nothing(), 0)
+            assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
             assert rows("SELECT * FROM term_count") == []
 
-    def test_replacements_deletions_and_workers_never_wait_in_a_circle(self, loaded: Loaded, collection: Collection):
+    def test_replacements_deletions_and_workers_never_deadlock(self, loaded: Loaded, collection: Collection):
         def load(number: int) -> Any:
-            options: dict[str, Any] = {"doc_id": str(number % 3), "on_duplicate": "replace", "is_held": number % 2 == 0}
+            options: dict[str, Any] = {
+                "doc_id": str(number % 3),
+                "on_duplicate": "replace",
+                "takes_lease": number % 2 == 0,
+            }
             return worker.load_now(accept(collection, text(8, start=number).encode(), **options)).state
 
         def delete(number: int) -> Any:
@@ -220,7 +228,7 @@ class TestAtOnce:
 
 @contextmanager
 def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
-    """A collection of documents, each a copy of one by SQL."""
+    """A collection with many copies of a document, made by SQL."""
     collection = make_collection("large")
     version = loaded(text(3), into=collection)
     per = 5000
@@ -274,7 +282,7 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
 
 @pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
-def test_a_million_chunks_are_gone_at_once_and_purged_in_short_transactions(loaded: Loaded):  # C44
+def test_a_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(loaded: Loaded):  # C44
     with many_chunks(loaded, 1_000_000) as collection:
         began = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
@@ -288,12 +296,12 @@ def test_a_million_chunks_are_gone_at_once_and_purged_in_short_transactions(load
         with connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
         print(f"purged in {time.monotonic() - began:.0f} s")
-        assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (nothing(), 0)
+        assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
 
 
 def test_a_lease_on_a_purged_version_is_lost(collection: Collection):
-    accepted = accept(collection, doc_id="x", is_held=True)
+    accepted = accept(collection, doc_id="x", takes_lease=True)
     deletion.delete_document(collection, "x")
     purge()
     with pytest.raises(leases.LeaseLost):
-        leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Workers that are killed or paused at each step: another resumes, and what it stores is as if nothing had happened."""
+"""Workers killed or paused at each step: another resumes, and the result is the same as without the interruption."""
 
 import signal
 from typing import Any
@@ -14,8 +14,8 @@ from tests.collections_app.ingest.processes import (
     CELERY,
     QUEUE,
     another_connection,
-    nobody_writes,
-    wait_for_one_that_waits,
+    block_writes,
+    wait_for_blocked_connection,
     wait_until_gone,
     worker,
 )
@@ -23,7 +23,7 @@ from tests.collections_app.ingest.world import (
     accept,
     chunks,
     counted,
-    let_leases_run_out,
+    expire_leases,
     rows,
     text,
     work,
@@ -53,8 +53,8 @@ CREATE TRIGGER of_test BEFORE INSERT ON chunk_vector FOR EACH ROW EXECUTE FUNCTI
 
 
 @pytest.fixture
-def undisturbed(collection: Collection) -> list[Any]:
-    """What is stored of the long document when nothing happens."""
+def expected_rows(collection: Collection) -> list[Any]:
+    """The stored rows of the long document without an interruption."""
     elsewhere = make_collection("undisturbed", text_configuration="english")
     Collection.objects.update(text_configuration="english")
     accept(elsewhere, LONG)
@@ -62,104 +62,104 @@ def undisturbed(collection: Collection) -> list[Any]:
     return chunks(Version.objects.get(collection=elsewhere))
 
 
-def is_as_if_nothing_had_happened(version: Version, undisturbed: list[Any], attempt: int) -> None:
+def assert_same_as_without_interruption(version: Version, expected_rows: list[Any], attempt: int) -> None:
     version.refresh_from_db()
     assert (version.state, version.is_searched, version.error, version.lease_token) == ("ready", True, "", None)
-    assert chunks(version) == undisturbed
-    assert counted()["chunk"] == counted()["chunk_words"] == counted()["chunk_vector"] == 2 * len(undisturbed)
+    assert chunks(version) == expected_rows
+    assert counted()["chunk"] == counted()["chunk_words"] == counted()["chunk_vector"] == 2 * len(expected_rows)
     assert wrong_counts(version.collection) == []
 
 
 @pytest.mark.parametrize(("table", "state"), STEPS)
-def test_killed_at_a_step_another_resumes(
-    collection: Collection, undisturbed: list[Any], table: str, state: str
+def test_another_worker_resumes_after_a_kill_at_any_step(
+    collection: Collection, expected_rows: list[Any], table: str, state: str
 ):  # C33
     version = accept(collection, LONG).version
-    with nobody_writes(table), worker() as first:
-        waiting = wait_for_one_that_waits()
+    with block_writes(table), worker() as first:
+        waiting = wait_for_blocked_connection()
         first.kill()
     wait_until_gone(waiting)
     version.refresh_from_db()
     assert (version.state, version.is_searched) == (state, False)
     assert leases.take_next() is None  # its lease has not run out
-    let_leases_run_out()
+    expire_leases()
     assert work() == 1
-    is_as_if_nothing_had_happened(version, undisturbed, 2)
+    assert_same_as_without_interruption(version, expected_rows, 2)
 
 
-def test_killed_between_batches_what_is_embedded_stays(collection: Collection, undisturbed: list[Any]):  # C33
+def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection, expected_rows: list[Any]):  # C33
     version = accept(collection, LONG).version
     with another_connection() as link:
         link.execute(LATER_BATCH)
         try:
             link.execute("SELECT pg_advisory_lock(4711)")
             with worker() as first:
-                waiting = wait_for_one_that_waits()
+                waiting = wait_for_blocked_connection()
                 first.kill()
         finally:
             link.execute("SELECT pg_advisory_unlock(4711)")
             wait_until_gone(waiting)
             link.execute("DROP FUNCTION of_test CASCADE")
-    kept = rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
-    assert 0 < len(kept) < len(undisturbed)
-    let_leases_run_out()
+    chunk_ids = rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
+    assert 0 < len(chunk_ids) < len(expected_rows)
+    expire_leases()
     assert work() == 1
-    is_as_if_nothing_had_happened(version, undisturbed, 2)
+    assert_same_as_without_interruption(version, expected_rows, 2)
 
 
-def test_paused_past_its_lease_it_stores_nothing_more(collection: Collection, undisturbed: list[Any]):  # C34
+def test_a_worker_paused_past_its_lease_stores_nothing_more(collection: Collection, expected_rows: list[Any]):  # C34
     slow = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
     version = accept(collection, slow, format="html", filename="a.html").version
     with worker() as zombie:
         eventually(lambda: Version.objects.get(pk=version.pk).state == "extracting")
         zombie.send(signal.SIGSTOP)
-        let_leases_run_out()
+        expire_leases()
         assert work() == 1
         before = Version.objects.values().get(pk=version.pk), chunks(version), counted()
         assert before[0]["state"] == "ready"
         zombie.send(signal.SIGCONT)
         zombie.wait()
-        assert (zombie.process.returncode, "Traceback" in zombie.said) == (0, False)
+        assert (zombie.process.returncode, "Traceback" in zombie.output) == (0, False)
     assert (Version.objects.values().get(pk=version.pk), chunks(version), counted()) == before
 
 
-def test_paused_within_a_transaction_it_goes_on(collection: Collection, undisturbed: list[Any]):
+def test_a_worker_paused_within_a_transaction_continues(collection: Collection, expected_rows: list[Any]):
     version = accept(collection, LONG).version
     with worker() as paused:
-        with nobody_writes("chunk"):
-            wait_for_one_that_waits()
+        with block_writes("chunk"):
+            wait_for_blocked_connection()
             paused.send(signal.SIGSTOP)
         assert leases.take_next() is None
         paused.send(signal.SIGCONT)
         paused.wait()
-    is_as_if_nothing_had_happened(version, undisturbed, 1)
+    assert_same_as_without_interruption(version, expected_rows, 1)
 
 
-def test_deleted_while_a_worker_is_in_the_middle_of_it(collection: Collection, undisturbed: list[Any]):  # C42
+def test_a_document_deleted_during_processing_leaves_nothing(collection: Collection, expected_rows: list[Any]):  # C42
     before = counted()
     accept(collection, LONG, doc_id="x")
     with worker() as working:
-        with nobody_writes("chunk"):
-            wait_for_one_that_waits()
+        with block_writes("chunk"):
+            wait_for_blocked_connection()
             assert deletion.delete_document(collection, "x") == 0
         working.wait()
-        assert (working.process.returncode, "Traceback" in working.said) == (0, False)
+        assert (working.process.returncode, "Traceback" in working.output) == (0, False)
     while deletion.purge(1e12):
         pass
     assert counted() == before
     assert rows("SELECT 1 FROM term_count WHERE collection_id = %s", collection.pk) == []
 
 
-def test_told_to_stop_a_worker_hands_back_what_it_holds(collection: Collection, undisturbed: list[Any]):
+def test_a_worker_that_shuts_down_returns_its_lease(collection: Collection, expected_rows: list[Any]):
     version = accept(collection, LONG).version
     with worker(*CELERY) as celery:
-        with nobody_writes("chunk"):
+        with block_writes("chunk"):
             current_app.send_task("collections_app.tasks.work", queue=QUEUE)
-            wait_for_one_that_waits()
+            wait_for_blocked_connection()
             celery.process.send_signal(signal.SIGTERM)
-            eventually(lambda: "Warm shutdown" in celery.said)
+            eventually(lambda: "Warm shutdown" in celery.output)
         celery.wait()
     version.refresh_from_db()
     assert (version.state, version.lease_token, version.attempt) == ("embedding", None, 0)
     assert work() == 1
-    is_as_if_nothing_had_happened(version, undisturbed, 1)
+    assert_same_as_without_interruption(version, expected_rows, 1)

@@ -1,4 +1,4 @@
-"""Whatever is loaded, replaced, deleted and worked on in whatever order: searches see what a simple model says."""
+"""After loads, replacements, deletions and processing in any order, searches match a simple model."""
 
 import time
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from collections_app.models import Collection, Version
 from collections_app.queue import leases
 from system.errors import Conflict, NotFound
 from tests.collections_app.conftest import make_collection
-from tests.collections_app.ingest.world import accept, counted, let_leases_run_out, rows, text, work, wrong_counts
+from tests.collections_app.ingest.world import accept, counted, expire_leases, rows, text, work, wrong_counts
 
 pytestmark = pytest.mark.django_db
 
@@ -35,8 +35,8 @@ def data_of(content: int) -> dict[str, Any]:
 
 
 @dataclass
-class Modelled:
-    """A document: what searches see of it, and what was sent last and is still to come."""
+class ExpectedDocument:
+    """The expected state of a document: its searchable content, and the content to come."""
 
     newest: int
     searched: int | None = None
@@ -51,38 +51,41 @@ class Modelled:
                 self.searched = self.newest
 
 
-class Loading(RuleBasedStateMachine):
+class LoadMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.transaction = transaction.atomic()
         self.transaction.__enter__()
         self.collection = make_collection("law", text_configuration="english")
-        self.documents: dict[str, Modelled] = {}
+        self.documents: dict[str, ExpectedDocument] = {}
 
     def teardown(self) -> None:
         transaction.set_rollback(True)
         self.transaction.__exit__(None, None, None)
 
     @rule(
-        name=NAMES, content=CONTENTS, on_duplicate=st.sampled_from(["skip", "replace", "error"]), is_held=st.booleans()
+        name=NAMES,
+        content=CONTENTS,
+        on_duplicate=st.sampled_from(["skip", "replace", "error"]),
+        takes_lease=st.booleans(),
     )
-    def load(self, name: str, content: int, on_duplicate: str, is_held: bool) -> None:
+    def load(self, name: str, content: int, on_duplicate: str, takes_lease: bool) -> None:
         known = self.documents.get(name)
         is_same = known is not None and known.newest == content
         try:
-            options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "is_held": is_held}
-            made = accept(self.collection, **options, **data_of(content))
+            options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "takes_lease": takes_lease}
+            stored = accept(self.collection, **options, **data_of(content))
         except Conflict:
             assert known is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
             return
         assert known is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
         if known is None or not is_same or known.has_failed:
-            assert not made.is_duplicate
-            self.documents[name] = Modelled(content, known.searched if known else None)
+            assert not stored.is_duplicate
+            self.documents[name] = ExpectedDocument(content, known.searched if known else None)
         else:
-            assert made.is_duplicate
-        if made.lease_token is not None:
-            worker.load_now(made)
+            assert stored.is_duplicate
+        if stored.lease_token is not None:
+            worker.load_now(stored)
             self.documents[name].done()
 
     @rule(name=NAMES)
@@ -96,18 +99,18 @@ class Loading(RuleBasedStateMachine):
             assert known is not None
 
     @rule(steps_done=st.integers(0, 3))
-    def work_some_and_be_killed(self, steps_done: int) -> None:
+    def process_some_steps_and_stop(self, steps_done: int) -> None:
         """Without any step, so many times that it counts as poison, would be another law."""
         lease = leases.take_next()
         if lease is None:
             return
         for _ in range(steps_done):
             try:
-                version = leases.held(lease.version_id, lease.token)
+                version = leases.leased_version(lease.version_id, lease.token)
                 steps.STEPS[version.state](version, 60.0)
             except (leases.LeaseLost, Unreadable):
                 break
-        let_leases_run_out()
+        expire_leases()
         Version.objects.update(attempt=0)
 
     @rule()
@@ -136,7 +139,7 @@ class Loading(RuleBasedStateMachine):
             known.is_pending, known.has_failed = True, False
 
     @invariant()
-    def searches_see_what_the_model_says(self) -> None:
+    def searches_match_the_model(self) -> None:
         self.take_over_what_steps_finished()
         found = dict(
             Version.objects.filter(collection=self.collection, is_searched=True).values_list(
@@ -153,7 +156,7 @@ class Loading(RuleBasedStateMachine):
         assert wrong_counts(self.collection) == []
 
     def take_over_what_steps_finished(self) -> None:
-        """A killed worker may have come to the end before."""
+        """A stopped worker may have finished before."""
         for name, each in self.documents.items():
             if (
                 each.is_pending
@@ -170,18 +173,18 @@ class Loading(RuleBasedStateMachine):
 def run(examples: int, steps_each: int) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
-        Loading,
+        LoadMachine,
         settings=settings(
             max_examples=examples, stateful_step_count=steps_each, deadline=None, suppress_health_check=checks
         ),
     )
 
 
-def test_searches_see_what_a_simple_model_says():
+def test_searches_match_a_simple_model():
     run(15, 20)
     assert set(counted().values()) == {0} and rows("SELECT * FROM term_count") == [] and not Collection.objects.exists()
 
 
 @pytest.mark.nightly
-def test_searches_see_what_a_simple_model_says_however_long():
+def test_searches_match_a_simple_model_in_long_runs():
     run(400, 50)

@@ -1,4 +1,4 @@
-"""The queue: whose turn it is, who may write, and what becomes of what cannot be done now."""
+"""The queue: its order, who may write, and retries."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -14,13 +14,13 @@ from collections_app.queue import leases
 from collections_app.queue.leases import LeaseLost
 from tests.collections_app.conftest import make_collection
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.ingest.world import accept, chunks, let_leases_run_out, let_pauses_pass, rows, text, work
+from tests.collections_app.ingest.world import accept, chunks, end_pauses, expire_leases, rows, text, work
 
 pytestmark = pytest.mark.django_db
 
 
-def takes(most: int = 1000) -> list[int]:
-    """The versions in the order in which one worker takes them."""
+def leased_ids(most: int = 1000) -> list[int]:
+    """The versions in the order in which one worker leases them."""
     owner = ""
     found: list[int] = []
     while len(found) < most and (lease := leases.take_next(owner)):
@@ -30,19 +30,19 @@ def takes(most: int = 1000) -> list[int]:
 
 
 class TestTurns:
-    def test_the_oldest_first(self, collection: Collection):
+    def test_the_oldest_version_is_leased_first(self, collection: Collection):
         waiting = [accept(collection, b"%d" % number).version.pk for number in range(3)]
-        assert takes() == waiting
+        assert leased_ids() == waiting
 
-    def test_many_files_of_one_owner_do_not_hold_up_another(self, collection: Collection):  # C46
+    def test_many_files_of_one_owner_do_not_delay_another(self, collection: Collection):  # C46
         for number in range(50):
             accept(collection, b"%d" % number, user_id="flooder")
         for owner in ("early", "late"):
             only = accept(collection, owner.encode(), user_id=owner).version.pk
-            assert only in takes(3)
+            assert only in leased_ids(3)
 
     @pytest.mark.parametrize("after", ["", "a", "flooder", "flooders", "z"])
-    def test_whoever_was_served_before(self, collection: Collection, after: str):  # C46
+    def test_every_starting_owner_reaches_all_versions(self, collection: Collection, after: str):  # C46
         for owner in ("flooder", "x", "", "flooder", "flooder"):
             accept(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
         served = [after]
@@ -52,38 +52,38 @@ class TestTurns:
             served.append(lease.owner)
         assert sorted(served[1:]) == ["", "flooder", "x"]
 
-    def test_not_what_is_held_is_done_failed_or_due_later(self, collection: Collection):
-        accept(collection, b"held", is_held=True)
-        done = accept(collection, b"done", is_held=True)
+    def test_leased_finished_failed_and_postponed_versions_are_skipped(self, collection: Collection):
+        accept(collection, b"held", takes_lease=True)
+        done = accept(collection, b"done", takes_lease=True)
         worker.load_now(done)
-        failed = accept(collection, b"broken", format="pdf", is_held=True)
+        failed = accept(collection, b"broken", format="pdf", takes_lease=True)
         worker.load_now(failed)
         later = accept(collection, b"later").version
         Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z")
-        assert (takes(), leases.due().count()) == ([], 0)
+        assert (leased_ids(), leases.due().count()) == ([], 0)
 
-    def test_a_lease_that_has_run_out_is_another_s(self, collection: Collection):  # C33
-        held = accept(collection, is_held=True)
-        assert takes() == []
-        let_leases_run_out()
+    def test_an_expired_lease_can_be_taken(self, collection: Collection):  # C33
+        held = accept(collection, takes_lease=True)
+        assert leased_ids() == []
+        expire_leases()
         lease = leases.take_next()
         assert lease is not None
         assert (lease.version_id, lease.attempt, lease.token != held.lease_token) == (held.version.pk, 2, True)
 
-    def test_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
-        accept(collection, is_held=True)
+    def test_a_lease_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
+        accept(collection, takes_lease=True)
         ((left,),) = rows("SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM document_version")
         assert 58 < left <= 60
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_never_take_the_same():
+def test_two_workers_never_lease_the_same_version():
     collection = make_collection("manuals")
     waiting = [accept(collection, b"%d" % number, user_id=str(number % 3)).version.pk for number in range(40)]
 
     def take(_: int) -> list[int]:
         try:
-            return takes()
+            return leased_ids()
         finally:
             connections.close_all()
 
@@ -93,7 +93,7 @@ def test_two_workers_never_take_the_same():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_message_that_is_given_out_many_times_does_the_work_once():  # X19
+def test_a_message_delivered_many_times_does_the_work_once():  # X19
     collection, other = make_collection("manuals"), make_collection("undisturbed")
     texts = [text(60, start=100 * number).encode() for number in range(3)]
     alone = [accept(other, each).version for each in texts]
@@ -113,17 +113,17 @@ def test_one_message_that_is_given_out_many_times_does_the_work_once():  # X19
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_is_writing_to_is_nobody_s_turn_even_when_its_lease_ran_out():  # C34
-    version = accept(make_collection("manuals"), is_held=True).version
-    let_leases_run_out()
+def test_a_locked_version_is_skipped_even_with_an_expired_lease():  # C34
+    version = accept(make_collection("manuals"), takes_lease=True).version
+    expire_leases()
     with another_connection() as link, link.transaction():
         link.execute("SELECT 1 FROM document_version WHERE id = %s FOR NO KEY UPDATE", [version.pk])
-        assert takes() == []
-    assert takes() == [version.pk]
+        assert leased_ids() == []
+    assert leased_ids() == [version.pk]
 
 
 class TestFence:
-    """Whoever lost the lease stores nothing; it ends without a sound. The zombie is what was paused past its lease."""
+    """A worker that lost its lease, for example because it was paused, stores nothing and ends quietly."""
 
     WRITES = (
         lambda zombie: leases.advance(zombie, state=State.SPLITTING),
@@ -132,75 +132,80 @@ class TestFence:
         lambda zombie: leases.fail_attempt(zombie, "x", "x"),
         lambda zombie: leases.postpone(zombie, 5, "x", "x"),
         lambda zombie: leases.return_lease(zombie),
-        lambda zombie: leases.fenced(zombie).__enter__(),
+        lambda zombie: leases.fence(zombie).__enter__(),
     )
 
     @pytest.mark.parametrize("write", WRITES)
-    def test_a_zombie_writes_nothing(self, collection: Collection, write: object):  # C34
-        accepted = accept(collection, is_held=True)
-        zombie = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
-        let_leases_run_out()
-        assert takes() == [zombie.pk]
+    def test_a_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
+        accepted = accept(collection, takes_lease=True)
+        zombie = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        expire_leases()
+        assert leased_ids() == [zombie.pk]
         before = Version.objects.values().get()
         with pytest.raises(LeaseLost):
             write(zombie)  # type: ignore[operator]
         assert Version.objects.values().get() == before
 
-    def test_its_work_ends_quietly(self, collection: Collection):  # C34
-        accepted = accept(collection, is_held=True)
-        let_leases_run_out()
+    def test_a_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
+        accepted = accept(collection, takes_lease=True)
+        expire_leases()
         assert work() == 1
         before = Version.objects.values().get()
         assert worker.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == before
 
-    def test_an_id_or_token_of_nobody(self, collection: Collection):  # C37
+    def test_an_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
         assert worker.work_on(999_999, uuid4(), until=1e12) == "deleting"
-        kept = accept(collection).version
-        assert worker.work_on(kept.pk, uuid4(), until=1e12) == "queued"
+        version = accept(collection).version
+        assert worker.work_on(version.pk, uuid4(), until=1e12) == "queued"
 
 
 class TestAttempts:
-    def test_what_kills_each_worker_fails_after_five(self, collection: Collection):  # C47
+    def test_a_document_that_kills_each_worker_fails_after_five_attempts(self, collection: Collection):  # C47
         poison = accept(collection, b"poison").version
         other = accept(collection, b"other").version
         for attempt in range(1, 6):
             lease = leases.take_next()
             assert lease is not None and (lease.version_id, lease.attempt) == (poison.pk, attempt)
-            let_leases_run_out()  # killed
+            expire_leases()  # killed
         assert work() == 2
         poison.refresh_from_db()
         assert (poison.state, poison.error_code, poison.is_searched) == ("failed", "attempts", False)
-        assert "ended the worker" in poison.error
+        assert "worker stopped" in poison.error
         assert Version.objects.get(pk=other.pk).state == "ready"
 
-    def test_what_was_stored_begins_them_anew(self, collection: Collection):
-        accepted = accept(collection, is_held=True)
+    def test_a_stored_result_resets_the_attempts(self, collection: Collection):
+        accepted = accept(collection, takes_lease=True)
         Version.objects.update(attempt=5)
-        version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+        version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
         leases.advance(version, state=State.SPLITTING)
         assert Version.objects.get().attempt == 1
 
-    def test_handed_back_it_is_not_counted(self, collection: Collection):
+    def test_a_returned_lease_is_not_counted(self, collection: Collection):
         accept(collection)
         for _ in range(20):
             lease = leases.take_next()
             assert lease is not None
-            leases.return_lease(leases.held(lease.version_id, lease.token))
+            leases.return_lease(leases.leased_version(lease.version_id, lease.token))
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_between_failed_ones_it_waits_longer_and_longer(self, collection: Collection):
+    def test_pauses_between_failed_attempts_grow(self, collection: Collection):
         accept(collection)
         waits = []
         for _ in range(5):
             lease = leases.take_next()
             assert lease is not None
-            leases.fail_attempt(leases.held(lease.version_id, lease.token), "internal", "x" * 2000)
+            leases.fail_attempt(leases.leased_version(lease.version_id, lease.token), "internal", "x" * 2000)
             waits += rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
-            let_pauses_pass()
+            end_pauses()
         bounds = [(4, 6), (8, 12), (16, 24), (32, 48)]
         assert all(low * 0.95 <= wait <= high for (wait,), (low, high) in zip(waits, bounds, strict=False))
-        kept = Version.objects.get()
-        assert (kept.state, kept.error_code, len(kept.error), kept.attempt) == ("failed", "internal", 1000, 5)
-        assert takes() == []
+        version = Version.objects.get()
+        assert (version.state, version.error_code, len(version.error), version.attempt) == (
+            "failed",
+            "internal",
+            1000,
+            5,
+        )
+        assert leased_ids() == []

@@ -1,4 +1,4 @@
-"""What /metrics says of the queue."""
+"""The metrics of the queue."""
 
 import pytest
 from django.test import Client
@@ -11,18 +11,18 @@ from tests.conftest import make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_how_many_wait_how_long_and_what_failed(collection: Collection, client: Client):
+def test_metrics_count_unfinished_and_failed_documents(collection: Collection, client: Client):
     accept(collection, b"waiting")
-    worker.load_now(accept(collection, b"done", is_held=True))
-    worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+    worker.load_now(accept(collection, b"done", takes_lease=True))
+    worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
     rows("UPDATE document_version SET next_at = clock_timestamp() - interval '90 s' RETURNING 1")
     make_user("scraper", "monitoring")
     answer = client.get("/metrics", headers={"Authorization": basic("scraper")})
-    said = dict(line.rsplit(" ", 1) for line in answer.content.decode().splitlines() if not line.startswith("#"))
-    assert said['servicebase_documents_unfinished{state="queued"}'] == "1.0"
-    assert said['servicebase_documents_unfinished{state="embedding"}'] == "0.0"
-    assert said['servicebase_documents_failed{reason="damaged"}'] == "1.0"
-    assert 90 <= float(said["servicebase_documents_oldest_due_seconds"]) < 150
+    metrics = dict(line.rsplit(" ", 1) for line in answer.content.decode().splitlines() if not line.startswith("#"))
+    assert metrics['servicebase_documents_unfinished{state="queued"}'] == "1.0"
+    assert metrics['servicebase_documents_unfinished{state="embedding"}'] == "0.0"
+    assert metrics['servicebase_documents_failed{reason="damaged"}'] == "1.0"
+    assert 90 <= float(metrics["servicebase_documents_oldest_due_seconds"]) < 150
 
 
 def basic(login: str) -> str:

@@ -1,4 +1,4 @@
-"""A document's way from bytes to what searches see, and each way it can end."""
+"""The steps from bytes to searchable chunks, and each final state."""
 
 import time
 from functools import partial
@@ -24,8 +24,8 @@ from tests.collections_app.ingest.world import (
     accept,
     chunks,
     counted,
-    let_leases_run_out,
-    let_pauses_pass,
+    end_pauses,
+    expire_leases,
     rows,
     text,
     work,
@@ -37,12 +37,12 @@ pytestmark = pytest.mark.django_db
 MANY = 1000  # sentences: over 300 chunks, more than one batch of vectors
 
 
-def provider_that_is_gone(**columns: Any) -> EmbeddingSpace:
+def space_without_provider(**columns: Any) -> EmbeddingSpace:
     return EmbeddingSpace.objects.create(**{"provider": "retired", "model": "gone", "dimensions": 8, **columns})
 
 
-class TestTheWay:
-    def test_ends_where_searches_see_it(self, collection: Collection, loaded: Loaded):
+class TestSteps:
+    def test_a_processed_document_is_searchable(self, collection: Collection, loaded: Loaded):
         version = loaded(text(20), metadata={"type": "guide"})
         assert (version.state, version.is_searched, version.lease_token, version.error) == ("ready", True, None, "")
         assert version.ready_at is not None
@@ -54,22 +54,22 @@ class TestTheWay:
         assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored)
         assert wrong_counts(collection) == []
 
-    def test_is_the_same_by_the_request_and_by_a_worker(self, collection: Collection, loaded: Loaded):
+    def test_the_request_and_the_worker_store_the_same(self, collection: Collection, loaded: Loaded):
         here = loaded(text(MANY))
         elsewhere = make_collection("elsewhere")
         accept(elsewhere, text(MANY).encode())
         assert work() == 1
         assert chunks(Version.objects.get(collection=elsewhere)) == chunks(here)
 
-    def test_is_the_same_when_each_step_is_another_s(self, collection: Collection, loaded: Loaded):  # C33
+    def test_each_step_may_have_another_worker(self, collection: Collection, loaded: Loaded):  # C33
         undisturbed = chunks(loaded(text(MANY), into=make_collection("undisturbed")))
         version = accept(collection, text(MANY).encode()).version
         states = []
         while (lease := leases.take_next()) is not None:
-            held = leases.held(lease.version_id, lease.token)
+            held = leases.leased_version(lease.version_id, lease.token)
             states.append(held.state)
             steps.STEPS[held.state](held, 60.0)
-            let_leases_run_out()  # killed after what it stored
+            expire_leases()  # killed after what it stored
         assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // chunk_vectors.AT_ONCE + 2)]
         assert chunks(version) == undisturbed
         assert wrong_counts(collection) == []
@@ -82,7 +82,7 @@ class TestTheWay:
         assert found == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""
 
-    def test_a_language_that_somebody_chose_is_that_of_each_document(self, collection: Collection, loaded: Loaded):
+    def test_the_language_of_a_collection_applies_to_each_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(text_configuration="german")
         collection.refresh_from_db()
 
@@ -90,18 +90,18 @@ class TestTheWay:
 
         assert found.text_configuration == "german"
 
-    def test_the_request_stops_in_time_and_the_worker_goes_on(self, collection: Collection):
-        accepted = accept(collection, text(MANY).encode(), is_held=True)
+    def test_the_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
+        accepted = accept(collection, text(MANY).encode(), takes_lease=True)
         version = worker.load_now(accepted, within_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_a_file_that_is_too_slow_for_who_waits_is_the_worker_s(
+    def test_a_file_that_is_too_slow_for_a_request_is_left_to_the_worker(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-        accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", is_held=True)
+        accepted = accept(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
         with monkeypatch.context() as patched:
             patched.setattr(child_process, "PROGRAM", tmp_path / "slow.py")
             version = worker.load_now(accepted, within_s=1)
@@ -109,7 +109,7 @@ class TestTheWay:
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_a_long_text_is_cut_by_the_worker(
+    def test_a_long_text_is_split_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
@@ -118,7 +118,7 @@ class TestTheWay:
         assert work() == 1
         assert Version.objects.get().state == "ready"
         # Whoever has more time, such as a command, does it.
-        accepted = accept(collection, text(41).encode(), is_held=True)
+        accepted = accept(collection, text(41).encode(), takes_lease=True)
         assert worker.load_now(accepted, within_s=600).state == "ready"
 
     @pytest.mark.parametrize("new", ["Short.", " "])
@@ -135,20 +135,20 @@ class TestTheWay:
         assert wrong_counts(collection) == []
 
 
-class TestItsEnd:
+class TestFinalStates:
     @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
-    def test_without_text_it_is_empty(self, collection: Collection, data: bytes):
-        version = worker.load_now(accept(collection, data, is_held=True))
+    def test_a_document_without_text_is_empty(self, collection: Collection, data: bytes):
+        version = worker.load_now(accept(collection, data, takes_lease=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
         assert version.warnings == [publishing.NO_TEXT]
 
-    def test_what_no_parser_can_read_has_failed_for_ever(self, collection: Collection):
-        version = worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True))
+    def test_an_unreadable_file_fails_permanently(self, collection: Collection):
+        version = worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
         assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
         assert version.error and work() == 0
 
-    def test_it_is_tried_again_when_somebody_says_so(self, collection: Collection):
-        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", is_held=True)
+    def test_a_failed_document_can_be_retried(self, collection: Collection):
+        failed = accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
         worker.load_now(failed)
         Version.objects.update(format="text")  # as if a parser had been mended
         worker.retry(failed.document)
@@ -158,7 +158,7 @@ class TestItsEnd:
             worker.retry(Document.objects.get())
         assert refused.value.code == "not_failed"
 
-    def test_a_fault_of_ours_is_tried_again_and_tells_nothing_of_the_document(
+    def test_an_internal_error_is_retried_and_reveals_nothing_of_the_document(
         self, collection: Collection, loaded: Loaded
     ):
         Collection.objects.update(text_configuration="no_such_language")
@@ -167,12 +167,12 @@ class TestItsEnd:
         assert "secret" not in version.error and "no_such" not in version.error
         Collection.objects.update(text_configuration="english")
         assert work() == 0
-        let_pauses_pass()
+        end_pauses()
         assert work() == 1
         assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
-    def test_a_statement_over_the_time_of_a_request_is_the_worker_s(self, collection: Collection, loaded: Loaded):
-        """The database cuts it off; a worker whose own is cut off each time has failed in the end."""
+    def test_a_statement_timeout_of_a_request_is_left_to_the_worker(self, collection: Collection, loaded: Loaded):
+        """A worker with repeated statement timeouts fails in the end."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS "
@@ -181,30 +181,32 @@ class TestItsEnd:
             )
         version = loaded(text(20))
         assert (version.state, version.lease_token, version.attempt, version.error) == ("splitting", None, 0, "")
-        for attempt in range(1, leases.MOST_ATTEMPTS + 1):
+        for attempt in range(1, leases.MAX_ATTEMPTS + 1):
             assert work() == 1
             version.refresh_from_db()
             assert (version.attempt, version.error_code) == (attempt, "internal")
-            let_pauses_pass()
+            end_pauses()
         assert version.state == "failed" and work() == 0
 
-    def test_a_file_that_had_no_processor_is_tried_again(
+    def test_a_file_that_got_no_processor_time_is_retried(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
         monkeypatch.setattr(child_process, "PROGRAM", tmp_path / "stopped.py")
         monkeypatch.setattr(extract, "configured_limits", partial(limits, wall_s=0.2))
         version = accept(collection, b"<p>Hi", format="html", filename="a.html").version
-        for attempt in range(1, leases.MOST_ATTEMPTS + 1):
+        for attempt in range(1, leases.MAX_ATTEMPTS + 1):
             assert version.state != "failed" and work() == 1
             version.refresh_from_db()
             assert (version.attempt, version.error_code) == (attempt, "limit_time")
-            let_pauses_pass()
+            end_pauses()
         assert version.state == "failed" and work() == 0
 
 
 class TestReplacing:
-    def test_the_old_is_seen_until_the_new_is_ready(self, collection: Collection, loaded: Loaded):  # C41
+    def test_the_old_version_is_searched_until_the_new_one_is_ready(
+        self, collection: Collection, loaded: Loaded
+    ):  # C41
         old = loaded("The old words.", doc_id="x")
         new = accept(collection, b"The new text.", doc_id="x", on_duplicate="replace").version
         assert list(Version.objects.filter(is_searched=True)) == [old]
@@ -214,7 +216,7 @@ class TestReplacing:
         assert counted() == dict.fromkeys(counted(), 1)
         assert wrong_counts(collection) == []
 
-    def test_by_one_that_fails_the_old_stays(self, collection: Collection, loaded: Loaded):
+    def test_the_old_version_stays_if_the_new_one_fails(self, collection: Collection, loaded: Loaded):
         old = loaded("The old words.", doc_id="x")
         options: dict[str, Any] = {"doc_id": "x", "on_duplicate": "replace"}
         failed = accept(collection, b"%PDF-1.4 broken", format="pdf", **options).version
@@ -227,22 +229,22 @@ class TestReplacing:
         deletion.purge(time.monotonic() + 10)
         assert Version.objects.get().generation == 3
 
-    def test_by_nothing_it_is_empty(self, collection: Collection, loaded: Loaded):
+    def test_a_replacement_without_text_is_empty(self, collection: Collection, loaded: Loaded):
         loaded("The old words.", doc_id="x")
         new = loaded(" ", doc_id="x", on_duplicate="replace")
         assert (Version.objects.get(), new.state, new.is_searched) == (new, "empty", True)
         assert (counted()["chunk"], rows("SELECT * FROM term_count")) == (0, [])
 
-    def test_a_newer_one_overtakes(self, collection: Collection):
+    def test_a_newer_version_overtakes_an_older_one(self, collection: Collection):
         for number in range(5):
             accept(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
         work()
         deletion.purge(time.monotonic() + 10)
-        kept = Version.objects.get()
-        assert (kept.generation, kept.state, kept.is_searched) == (5, "ready", True)
+        version = Version.objects.get()
+        assert (version.generation, version.state, version.is_searched) == (5, "ready", True)
         assert wrong_counts(collection) == []
 
-    def test_a_long_old_one_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
+    def test_a_long_old_version_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         old = loaded(text(2500), doc_id="x")
@@ -256,24 +258,24 @@ class TestReplacing:
 
 
 class TestProvider:
-    def test_away_for_long_it_fails_nothing(self, collection: Collection, loaded: Loaded):  # C29
-        Collection.objects.update(space=provider_that_is_gone())
+    def test_a_long_outage_fails_no_document(self, collection: Collection, loaded: Loaded):  # C29
+        Collection.objects.update(space=space_without_provider())
         collection.refresh_from_db()
         version = loaded()
         for _ in range(20):
             assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
             assert version.error
-            let_pauses_pass()
+            end_pauses()
             provider_pauses.forget()
             assert work() == 1
             version.refresh_from_db()
         Collection.objects.update(space=embed.default_space())  # as a change of the model would
-        let_pauses_pass()
+        end_pauses()
         assert work() == 1
         assert Version.objects.values_list("state", "error").get() == ("ready", "")
 
-    def test_others_of_its_space_do_not_ask_meanwhile(self, collection: Collection, loaded: Loaded):  # X20
-        gone = provider_that_is_gone()
+    def test_other_documents_of_the_space_wait_during_the_pause(self, collection: Collection, loaded: Loaded):  # X20
+        gone = space_without_provider()
         Collection.objects.update(space=gone)
         collection.refresh_from_db()
         loaded("One.")
@@ -294,33 +296,31 @@ class TestProvider:
         assert provider_pauses.after_failure(1, 60) == 60
         assert provider_pauses.left_s(2) == 0
 
-    def test_the_space_it_is_going_over_to_is_filled_beside_and_holds_up_nobody(
-        self, collection: Collection, loaded: Loaded
-    ):
-        Collection.objects.update(next_space=provider_that_is_gone())
+    def test_the_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, loaded: Loaded):
+        Collection.objects.update(next_space=space_without_provider())
         collection.refresh_from_db()
         version = loaded()
         assert version.state == "ready"
 
-    def test_a_space_that_changed_meanwhile_is_embedded_for(self, collection: Collection, loaded: Loaded):
-        accepted = accept(collection, is_held=True)
-        version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+    def test_vectors_follow_a_change_of_space_during_the_load(self, collection: Collection, loaded: Loaded):
+        accepted = accept(collection, takes_lease=True)
+        version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
         steps.STEPS[version.state](version, 60)
         version.refresh_from_db()
         steps.STEPS[version.state](version, 60)
         version.refresh_from_db()
         steps.STEPS[version.state](version, 60)
-        Collection.objects.update(space=provider_that_is_gone())
-        version = leases.held(version.pk, version.lease_token)  # type: ignore[arg-type]
+        Collection.objects.update(space=space_without_provider())
+        version = leases.leased_version(version.pk, version.lease_token)  # type: ignore[arg-type]
         assert not publishing.publish(version, State.READY)
         assert not Version.objects.get().is_searched
 
 
-def test_a_document_that_goes_while_it_is_loaded_leaves_nothing(collection: Collection):  # C42
+def test_a_document_deleted_during_its_load_leaves_nothing(collection: Collection):  # C42
     for done in range(4):
-        accepted = accept(collection, b"text", doc_id="x", is_held=True)
+        accepted = accept(collection, b"text", doc_id="x", takes_lease=True)
         for _ in range(done):
-            version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+            version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
             steps.STEPS[version.state](version, 60)
         deletion.delete_document(collection, "x")
         version = worker.load_now(accepted)

@@ -1,4 +1,4 @@
-"""Loads documents, works on them, and says what is stored of them."""
+"""Helpers that load and process documents, and read the stored rows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,33 +16,33 @@ SENTENCE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
 
 
 def text(sentences: int, start: int = 0) -> str:
-    """Sentences that all differ, in paragraphs of five."""
-    made = [SENTENCE.format(number, number * 7 % 101, number * 13 % 997) for number in range(start, start + sentences)]
-    return "\n\n".join("".join(made[at : at + 5]) for at in range(0, sentences, 5))
+    """Different sentences, in paragraphs of five."""
+    lines = [SENTENCE.format(number, number * 7 % 101, number * 13 % 997) for number in range(start, start + sentences)]
+    return "\n\n".join("".join(lines[at : at + 5]) for at in range(0, sentences, 5))
 
 
 def accept(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoredLoad:
-    given: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "filename": "a.txt", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip",
-        "user_id": "owner", "is_held": False, **options,
+        "user_id": "owner", "takes_lease": False, **options,
     }  # fmt: skip
-    return storage.store_document(collection=collection, data=data, **given)
+    return storage.store_document(collection=collection, data=data, **columns)
 
 
 def work(most: int = 1000) -> int:
-    """What a worker does until nothing is due; the number of documents it took."""
-    owner, taken = "", 0
-    while taken < most and (lease := leases.take_next(owner)):
-        owner, taken = lease.owner, taken + 1
+    """Processes documents like a worker until nothing is due; returns the number of leases."""
+    owner, count = "", 0
+    while count < most and (lease := leases.take_next(owner)):
+        owner, count = lease.owner, count + 1
         worker.work_on(lease.version_id, lease.token, until=float("inf"))
-    return taken
+    return count
 
 
-def let_leases_run_out() -> None:
+def expire_leases() -> None:
     Version.objects.exclude(lease_until=None).update(lease_until=Now())
 
 
-def let_pauses_pass() -> None:
+def end_pauses() -> None:
     Version.objects.update(next_at=Now())
 
 
@@ -53,7 +53,7 @@ def rows(query: str, *values: Any) -> list[Any]:
 
 
 def chunks(version: Version) -> list[Any]:
-    """All that is stored of its chunks but their ids, so that two loads of the same can be compared."""
+    """The stored chunks without their ids, so that two loads can be compared."""
     return rows(
         """
         SELECT number, text, heading_path, page, page_end, char_start, char_end, cardinality(terms), weights::text,
@@ -65,7 +65,7 @@ def chunks(version: Version) -> list[Any]:
 
 
 def wrong_counts(collection: Collection) -> list[Any]:
-    """Words whose count is not that of the searched chunks."""
+    """The term counts that do not match the searchable chunks."""
     return rows(
         """
         SELECT term, counted.chunks, found.chunks
@@ -93,5 +93,5 @@ TABLES = ("document", "document_version", "document_piece", "document_text", "ch
 
 
 def counted() -> dict[str, int]:
-    """How many rows there are of everything that belongs to documents."""
+    """The number of rows in each table of documents."""
     return {table: rows(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES}

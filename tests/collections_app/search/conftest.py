@@ -30,7 +30,7 @@ def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Vers
     """Load a document, or its next content, to its end."""
     accepted = storage.store_document(
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
-        doc_id=doc_id, on_duplicate="replace", user_id="", is_held=True,
+        doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,
     )  # fmt: skip
     version = worker.load_now(accepted)
     assert version.state in ("ready", "empty"), version.error

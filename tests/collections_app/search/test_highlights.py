@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from collections_app.documents import deletion
 from collections_app.lexical import term_statistics
 from collections_app.search.highlights import Passage, highlights
 
@@ -35,7 +36,7 @@ def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
     put(collection, "one", "A document of this language.")
     found = term_statistics.asked_words(text, [collection])[collection.pk].words
-    collection.delete()
+    deletion.delete_collection(collection)
     return [each.lexeme for each in found]
 
 

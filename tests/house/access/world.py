@@ -53,7 +53,7 @@ def make() -> dict[str, str]:
     DeferredRecord.objects.create(table="task", record_id="later")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
     accepted = storage.store_document(
-        collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, is_held=True,
+        collection=collection, data=b"The printer is out of paper.", user_id=somebody.pk, takes_lease=True,
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
     version = worker.load_now(accepted)

@@ -10,16 +10,16 @@ from typing import Any
 from .failures import ParserRefused, damaged, encrypted
 
 BLOCK = 256 * 1024
-# Chosen: below this a high ratio harms nobody, and small files of little variety have it.
+# Chosen: below this size a high ratio is harmless, and small repetitive files have one.
 RATIO_COUNTS_FROM = 10 * 1024 * 1024
 IS_ENCRYPTED = 0x1
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What reading an archive throws.
+# The errors that reading an archive raises.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError, KeyError, RuntimeError)
 
 
 def check(data: bytes, limits: dict[str, Any]) -> None:
-    """Read all of it once and keep nothing. Libraries that open it afterwards find what was counted here."""
+    """Reads all entries once without keeping them, so that libraries can open the archive safely afterwards."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             count(archive, len(data), limits)

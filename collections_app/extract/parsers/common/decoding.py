@@ -10,7 +10,7 @@ from encodings.aliases import aliases
 
 from charset_normalizer import CharsetMatch, from_bytes
 
-# UTF-32 first: its mark begins with that of UTF-16.
+# UTF-32 first: its byte order mark begins with that of UTF-16.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -18,32 +18,34 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Those in common use, the likelier first where a text could be in two of them. With all that the library knows, short
-# texts were taken for odd relatives: French for Baltic (cp1257). cp1252 holds latin-1.
+# Encodings in common use, the likelier first where a text is valid in several. With all encodings of the library, short
+# texts were mistaken for rare ones: French for Baltic (cp1257). cp1252 contains latin-1.
 ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
-# What is valid in it is hardly anything else, also with characters newer than our tables or icons of private fonts.
+# Valid UTF-8 is hardly anything else, even with characters newer than our tables or icons of private fonts.
 UTF_8 = ("utf-8", "utf-8-sig")
 UNICODE = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
-# Enough to tell; the rest only has to decode.
+# Enough to detect the encoding; the rest only has to decode.
 SAMPLE = 256 * 1024
 CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
-MOST_CONTROLS = 0.02
-LONGEST_CHARACTER = 4
-# Of code points that nobody has given a meaning: binary data read as UTF-16 is full of them.
-MOST_UNASSIGNED = 0.02
-# Of the third bytes of UTF-32: characters beyond the first plane are rare.
-MOST_ZERO = 0.9
+MAX_CONTROLS = 0.02
+MAX_CHARACTER_BYTES = 4
+# Share of unassigned code points: binary data read as UTF-16 has many of them.
+MAX_UNASSIGNED = 0.02
+# Share of zeros in the third bytes of UTF-32: characters beyond the first plane are rare.
+MIN_ZERO_SHARE = 0.9
 
 
 class NotText(Exception):
-    """In no common encoding is this a text."""
+    """The data are not text in any common encoding."""
 
 
 def decode(data: bytes, *, declared: str = "", is_cut: bool = False) -> str:
-    """The text; `declared` is tried after Unicode's own signs, `is_cut` says that the end may be half a character.
+    """Decodes a text; with `is_cut` it may end within a character.
+
+    `declared` is tried after byte order marks and Unicode.
 
     >>> decode("Привет, как дела?".encode("cp1251"))
     'Привет, как дела?'
@@ -65,8 +67,9 @@ def marked(data: bytes) -> str:
 
 
 def unmarked(data: bytes) -> list[str]:
-    """UTF-32 by where its zero bytes lie, or UTF-16, first in the order in which more of it is ASCII: texts of any
-    script have spaces, line ends or digits.
+    """Candidates without a byte order mark: UTF-32 by the position of its zero bytes, or UTF-16.
+
+    The byte order with more ASCII characters comes first: texts of any script have spaces, line ends or digits.
 
     >>> unmarked("日本語 1".encode("utf-16-be"))[0], unmarked("a".encode("utf-32-le")), unmarked(b"a")
     ('utf-16-be', ['utf-32-le'], [])
@@ -74,23 +77,23 @@ def unmarked(data: bytes) -> list[str]:
     sample = data[: SAMPLE // 4 * 4]
     if b"\0" not in sample:
         return []
-    zeros = [sample[place::4].count(0) for place in range(4)]
+    zeros = [sample[offset::4].count(0) for offset in range(4)]
     quarter = len(sample) // 4
     if quarter and len(data) % 4 == 0:
-        if zeros[3] == quarter and zeros[2] >= MOST_ZERO * quarter:
+        if zeros[3] == quarter and zeros[2] >= MIN_ZERO_SHARE * quarter:
             return ["utf-32-le"]
-        if zeros[0] == quarter and zeros[1] >= MOST_ZERO * quarter:
+        if zeros[0] == quarter and zeros[1] >= MIN_ZERO_SHARE * quarter:
             return ["utf-32-be"]
     return sorted(("utf-16-le", "utf-16-be"), key=lambda encoding: -ascii_in(sample, encoding))
 
 
 def ascii_in(sample: bytes, encoding: str) -> int:
-    return sum(each < "\x7f" for each in sample.decode(encoding, "ignore"))
+    return sum(character < "\x7f" for character in sample.decode(encoding, "ignore"))
 
 
 def decoded(data: bytes, encoding: str, is_cut: bool) -> str | None:
     try:
-        # Halves of pairs are taken out of the text later, where that is recorded.
+        # Unpaired surrogates are removed later, with a warning.
         decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if "16" in encoding else "strict")
         return decoder.decode(data, final=not is_cut)
     except (UnicodeError, LookupError, ValueError, OSError):  # OSError: a codec that was not loaded before
@@ -98,35 +101,35 @@ def decoded(data: bytes, encoding: str, is_cut: bool) -> str | None:
 
 
 def is_text(text: str, *, may_be_unknown: bool = False) -> bool:
-    """Whether it reads like one; `may_be_unknown`: its encoding is certain, so it may be of characters nobody knows.
+    """Whether this looks like text. With `may_be_unknown` the encoding is certain, so unassigned characters are valid.
 
     >>> is_text("\ue000"), is_text("\ue000", may_be_unknown=True), is_text("\1\2", may_be_unknown=True)
     (False, True, False)
     """
     sample = text[:SAMPLE]
-    counted = Counter(sample).items()
-    controls = sum(count for each, count in counted if CONTROLS.match(each))
-    if controls > max(1, MOST_CONTROLS * len(sample)):
+    counts = Counter(sample).items()
+    controls = sum(count for character, count in counts if CONTROLS.match(character))
+    if controls > max(1, MAX_CONTROLS * len(sample)):
         return False
     if may_be_unknown:
         return True
-    unassigned = sum(count for each, count in counted if unicodedata.category(each) in ("Cn", "Co", "Cs"))
-    return unassigned <= MOST_UNASSIGNED * len(sample)
+    unassigned = sum(count for character, count in counts if unicodedata.category(character) in ("Cn", "Co", "Cs"))
+    return unassigned <= MAX_UNASSIGNED * len(sample)
 
 
 def guessed(data: bytes, is_cut: bool) -> str:
-    """By the library; what it takes for equally good is decided by our order."""
+    """Detects the encoding with the library; our order decides between equally good matches."""
     sample = cut_at_line(data)
-    for end in range(len(sample), max(0, len(sample) - LONGEST_CHARACTER), -1):
+    for end in range(len(sample), max(0, len(sample) - MAX_CHARACTER_BYTES), -1):
         if matches := list(from_bytes(sample[:end], cp_isolation=list(ENCODINGS))):
             break
-        if len(sample) == len(data) and not is_cut:  # it does not end within a character
+        if len(sample) == len(data) and not is_cut:  # the sample does not end within a character
             raise NotText
     else:
         raise NotText
     best = matches[0]
-    equal = [each for each in matches if (each.chaos, each.coherence) == (best.chaos, best.coherence)]
-    for encoding in sorted({name for each in equal for name in readings(each)}, key=ENCODINGS.index):
+    equal = [match for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)]
+    for encoding in sorted({name for match in equal for name in readings(match)}, key=ENCODINGS.index):
         text = decoded(data, encoding, is_cut)
         if text is not None and is_text(text):
             return text
@@ -146,11 +149,11 @@ def cut_at_line(data: bytes) -> bytes:
 
 
 def prepare(*, is_declared: bool = False) -> None:
-    """Codecs are files that Python opens when they are first asked for; a file that names its own may name any."""
-    wanted = {*ENCODINGS, *UNICODE, *(aliases.values() if is_declared else ())}
-    for encoding in sorted(wanted):
+    """Loads the codecs, which Python opens at their first use; with `is_declared` all, since a file may name any."""
+    encodings = {*ENCODINGS, *UNICODE, *(aliases.values() if is_declared else ())}
+    for encoding in sorted(encodings):
         try:
             codecs.lookup(encoding)
         except LookupError:
-            pass  # one of another platform
+            pass  # a codec of another platform
     from_bytes("Как дела? Größe, déjà.".encode("cp1251", "replace"), cp_isolation=list(ENCODINGS))

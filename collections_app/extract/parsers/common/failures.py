@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-ENCRYPTED = "The file is protected by a password. Send it without one."
-DAMAGED = "The file is damaged, or not what its name says."
+ENCRYPTED = "The file is protected by a password. Send it without a password."
+DAMAGED = "The file is damaged, or its content does not match its name."
 DEEP = "The file is nested too deeply to be read."
 
 
 class ParserRefused(Exception):
-    """No text comes of this file. `code` is stable, the text a sentence without anything of the file's."""
+    """The file cannot be read. `code` is stable; `message` is a sentence that quotes nothing from the file."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Writes rows of cells as lines that can be understood without the rows above."""
+"""Writes rows of cells as lines that can be understood without the header row."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable, Sequence
 from .failures import ParserRefused
 from .text_writer import LINE, PARAGRAPH, TextWriter
 
-# What a worksheet can have.
-MOST_ROWS = 1_048_576
+# The limit of a worksheet.
+MAX_ROWS = 1_048_576
 
 
-class Rows:
-    """The cells of a file, counted over all its sheets."""
+class TableRows:
+    """Writes the sheets of a file and counts their cells."""
 
-    def __init__(self, text: TextWriter, most_cells: int) -> None:
+    def __init__(self, text: TextWriter, max_cells: int) -> None:
         self.text = text
-        self.most_cells = most_cells
+        self.max_cells = max_cells
         self.cells = 0
 
     def add(self, rows: Iterable[Sequence[str]]) -> None:
-        """One sheet. Its first line tells the names of columns when it looks like it."""
+        """Writes one sheet. Its first row gives the column names if it looks like a header."""
         names: list[str] | None = None
         gap = PARAGRAPH
         for number, row in enumerate(rows):
@@ -37,14 +37,14 @@ class Rows:
 
     def count(self, row: Sequence[str], number: int) -> None:
         self.cells += sum(1 for cell in row if cell)
-        if self.cells > self.most_cells:
-            raise ParserRefused("limit_cells", f"The file has more than {self.most_cells} cells.")
-        if number >= MOST_ROWS:
-            raise ParserRefused("limit_cells", f"The file has more than {MOST_ROWS} rows.")
+        if self.cells > self.max_cells:
+            raise ParserRefused("limit_cells", f"The file has more than {self.max_cells} cells.")
+        if number >= MAX_ROWS:
+            raise ParserRefused("limit_cells", f"The file has more than {MAX_ROWS} rows.")
 
 
 def are_names(cells: Sequence[str]) -> bool:
-    """Whether these are names of columns: several, different, and no numbers.
+    """Whether a row looks like a header: several different cells without numbers.
 
     >>> are_names(["Name", "Age"]), are_names(["Ann", "42"]), are_names(["Name", "Name"]), are_names(["A title", ""])
     (True, False, False, False)
@@ -58,7 +58,7 @@ def is_number(cell: str) -> bool:
     >>> is_number("-1,234.50"), is_number("2024-05-01"), is_number("Room 7")
     (True, True, False)
     """
-    return any(each.isdigit() for each in cell) and not any(each.isalpha() for each in cell)
+    return any(character.isdigit() for character in cell) and not any(character.isalpha() for character in cell)
 
 
 def line(names: Sequence[str], cells: Sequence[str]) -> str:
@@ -68,9 +68,9 @@ def line(names: Sequence[str], cells: Sequence[str]) -> str:
     """
     if not names:
         return " | ".join(cell for cell in cells if cell)
-    shown = []
-    for place, cell in enumerate(cells):
-        name = names[place] if place < len(names) else ""
+    parts = []
+    for index, cell in enumerate(cells):
+        name = names[index] if index < len(names) else ""
         if cell:
-            shown.append(f"{name}: {cell}" if name else cell)
-    return "; ".join(shown)
+            parts.append(f"{name}: {cell}" if name else cell)
+    return "; ".join(parts)

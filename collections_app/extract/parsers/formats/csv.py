@@ -1,4 +1,4 @@
-"""CSV files: each row as a line, its values with the names of their columns."""
+"""CSV files: each row as a line, its values with their column names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import io
 from typing import Any
 
 from ..common import decoding
-from ..common.table_rows import Rows
+from ..common.table_rows import TableRows
 from ..common.text_writer import TextWriter
 from .plain import read
 
 DELIMITERS = ",;\t|"
-# Whole lines of the beginning, few enough that the sniffer's patterns end soon.
+# Few lines, because the sniffer's patterns are slow.
 SAMPLE = 8 * 1024
 
 
@@ -20,24 +20,24 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     content = read(data)
     csv.field_size_limit(len(content) + 1)
     reader = csv.reader(io.StringIO(content, newline=""), dialect(content[:SAMPLE]), strict=False)
-    Rows(text, limits["max_cells"]).add(reader)
+    TableRows(text, limits["max_cells"]).add(reader)
 
 
 def dialect(sample: str) -> type[csv.Dialect]:
-    """How the file separates and quotes; the usual way when that cannot be told.
+    """The detected delimiter and quoting; the usual ones if detection fails.
 
     >>> dialect("a;b;c\\n1;2;3\\n").delimiter, dialect("one\\ntwo\\n").delimiter
     (';', ',')
     """
     end = sample.rfind("\n")
     try:
-        found = csv.Sniffer().sniff(sample[: end + 1] if end > 0 else sample, DELIMITERS)
+        result = csv.Sniffer().sniff(sample[: end + 1] if end > 0 else sample, DELIMITERS)
     except csv.Error:
         return csv.excel
-    # It takes quotes that are doubled for escaped ones when the sample has none.
-    found.doublequote = True
-    found.quotechar = found.quotechar or '"'
-    return found
+    # The sniffer does not detect doubled quotes if the sample has none.
+    result.doublequote = True
+    result.quotechar = result.quotechar or '"'
+    return result
 
 
 def prepare() -> None:

@@ -13,7 +13,7 @@ from lxml import etree
 
 from ..common import archive
 from ..common.failures import damaged
-from ..common.text_writer import LINE, TextWriter
+from ..common.text_writer import TextWriter
 
 NAMESPACE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
@@ -23,9 +23,9 @@ def qn(name: str) -> str:
 
 
 PARAGRAPH, TABLE, ROW, CELL = qn("p"), qn("tbl"), qn("tr"), qn("tc")
-SHOWN = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
-# Deleted and moved text, properties, and what an older program would show instead.
-LEFT_OUT = {
+SUBSTITUTES = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
+# Deleted and moved text, properties, and fallbacks for older programs.
+IGNORED = {
     qn("del"),
     qn("moveFrom"),
     qn("pPr"),
@@ -36,12 +36,12 @@ LEFT_OUT = {
 TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
-# Where nothing says where the document is.
+# The default name of the document part.
 MAIN = "word/document.xml"
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    """Of its parts only the document itself must be there: a file without styles has paragraphs, and no headings."""
+    """Only the document part is required; a file without styles has no headings."""
     archive.check(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
         main = target(file, "", "officeDocument") or MAIN
@@ -54,53 +54,53 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def target(file: zipfile.ZipFile, source: str, kind: str) -> str:
-    """The name of the part that this one ("" for the file itself) is related to in this way; "" if there is none."""
+    """The name of the part that `source` ("" for the file itself) refers to with this relationship, or ""."""
     folder, name = posixpath.split(source)
     relations = tree(file, posixpath.join(folder, "_rels", f"{name}.rels"))
-    for each in () if relations is None else relations:
-        if isinstance(each.tag, str) and each.get("Type", "").endswith(f"/relationships/{kind}"):
-            return posixpath.normpath(posixpath.join("/", folder, each.get("Target", ""))).lstrip("/")
+    for relation in () if relations is None else relations:
+        if isinstance(relation.tag, str) and relation.get("Type", "").endswith(f"/relationships/{kind}"):
+            return posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
     return ""
 
 
 def tree(file: zipfile.ZipFile, name: str) -> Any:
-    """The part as a tree, None if there is no such part."""
+    """Parses a part; None if it does not exist."""
     if name not in file.namelist():
         return None
-    # A tree that may be "huge" is 2048 elements deep, others 256: 80 tables in one another.
+    # A "huge" tree may be 2048 levels deep instead of 256, which is 80 nested tables.
     reader = etree.XMLParser(remove_blank_text=True, resolve_entities=False, no_network=True, huge_tree=True)
     return etree.fromstring(file.read(name), reader)
 
 
 def heading_levels(styles: Any) -> dict[str, int]:
-    """Which heading each style makes, by its id."""
-    found = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
-    return {name: level for name, level in found.items() if level}
+    """The heading levels of the styles, by style id."""
+    levels = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
+    return {name: level for name, level in levels.items() if level}
 
 
 def level_of(style: Any) -> int:
-    """By its name (which is English in every language) or its outline; 0 if none."""
+    """The heading level of a style, from its name (English in every language) or its outline level; 0 if none."""
     named = style.find(qn("name"))
     name = "" if named is None else named.get(qn("val"), "").lower()
-    if found := HEADING_STYLE.fullmatch(name):
-        return int(found[1])
+    if match := HEADING_STYLE.fullmatch(name):
+        return int(match[1])
     return TITLE_LEVEL if name == "title" else outline(style)
 
 
 def outline(element: Any) -> int:
-    found = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
-    value = "" if found is None else found.get(qn("val"), "")
+    level = element.find(f"{qn('pPr')}/{qn('outlineLvl')}")
+    value = "" if level is None else level.get(qn("val"), "")
     return int(value) + 1 if value.isdecimal() and int(value) < 9 else 0
 
 
 def walk(element: Any, text: TextWriter, levels: dict[str, int]) -> None:
-    """Blocks may lie in content controls and marks of changes."""
+    """Write the blocks of an element, also those in content controls and tracked changes."""
     for child in element:
         if child.tag == PARAGRAPH:
             add_paragraph(child, text, levels)
         elif child.tag == TABLE:
-            add_table(child, text)
-        elif child.tag not in LEFT_OUT:
+            text.add_table(map(content_of, within(row, CELL)) for row in within(child, ROW))
+        elif child.tag not in IGNORED:
             walk(child, text, levels)
 
 
@@ -113,33 +113,27 @@ def add_paragraph(paragraph: Any, text: TextWriter, levels: dict[str, int]) -> N
     else:
         text.add(content)
     for box in paragraph.iter(TEXT_BOX):
-        if not any(each.tag in LEFT_OUT for each in box.iterancestors()):
+        if not any(ancestor.tag in IGNORED for ancestor in box.iterancestors()):
             walk(box, text, levels)
 
 
 def pieces(element: Any) -> Iterator[str]:
-    """The text of runs, hyperlinks, inserted text and content controls; text boxes come after their paragraph."""
+    """The text of runs, hyperlinks, insertions and content controls; text boxes follow their paragraph."""
     for child in element:
         if child.tag == TEXT:
             yield child.text or ""
-        elif child.tag in SHOWN:
-            yield SHOWN[child.tag]
-        elif child.tag not in LEFT_OUT and child.tag != TEXT_BOX:
+        elif child.tag in SUBSTITUTES:
+            yield SUBSTITUTES[child.tag]
+        elif child.tag not in IGNORED and child.tag != TEXT_BOX:
             yield from pieces(child)
 
 
-def add_table(table: Any, text: TextWriter) -> None:
-    for number, row in enumerate(within(table, ROW)):
-        cells = [" ".join(content_of(cell).split()) for cell in within(row, CELL)]
-        text.add(" | ".join(cells) if any(cells) else "", LINE if number else "\n\n")
-
-
 def within(element: Any, tag: str) -> Iterator[Any]:
-    """Rows or cells, also inside content controls; not those of tables further inside."""
+    """Rows or cells, also inside content controls, but not those of nested tables."""
     for child in element:
         if child.tag == tag:
             yield child
-        elif child.tag not in LEFT_OUT and child.tag not in (TABLE, PARAGRAPH):
+        elif child.tag not in IGNORED and child.tag not in (TABLE, PARAGRAPH):
             yield from within(child, tag)
 
 
@@ -148,5 +142,5 @@ def content_of(cell: Any) -> str:
 
 
 def prepare() -> None:
-    """The library imports some of itself when it first reads XML."""
+    """Parses once, since the library imports some modules when it first reads XML."""
     etree.fromstring(b"<a/>", etree.XMLParser(huge_tree=True))

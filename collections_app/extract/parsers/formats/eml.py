@@ -15,9 +15,9 @@ from ..common.decoding import NotText, decode
 from ..common.text_writer import LINE, TextWriter
 
 HEADERS = ("Subject", "From", "To", "Cc", "Date")
-# Of one header as it was sent; what is beyond it, such as more recipients, is left out.
-LONGEST_HEADER = 20_000
-MOST_ATTACHMENTS = 200
+# Of one raw header; the rest, such as more recipients, is left out.
+MAX_HEADER_LENGTH = 20_000
+MAX_ATTACHMENTS = 200
 SAMPLE = (
     b"Subject: =?koi8-r?B?8NLJ18XU?=\nFrom: a@b.example\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n"
     b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/html; charset=utf-8\n'
@@ -28,21 +28,21 @@ SAMPLE = (
 
 
 class ShortHeaders(policy.EmailPolicy):
-    """The library's parsing of a header takes the square of its length."""
+    """Truncates headers, since the library's parsing takes quadratic time."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        return super().header_fetch_parse(name, value[:LONGEST_HEADER])
+        return super().header_fetch_parse(name, value[:MAX_HEADER_LENGTH])
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     message: Any = BytesParser(_class=EmailMessage, policy=ShortHeaders()).parsebytes(data)
-    # The first of each name is the one that mail programs show.
+    # Mail programs show the first header of each name.
     headers = {name.title(): raw for name, raw in reversed(list(message.raw_items()))}
     headers = {name: str(raw) for name, raw in headers.items() if name in HEADERS}
     for name in HEADERS:
-        if len(headers.get(name, "")) > LONGEST_HEADER:
-            text.warn(f"Only the first {LONGEST_HEADER:,} characters of the header {name} were kept.")
-    headers = {name: shown(raw) for name, raw in headers.items()}
+        if len(headers.get(name, "")) > MAX_HEADER_LENGTH:
+            text.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the header {name} were kept.")
+    headers = {name: decoded_header(raw) for name, raw in headers.items()}
     text.heading(1, headers.get("Subject", ""), is_written=False)
     for name in HEADERS:
         if value := headers.get(name):
@@ -54,20 +54,20 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
         text.add("Attachments: " + ", ".join(names))
 
 
-def shown(raw: str) -> str:
-    """A header as it was sent, decoded. The library's own parsing of addresses took seconds for thousands of them.
+def decoded_header(raw: str) -> str:
+    """Decodes a raw header. The library's parsing of addresses took seconds for thousands of them.
 
-    >>> shown("=?utf-8?q?Gr=C3=B6=C3=9Fe?=\\n of it")
+    >>> decoded_header("=?utf-8?q?Gr=C3=B6=C3=9Fe?=\\n of it")
     'Größe of it'
     """
-    raw = raw[:LONGEST_HEADER]
+    raw = raw[:MAX_HEADER_LENGTH]
     try:
-        # Bytes beyond ASCII come as surrogates.
+        # The library returns bytes beyond ASCII as surrogates.
         plain = decode(raw.encode("ascii", "surrogateescape"))
-        found = str(make_header(decode_header(plain)))
+        value = str(make_header(decode_header(plain)))
     except (NotText, HeaderParseError, UnicodeError, LookupError, ValueError, OSError):
-        found = raw
-    return " ".join(found.split())
+        value = raw
+    return " ".join(value.split())
 
 
 def add_body(body: Any, text: TextWriter) -> None:
@@ -77,7 +77,7 @@ def add_body(body: Any, text: TextWriter) -> None:
     try:
         words = decode(content, declared=str(body.get_content_charset() or ""))
     except NotText:
-        text.warn("The text of the e-mail is in no common encoding.")
+        text.warn("The text of the e-mail is not in any common encoding.")
         return
     if body.get_content_subtype() == "html":
         visible_html.write(words, text)
@@ -86,16 +86,16 @@ def add_body(body: Any, text: TextWriter) -> None:
 
 
 def attachments(message: Any, body: Any) -> Iterator[str]:
-    """Only their names: what is in them was not sent as a document."""
-    found = 0
+    """The names of the attachments; their content is not part of the document."""
+    count = 0
     for part in message.walk():
         name = part.get_filename() if part is not body else None
-        if name and found < MOST_ATTACHMENTS:
-            found += 1
+        if name and count < MAX_ATTACHMENTS:
+            count += 1
             yield " ".join(str(name).split())[:200]
 
 
 def prepare() -> None:
-    """Headers and bodies are decoded by what is imported when they are first met."""
+    """Parses a sample, since the library imports decoders when it first needs them."""
     parse(SAMPLE, TextWriter(len(SAMPLE) * 2), {})
     decoding.prepare(is_declared=True)

@@ -15,14 +15,14 @@ from ..common.text_writer import LINE, PARAGRAPH, TextWriter
 DECLARED = re.compile(
     rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})|<\?xml[^>]*encoding=[\"']([A-Za-z0-9_.:-]{1,40})"
 )
-LOOKED_AT = 4096
-# What trafilatura calls what it keeps.
-KEPT_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", "div", "graphic"}
+HEAD_BYTES = 4096
+# The block elements of trafilatura's result.
+ARTICLE_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", "div", "graphic"}
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    found = DECLARED.search(data[:LOOKED_AT])
-    declared = (found[1] or found[2]).decode() if found else ""
+    match = DECLARED.search(data[:HEAD_BYTES])
+    declared = (match[1] or match[2]).decode() if match else ""
     try:
         page = decode(data, declared=declared)
     except NotText:
@@ -43,16 +43,14 @@ def write_page(page: str, text: TextWriter) -> None:
 
 
 def write_article(element: Any, text: TextWriter) -> None:
-    """trafilatura's own tree: head, p, list with item, table with row and cell."""
+    """Write trafilatura's tree: head, p, list with item, table with row and cell."""
     for child in element:
         kind = str(child.tag)
         if kind == "head":
             text.heading(visible_html.HEADINGS.get(child.get("rend", ""), 2), inline(child))
         elif kind == "table":
-            for number, row in enumerate(child.iter("row")):
-                cells = [" ".join("".join(cell.itertext()).split()) for cell in row.iter("cell")]
-                text.add(" | ".join(cells) if any(cells) else "", LINE if number else PARAGRAPH)
-        elif any(each.tag in KEPT_BLOCKS for each in child.iterdescendants()):
+            text.add_table(["".join(cell.itertext()) for cell in row.iter("cell")] for row in child.iter("row"))
+        elif any(element.tag in ARTICLE_BLOCKS for element in child.iterdescendants()):
             text.add(" ".join((child.text or "").split()))
             write_article(child, text)
         else:
@@ -61,16 +59,16 @@ def write_article(element: Any, text: TextWriter) -> None:
 
 
 def inline(element: Any) -> str:
-    for each in element.iter("lb"):
-        each.text = "\n"
+    for line_break in element.iter("lb"):
+        line_break.text = "\n"
     content = "".join(element.itertext())
     if element.tag == "code":
         return content.strip("\n")
-    return "\n".join(" ".join(each.split()) for each in content.split("\n")).strip()
+    return "\n".join(" ".join(line.split()) for line in content.split("\n")).strip()
 
 
 def prepare() -> None:
-    """trafilatura opens lists of words when it first reads a page."""
+    """Reads pages, since trafilatura opens word lists when it first reads one."""
     sample = "<html><body><article><h1>One</h1><p>" + "Some words in a sentence. " * 30 + "</p></article></body></html>"
     write_page(sample, TextWriter(len(sample)))
     write_page("<html><body><nav>One</nav></body></html>", TextWriter(len(sample)))

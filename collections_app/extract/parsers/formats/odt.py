@@ -12,13 +12,13 @@ from odf.opendocument import OpenDocumentText, load
 
 from ..common import archive
 from ..common.failures import damaged, encrypted
-from ..common.text_writer import LINE, PARAGRAPH, TextWriter
+from ..common.text_writer import TextWriter
 
 HEADING, BLOCK, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
 TABLE, CELLS = (TABLENS, "table"), ((TABLENS, "table-cell"), (TABLENS, "covered-table-cell"))
-# Deleted text, comments, and notes, which stand within the sentence.
-LEFT_OUT = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
-MOST_SPACES = 100
+# Deleted text, comments, and notes, which would interrupt the sentence.
+IGNORED = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
+MAX_SPACES = 100
 TEXT_NODES = (3, 4)
 
 
@@ -43,13 +43,13 @@ def walk(element: Any, text: TextWriter) -> None:
             text.add(content(child))
             frames(child, text)
         elif name == TABLE:
-            add_table(child, text)
-        elif name and name not in LEFT_OUT:
+            text.add_table([" ".join(paragraphs(cell)) for cell in within(row, CELLS)] for row in within(child, (ROW,)))
+        elif name and name not in IGNORED:
             walk(child, text)
 
 
 def frames(paragraph: Any, text: TextWriter) -> None:
-    """Text boxes hang on a paragraph and are none of its words."""
+    """Write the text boxes of a paragraph, which are not part of its text."""
     for child in paragraph.childNodes:
         if getattr(child, "qname", ("", ""))[1] in ("frame", "text-box", "span", "a"):
             walk(child, text) if child.qname[1] == "text-box" else frames(child, text)
@@ -66,22 +66,13 @@ def pieces(element: Any) -> Iterator[str]:
             continue
         name = child.qname
         if name == (TEXTNS, "s"):
-            yield " " * min(int(child.attributes.get((TEXTNS, "c"), 1)), MOST_SPACES)
+            yield " " * min(int(child.attributes.get((TEXTNS, "c"), 1)), MAX_SPACES)
         elif name == (TEXTNS, "tab"):
             yield "\t"
         elif name == (TEXTNS, "line-break"):
             yield "\n"
-        elif name not in LEFT_OUT and name[1] != "text-box":
+        elif name not in IGNORED and name[1] != "text-box":
             yield from pieces(child)
-
-
-def add_table(table: Any, text: TextWriter) -> None:
-    gap = PARAGRAPH
-    for row in within(table, (ROW,)):
-        cells = [" ".join(" ".join(paragraphs(cell)).split()) for cell in within(row, CELLS)]
-        if any(cells):
-            text.add(" | ".join(cells), gap)
-            gap = LINE
 
 
 def within(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
@@ -89,7 +80,7 @@ def within(element: Any, names: tuple[Any, ...]) -> Iterator[Any]:
         name = getattr(child, "qname", None)
         if name in names:
             yield child
-        elif name and name not in LEFT_OUT:
+        elif name and name not in IGNORED:
             yield from within(child, names)
 
 
@@ -98,12 +89,12 @@ def paragraphs(cell: Any) -> Iterator[str]:
         name = getattr(child, "qname", None)
         if name in (BLOCK, HEADING):
             yield content(child)
-        elif name and name not in LEFT_OUT:
+        elif name and name not in IGNORED:
             yield from paragraphs(child)
 
 
 def prepare() -> None:
-    """It imports some of itself when it first reads a file."""
+    """Reads a file, since the library imports some modules when it first reads one."""
     file = BytesIO()
     OpenDocumentText().write(file)
     load(file)

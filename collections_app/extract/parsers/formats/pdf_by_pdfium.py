@@ -11,7 +11,7 @@ from pypdfium2 import raw
 from ..common.failures import ParserRefused, damaged, encrypted
 from ..common.text_writer import TextWriter
 
-# What stands for a hyphen at the end of a line within a word.
+# The library's characters for a hyphen at the end of a line.
 BROKEN_WORD = re.compile("[\x02\ufffe]\n?")
 PROTECTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
@@ -51,4 +51,4 @@ def text_of(document: Any, number: int) -> str:
 
 
 def prepare() -> None:
-    """Nothing is opened later."""
+    """The library opens no files later."""

@@ -1,4 +1,4 @@
-"""PDF files that pypdfium2 refuses, read with pypdf."""
+"""PDF files that pypdfium2 cannot open, read with pypdf."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pypdf.errors import PyPdfError
 from ..common.failures import ParserRefused, damaged, encrypted
 from ..common.text_writer import TextWriter
 
-# No other program is started for images, which are not read anyway.
+# Images are not read, so no other program must be started for them.
 filters.JBIG2DEC_BINARY = None
 
 
@@ -37,7 +37,7 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def prepare() -> None:
-    """It imports some of itself when it first reads a page."""
+    """Reads a small file, since the library imports some modules when it first reads a page."""
     writer = pypdf.PdfWriter()
     writer.add_blank_page(width=9, height=9)
     file = BytesIO()

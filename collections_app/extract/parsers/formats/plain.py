@@ -11,7 +11,7 @@ from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    text.add_as_it_is(read(data))
+    text.add_verbatim(read(data))
 
 
 def read(data: bytes) -> str:

@@ -11,7 +11,7 @@ from pptx.shapes.group import GroupShape
 
 from ..common import archive
 from ..common.failures import ParserRefused
-from ..common.text_writer import LINE, PARAGRAPH, TextWriter
+from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
@@ -27,37 +27,31 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
 def add_slide(slide: Any, text: TextWriter) -> None:
     title = slide.shapes.title
     if title is not None and title.has_text_frame:
-        text.heading(1, shown(title.text_frame.text))
+        text.heading(1, with_line_breaks(title.text_frame.text))
     for shape in leaves(slide.shapes):
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if getattr(shape, "has_table", False):
-            add_table(shape.table, text)
+            text.add_table([cell.text for cell in row.cells] for row in shape.table.rows)
         elif shape.has_text_frame:
-            text.add(shown(shape.text_frame.text))
+            text.add(with_line_breaks(shape.text_frame.text))
     if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-        text.add(shown(notes.text))
+        text.add(with_line_breaks(notes.text))
 
 
 def leaves(shapes: Any) -> Iterator[Any]:
     for shape in shapes:
-        if isinstance(shape, GroupShape):  # `shape_type` throws for shapes that it does not know
+        if isinstance(shape, GroupShape):  # `shape_type` raises for unknown shapes
             yield from leaves(shape.shapes)
         else:
             yield shape
 
 
-def add_table(table: Any, text: TextWriter) -> None:
-    for number, row in enumerate(table.rows):
-        cells = [" ".join(cell.text.split()) for cell in row.cells]
-        text.add(" | ".join(cells) if any(cells) else "", LINE if number else PARAGRAPH)
-
-
-def shown(text: str) -> str:
-    """A line break within a paragraph comes as a vertical tab."""
+def with_line_breaks(text: str) -> str:
+    """The library returns a line break within a paragraph as a vertical tab."""
     return text.replace("\v", "\n").strip()
 
 
 def prepare() -> None:
-    """It imports some of itself when it first reads a file: here its own empty one."""
+    """Reads the library's empty file, since it imports some modules when it first reads one."""
     list(pptx.Presentation().slides)

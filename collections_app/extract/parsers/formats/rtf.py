@@ -17,25 +17,25 @@ WESTERN = "cp1252"
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    found = CODE_PAGE.search(data)
-    encoding = f"cp{found[1].decode()}" if found else WESTERN
+    declared = CODE_PAGE.search(data)
+    encoding = f"cp{declared[1].decode()}" if declared else WESTERN
     if decoded(b"", encoding, False) is None:
         data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN
-    # Nearly always ASCII; what is not is in the code page that the file names.
+    # Nearly always ASCII; other bytes are in the declared code page.
     content = decoded(data, encoding, False)
     content = NO_CHARACTER.sub("", data.decode("latin-1") if content is None else content)
-    text.add(shown(content))
+    text.add(plain_text(content))
 
 
-def shown(content: str) -> str:
+def plain_text(content: str) -> str:
     """
-    >>> shown("{\\\\rtf1 Hello \\\\b you}")
+    >>> plain_text("{\\\\rtf1 Hello \\\\b you}")
     'Hello you'
     """
-    found: str = rtf_to_text(content, encoding=WESTERN, errors="replace")  # type: ignore[no-untyped-call]
-    return found.strip()
+    text: str = rtf_to_text(content, encoding=WESTERN, errors="replace")  # type: ignore[no-untyped-call]
+    return text.strip()
 
 
 def prepare() -> None:
     decoding.prepare(is_declared=True)
-    shown("{\\rtf1\\ansi\\ansicpg1251 \\'cf}")
+    plain_text("{\\rtf1\\ansi\\ansicpg1251 \\'cf}")

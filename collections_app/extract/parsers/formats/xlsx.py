@@ -11,30 +11,30 @@ from typing import Any
 import openpyxl
 
 from ..common import archive
-from ..common.table_rows import Rows
+from ..common.table_rows import TableRows
 from ..common.text_writer import TextWriter
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
     archive.check(data, limits)
-    warnings.simplefilter("ignore")  # parts of a workbook that it does not know
+    warnings.simplefilter("ignore")  # unknown parts of a workbook
     book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    rows = Rows(text, limits["max_cells"])
+    rows = TableRows(text, limits["max_cells"])
     for sheet in book.worksheets:
         text.heading(1, sheet.title)
-        # Otherwise it believes what the sheet says of its size, and read 4 of a million rows.
+        # Otherwise the library trusts the size declared in the sheet, and read 4 of a million rows.
         sheet.reset_dimensions()
-        rows.add(shown_rows(sheet))
+        rows.add(formatted_rows(sheet))
 
 
-def shown_rows(sheet: Any) -> Iterator[list[str]]:
+def formatted_rows(sheet: Any) -> Iterator[list[str]]:
     for row in sheet.iter_rows(values_only=True):
-        yield [shown(value) for value in row]
+        yield [formatted(value) for value in row]
 
 
-def shown(value: Any) -> str:
+def formatted(value: Any) -> str:
     """
-    >>> shown(2.0), shown(True), shown(datetime.datetime(2024, 5, 1)), shown(None)
+    >>> formatted(2.0), formatted(True), formatted(datetime.datetime(2024, 5, 1)), formatted(None)
     ('2', 'TRUE', '2024-05-01', '')
     """
     if value is None:
@@ -50,7 +50,7 @@ def shown(value: Any) -> str:
 
 
 def prepare() -> None:
-    """It imports some of itself when it first reads a workbook."""
+    """Reads a workbook, since the library imports some modules when it first reads one."""
     file = BytesIO()
     book = openpyxl.Workbook()
     book.active.append(["a", 1, datetime.date(2024, 5, 1)])

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey of their own, and the parts of the product on them as on hosts of their own."""
+"""Separate PostgreSQL and Valkey servers, with the processes of the product as on separate hosts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from tests.config.stack import Stack, environment, free_port, manage
 
 @pytest.fixture(scope="package")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """What is acknowledged is on the disk, as far as the end of a process can tell."""
+    """A PostgreSQL server that keeps acknowledged transactions when its process ends."""
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres("-c", "synchronous_commit=on")
     with running_on(servers, tmp_path_factory) as made:
         yield made
@@ -20,7 +20,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @contextmanager
 def running_on(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Web, worker and beat on a PostgreSQL that runs."""
+    """Web, worker and beat on a running PostgreSQL."""
     servers.start_valkey()
     hosts: list[Stack] = []
     try:

@@ -1,4 +1,4 @@
-"""Loads documents into the running product as its clients do, and looks at what it stored."""
+"""Loads documents into the running product like a client, and reads the stored rows."""
 
 import http.client
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Product:
 
     @contextmanager
     def sql(self) -> Iterator[psycopg.Connection[Any]]:
-        """A connection past the product."""
+        """A direct connection to the database."""
         with psycopg.connect(self.servers.postgres.url, autocommit=True) as connection:
             yield connection
 
@@ -55,7 +55,7 @@ class Product:
     def wait_until_done(self, within_s: float = 120.0) -> None:
         eventually(lambda: self.rows(UNFINISHED) == [(0,)], within_s)
 
-    def let_leases_run_out(self) -> None:
+    def expire_leases(self) -> None:
         self.rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")
 
     def kill_workers(self) -> None:

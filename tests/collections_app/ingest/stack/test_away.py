@@ -1,4 +1,4 @@
-"""The product while broker, database, worker or web server come and go: what was acknowledged is there, once."""
+"""Outages of broker, database, worker and web server: every acknowledged load is stored once."""
 
 import os
 import signal
@@ -35,20 +35,20 @@ def broker(product: Product) -> redis.Redis:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(product: Product) -> list[Any]:
-    assert product.load("undisturbed", text(40), is_waited_for=True).status == 201
-    return product.chunks("undisturbed")
+def expected_rows(product: Product) -> list[Any]:
+    assert product.load("expected_rows", text(40), is_waited_for=True).status == 201
+    return product.chunks("expected_rows")
 
 
-def test_a_broker_that_lost_everything_delays_nothing_for_long(product: Product, undisturbed: list[Any]):  # C36
+def test_the_loss_of_all_messages_delays_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
     for number in range(10):
         assert product.load(f"flushed {number}", text(40)).status == 202
         broker(product).flushall()
     product.wait_until_done()
-    assert all(product.chunks(f"flushed {number}") == undisturbed for number in range(10))
+    assert all(product.chunks(f"flushed {number}") == expected_rows for number in range(10))
 
 
-def test_without_a_broker_loads_are_answered_and_the_worker_catches_up(product: Product, undisturbed: list[Any]):  # C36
+def test_loads_are_accepted_without_a_broker_and_processed_later(product: Product, expected_rows: list[Any]):  # C36
     product.servers.stop("valkey", signal.SIGKILL)
     began = time.monotonic()
     assert product.load("no broker, now", text(40), is_waited_for=True).status == 201
@@ -56,10 +56,10 @@ def test_without_a_broker_loads_are_answered_and_the_worker_catches_up(product: 
     assert time.monotonic() - began < 20
     product.servers.start_valkey()
     product.wait_until_done()
-    assert product.chunks("no broker, later") == product.chunks("no broker, now") == undisturbed
+    assert product.chunks("no broker, later") == product.chunks("no broker, now") == expected_rows
 
 
-def test_forged_messages_are_harmless(product: Product, undisturbed: list[Any]):  # C37
+def test_forged_messages_are_harmless(product: Product, expected_rows: list[Any]):  # C37
     url = product.servers.valkey.url.replace("unix://", "redis+socket://")
     with Celery("forger", broker=url, set_as_current=False) as forger:
         forger.conf.task_default_queue = QUEUE
@@ -72,23 +72,21 @@ def test_forged_messages_are_harmless(product: Product, undisturbed: list[Any]):
     assert product.load("forged", text(40)).status == 202
     product.wait_until_done()
     for name in ("forged", *[f"forged {number}" for number in range(len(FORGED))]):
-        assert product.chunks(name) == undisturbed
+        assert product.chunks(name) == expected_rows
 
 
-def test_workers_that_are_killed_again_and_again_lose_and_double_nothing(
-    product: Product, undisturbed: list[Any]
-):  # C33
+def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, expected_rows: list[Any]):  # C33
     for number in range(20):
         assert product.load(f"killed {number}", text(40)).status == 202
         if number % 5 == 4:
             with suppress(AssertionError):  # it may be starting just now
                 product.kill_workers()
-            product.let_leases_run_out()
+            product.expire_leases()
     product.wait_until_done()
-    assert all(product.chunks(f"killed {number}") == undisturbed for number in range(20))
+    assert all(product.chunks(f"killed {number}") == expected_rows for number in range(20))
 
 
-def test_a_web_process_that_is_killed_while_it_loads_loses_nothing(product: Product, undisturbed: list[Any]):  # C35
+def test_a_web_process_killed_during_a_load_loses_nothing(product: Product, expected_rows: list[Any]):  # C35
     answered = []
 
     def load() -> None:
@@ -107,9 +105,9 @@ def test_a_web_process_that_is_killed_while_it_loads_loses_nothing(product: Prod
     waiting.join(60)
     assert answered == [0]
     eventually(lambda: product.rows("SELECT 1 FROM document WHERE doc_id = 'web killed'"))
-    product.let_leases_run_out()
+    product.expire_leases()
     product.wait_until_done()
-    assert product.chunks("web killed") == undisturbed
+    assert product.chunks("web killed") == expected_rows
     product.web.wait_until_up()
 
 
@@ -129,8 +127,8 @@ def load_until(product: Product, is_over: threading.Event, name: str, acknowledg
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
-def test_a_database_that_stops_at_once_loses_nothing_that_was_acknowledged(
-    product: Product, undisturbed: list[Any], times: int
+def test_an_immediate_database_stop_loses_no_acknowledged_load(
+    product: Product, expected_rows: list[Any], times: int
 ):  # C38
     acknowledged: list[str] = []
     is_over = threading.Event()
@@ -150,7 +148,7 @@ def test_a_database_that_stops_at_once_loses_nothing_that_was_acknowledged(
     is_over.set()
     for each in loading:
         each.join(60)
-    product.let_leases_run_out()
+    product.expire_leases()
     product.wait_until_done()
-    assert all(product.chunks(doc_id) == undisturbed for doc_id in acknowledged)
+    assert all(product.chunks(doc_id) == expected_rows for doc_id in acknowledged)
     assert product.rows("SELECT doc_id, count(*) FROM document GROUP BY 1 HAVING count(*) > 1") == []

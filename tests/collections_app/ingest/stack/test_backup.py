@@ -1,4 +1,4 @@
-"""A backup that is taken while documents are loaded holds a consistent set: bytes, texts, chunks, and the queue."""
+"""A backup during loads is consistent: bytes, texts, chunks, and the queue."""
 
 import threading
 from pathlib import Path
@@ -30,7 +30,7 @@ SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
 
 
 @pytest.mark.nightly
-def test_taken_while_documents_are_loaded_it_is_consistent(product: Product, tmp_path: Path):  # C53
+def test_a_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  # C53
     acknowledged: list[str] = []
     is_over = threading.Event()
     loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged))

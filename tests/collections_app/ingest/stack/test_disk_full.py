@@ -1,4 +1,4 @@
-"""The disk of the database becomes full while documents are loaded, and has room again later."""
+"""The disk of the database becomes full during loads, and has space again later."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def product(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
 
 
 def load_until_full(product: Product, content: str) -> tuple[list[str], list[int]]:
-    """What was acknowledged, and how the others were answered."""
+    """The acknowledged loads, and the status codes of the others."""
     acknowledged: list[str] = []
     refused: list[int] = []
     for number in range(MOST_LOADS):
@@ -57,7 +57,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
     return acknowledged, refused
 
 
-def test_nothing_acknowledged_is_lost_and_all_goes_on_when_there_is_room(product: Product, disk: Path):  # C39
+def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(product: Product, disk: Path):  # C39
     content = text(2000)
     assert product.load("undisturbed", content, is_waited_for=True).status == 201
     undisturbed = product.chunks("undisturbed")

@@ -1,4 +1,4 @@
-"""Demo documents for a first search: the product's own documentation, which the worker loads."""
+"""Creates the demo documents for a first search: the product's own documentation."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ NAME = "Product documentation"
 
 
 def make() -> None:
-    """Once, for the demo people: never where such a collection ever was, ours or an administrator's.
+    """Creates the collection once, for the demo users; never if a collection of this name ever existed.
 
-    Without its documentation, as in an image, the product has nothing to show here.
+    Does nothing without the documentation, for example in a container image.
     """
-    found = list(pages(settings.BASE_DIR))
-    has_people = User.objects.filter(login__startswith=PREFIX).exists()
-    if not found or not has_people or Collection.history.filter(name=NAME).exists():
+    paths = list(pages(settings.BASE_DIR))
+    has_users = User.objects.filter(login__startswith=PREFIX).exists()
+    if not paths or not has_users or Collection.history.filter(name=NAME).exists():
         return
     try:
         space = embed.default_space()
     except embed.EmbeddingUnavailable:
-        return  # at the next start
+        return  # the next start tries again
     with transaction.atomic():
         collection = Collection(name=NAME, space=space, text_configuration="english")
         collection.reader_roles = [Role.objects.get(name=roles.ITIL).pk]
         collection.writer_roles = [Role.objects.get(name=roles.COLLECTION_ADMIN).pk]
         collection.save()
-        for path in found:
+        for path in paths:
             _add(collection, path)
 
 
 def pages(root: Path) -> Iterator[Path]:
-    """The files that people read; absent ones are no fault."""
+    """The README and the documentation pages, if they exist."""
     readme = root / "README.md"
     if readme.is_file():
         yield readme
@@ -50,7 +50,7 @@ def pages(root: Path) -> Iterator[Path]:
 
 
 def _add(collection: Collection, path: Path) -> None:
-    accepted = storage.store_document(
+    stored = storage.store_document(
         collection=collection,
         data=path.read_bytes(),
         filename=path.name,
@@ -59,8 +59,8 @@ def _add(collection: Collection, path: Path) -> None:
         doc_id=path.relative_to(settings.BASE_DIR).as_posix(),
         on_duplicate="skip",
         user_id="",
-        is_held=True,
+        takes_lease=True,
     )
-    assert accepted.lease_token is not None
-    # Held and let go: the sweeper finds it. The wake-ups of a first start would be stale before there is a worker.
-    leases.return_lease(leases.held(accepted.version.pk, accepted.lease_token))
+    assert stored.lease_token is not None
+    # Leased and returned: the sweep finds it. A wake-up at the first start would expire before a worker runs.
+    leases.return_lease(leases.leased_version(stored.version.pk, stored.lease_token))

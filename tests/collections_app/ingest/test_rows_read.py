@@ -1,4 +1,4 @@
-"""How many rows are read to find the passages that still need a vector: each a few times, however many there are."""
+"""The rows read to find passages without a vector: a few times each, however many there are."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows
 from tests.collections_app.conftest import make_collection
-from tests.collections_app.ingest.world import accept, let_leases_run_out, text, work
+from tests.collections_app.ingest.world import accept, expire_leases, text, work
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ LONG = text(500).encode()  # over 150 chunks
 
 @pytest.fixture
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    """Going over to another space, so that two are filled."""
+    """A collection that changes to another space, so that two spaces are filled."""
     monkeypatch.setattr(chunk_vectors, "AT_ONCE", AT_ONCE)
     for name in ("letters-a", "letters-b"):
         monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
@@ -34,17 +34,17 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
 
 
 @contextmanager
-def rows_looked_at() -> Iterator[list[int]]:
-    """Of each search for what is lacking, as it runs, the rows of passages and of vectors that it reads."""
+def rows_read() -> Iterator[list[int]]:
+    """The rows of passages and vectors that each query for missing vectors reads."""
     found: list[int] = []
 
-    def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.LACKING:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
             found.append(read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(noting):
+    with connection.execute_wrapper(record):
         yield found
 
 
@@ -54,8 +54,8 @@ def read_by(node: dict[str, Any]) -> int:
     return own + sum([read_by(each) for each in node.get("Plans", ())])
 
 
-def in_turns() -> None:
-    """Each step another worker's."""
+def process_with_alternating_workers() -> None:
+    """Processes each step with another worker."""
     for _ in range(200):
         if one_step() in ("ready", "failed"):
             return
@@ -64,16 +64,16 @@ def in_turns() -> None:
 def one_step() -> str:
     lease = leases.take_next()
     assert lease is not None
-    held = leases.held(lease.version_id, lease.token)
+    held = leases.leased_version(lease.version_id, lease.token)
     steps.STEPS[held.state](held, 60.0)
-    let_leases_run_out()
+    expire_leases()
     return Version.objects.get(pk=held.pk).state
 
 
-@pytest.mark.parametrize("load", [work, in_turns])
-def test_each_batch_is_looked_for_behind_the_one_before(collection: Collection, load: Any):
+@pytest.mark.parametrize("load", [work, process_with_alternating_workers])
+def test_each_batch_is_searched_after_the_previous_one(collection: Collection, load: Any):
     accept(collection, LONG)
-    with rows_looked_at() as looked:
+    with rows_read() as looked:
         load()
     chunks = Version.objects.get(state="ready").chunks_count
     assert chunks > 9 * AT_ONCE and ChunkVector.objects.count() == 2 * chunks
@@ -82,17 +82,17 @@ def test_each_batch_is_looked_for_behind_the_one_before(collection: Collection, 
     assert sum(looked[:-1]) == 2 * chunks and max(looked[:-1]) == AT_ONCE
 
 
-@pytest.mark.parametrize("said", [{}, {"{space}": 100}, {"{space}": 10_000}])
-def test_what_is_remembered_only_saves_looking(collection: Collection, said: dict[str, int]):
-    """Vectors of a passage before it may be gone; none of them is left out."""
+@pytest.mark.parametrize("positions", [{}, {"{space}": 100}, {"{space}": 10_000}])
+def test_the_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
+    """Vectors before the position may have been deleted; they are created again."""
     accept(collection, LONG)
     while one_step() != "embedding":
         pass
     version = Version.objects.get(state="embedding")
-    remembered = {name.format(space=collection.space_id): number for name, number in said.items()}
+    remembered = {name.format(space=collection.space_id): number for name, number in positions.items()}
     Version.objects.update(embedded_to=remembered)
-    with rows_looked_at() as looked:
-        in_turns()
+    with rows_read() as looked:
+        process_with_alternating_workers()
     version.refresh_from_db()
     assert version.state == "ready" and version.chunks_count > 150
     assert ChunkVector.objects.filter(space=collection.space_id).count() == version.chunks_count

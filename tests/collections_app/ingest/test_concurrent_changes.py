@@ -1,4 +1,4 @@
-"""What others do to a document, its collection or its provider while somebody works on it."""
+"""Changes to a document, its collection or its provider while it is processed."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ from collections_app.queue import leases
 from system.errors import Conflict
 from tests.collections_app.conftest import Loaded, make_collection
 from tests.collections_app.ingest.processes import another_connection
-from tests.collections_app.ingest.world import accept, counted, let_pauses_pass, rows, text, work, wrong_counts
+from tests.collections_app.ingest.world import accept, counted, end_pauses, rows, text, work, wrong_counts
 from tests.config.stack import eventually
 
 pytestmark = pytest.mark.django_db
@@ -31,11 +31,11 @@ def purge() -> bool:
     return deletion.purge(time.monotonic() + 60)
 
 
-class TestSentAgain:
-    """What failed is loaded again by whoever is the first to say so."""
+class TestRepeatedLoad:
+    """A failed document is retried by the first request that sends it again."""
 
     @pytest.mark.django_db(transaction=True)
-    def test_what_a_worker_holds_by_now_stays_the_worker_s(self):
+    def test_a_version_leased_in_between_stays_with_the_worker(self):
         collection = make_collection("manuals")
         version = accept(collection).version
         Version.objects.update(state=State.FAILED)
@@ -43,7 +43,7 @@ class TestSentAgain:
 
         def again() -> storage.StoredLoad:
             try:
-                return accept(collection, is_held=True)
+                return accept(collection, takes_lease=True)
             finally:
                 connections.close_all()
 
@@ -53,26 +53,26 @@ class TestSentAgain:
                 sent = pool.submit(again)
                 waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
                 eventually(lambda: watch.execute(waits, [link.info.backend_pid]).fetchone())
-            made = sent.result()
-        assert (made.version.pk, made.is_duplicate, made.lease_token) == (version.pk, True, None)
+            stored = sent.result()
+        assert (stored.version.pk, stored.is_duplicate, stored.lease_token) == (version.pk, True, None)
         assert Version.objects.get().lease_token == token
 
-    def test_what_is_done_is_taken_by_nobody(self, collection: Collection, loaded: Loaded):
+    def test_a_finished_version_is_not_leased(self, collection: Collection, loaded: Loaded):
         version = loaded()
         assert leases.take(version.pk) is None
         token = uuid4()
         Version.objects.update(lease_token=token)
         assert worker.work_on(version.pk, token, until=1e12) == "ready"
-        kept = Version.objects.get()
-        assert (kept.state, kept.is_searched, kept.lease_token) == ("ready", True, None)
+        version = Version.objects.get()
+        assert (version.state, version.is_searched, version.lease_token) == ("ready", True, None)
 
 
 @pytest.mark.parametrize("is_purged", [False, True])
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_what_is_replaced_or_deleted_while_it_is_loaded_was_no_bad_file(
+def test_a_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
     collection: Collection, is_replaced: bool, is_purged: bool
 ):
-    accepted = accept(collection, doc_id="x", is_held=True)
+    accepted = accept(collection, doc_id="x", takes_lease=True)
     if is_replaced:
         accept(collection, b"newer", doc_id="x", on_duplicate="replace")
     else:
@@ -90,7 +90,7 @@ def test_what_is_replaced_or_deleted_while_it_is_loaded_was_no_bad_file(
     }
 
 
-def test_what_proves_to_be_empty_keeps_no_chunk_of_a_former_attempt(collection: Collection):
+def test_an_empty_document_keeps_no_chunks_of_an_earlier_attempt(collection: Collection):
     version = accept(collection, b"  ").version
     Chunk.objects.create(version=version, collection=collection, number=0, text="x", char_start=0, char_end=1)
     Version.objects.update(chunks_count=1)
@@ -100,27 +100,27 @@ def test_what_proves_to_be_empty_keeps_no_chunk_of_a_former_attempt(collection: 
 
 class TestPurge:
     @pytest.mark.django_db(transaction=True)
-    def test_what_cannot_be_purged_now_holds_up_no_other(self, collection: Collection, loaded: Loaded):
+    def test_a_failed_purge_does_not_delay_others(self, collection: Collection, loaded: Loaded):
         stuck = loaded("Words that are counted just now.", doc_id="x")
         other = make_collection("other")
         loaded("Another.", into=other, doc_id="y")
         Version.objects.update(is_searched=False)  # as long ones are taken from searches
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._words_of(collection.pk)])
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._term_counts_key(collection.pk)])
             cursor.execute("SET lock_timeout = '200ms'")
             assert not purge()
             cursor.execute("RESET lock_timeout")
         assert Version.objects.get() == stuck
         assert not purge() and Version.objects.exists()  # it has its rest
-        deletion._resting.clear()
+        deletion._retry_at.clear()
         assert not purge() and not Version.objects.exists()
 
     @pytest.mark.django_db(transaction=True)
-    def test_who_deletes_waits_for_nobody_who_counts(self, collection: Collection, loaded: Loaded):
+    def test_a_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, loaded: Loaded):
         loaded("Another.", doc_id="kept")
         loaded("The same words.", doc_id="x")
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._words_of(collection.pk)])
+            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion._term_counts_key(collection.pk)])
             cursor.execute("SET lock_timeout = '200ms'")
             assert deletion.delete_document(collection, "x") == 1
             cursor.execute("RESET lock_timeout")
@@ -128,7 +128,7 @@ class TestPurge:
         purge()
         assert (wrong_counts(collection), counted()["document"]) == ([], 1)
 
-    def test_one_of_few_large_chunks_is_long_too(self, collection: Collection, loaded: Loaded):
+    def test_a_document_of_few_large_chunks_counts_as_long(self, collection: Collection, loaded: Loaded):
         loaded("The same words.", doc_id="x")
         Version.objects.update(characters=deletion.CHARACTERS_AT_ONCE + 1)
         loaded("Newer words.", doc_id="x", on_duplicate="replace")
@@ -138,7 +138,7 @@ class TestPurge:
         assert (wrong_counts(collection), counted()["document_version"]) == ([], 1)
 
 
-def test_while_a_provider_is_away_only_one_is_taken_to_see_that(collection: Collection, loaded: Loaded):  # C29
+def test_while_a_provider_is_unavailable_only_one_document_tries_it(collection: Collection, loaded: Loaded):  # C29
     elsewhere = make_collection("elsewhere")
     Collection.objects.filter(pk=collection.pk).update(
         space=EmbeddingSpace.objects.create(provider="retired", model="gone", dimensions=8)
@@ -147,13 +147,13 @@ def test_while_a_provider_is_away_only_one_is_taken_to_see_that(collection: Coll
         accept(collection, text(1, start=number).encode())
     work()
     for again in range(3):
-        let_pauses_pass()
+        end_pauses()
         provider_pauses.forget()
         only = accept(elsewhere, b"%d" % again).version
         assert work() == 2
         assert Version.objects.get(pk=only.pk).state == "ready"
-    told = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
-    assert list(told.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
+    outcomes = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
+    assert list(outcomes.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
     waits = [
         wait
         for (wait,) in rows(
@@ -165,14 +165,14 @@ def test_while_a_provider_is_away_only_one_is_taken_to_see_that(collection: Coll
 
 
 @pytest.mark.parametrize("cause", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
-def test_who_waited_in_a_circle_tries_again(collection: Collection, cause: type[psycopg.Error]):
-    accepted = accept(collection, is_held=True)
-    version = leases.held(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
+def test_a_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type[psycopg.Error]):
+    accepted = accept(collection, takes_lease=True)
+    version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
     error = OperationalError("x")
     error.__cause__ = cause("x")
-    worker._note_fault(version, error, is_awaited=False)
-    kept = Version.objects.get()
-    assert (kept.error_code, kept.attempt, kept.lease_token) == ("database", 0, None)
+    worker._handle_error(version, error, is_awaited=False)
+    version = Version.objects.get()
+    assert (version.error_code, version.attempt, version.lease_token) == ("database", 0, None)
 
 
 # Two thousand documents beside the only one.
@@ -189,7 +189,7 @@ MANY = """
 """
 
 
-def test_the_same_content_is_looked_up_by_its_index(collection: Collection):
+def test_the_lookup_of_equal_content_uses_its_index(collection: Collection):
     accept(collection)
     with connection.cursor() as cursor:
         cursor.execute(MANY)

@@ -1,1 +1,0 @@
-"""Imports and exports folders; creates the demo documents."""

@@ -1,0 +1,23 @@
+"""Cursors that send values separately from the statement."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+
+
+@contextmanager
+def bound_cursor(
+    alias: str = DEFAULT_DB_ALIAS, kind: type[psycopg.Cursor[Any]] = psycopg.Cursor
+) -> Iterator[psycopg.Cursor[Any]]:
+    """A cursor that binds values on the server, so that statements are prepared and bytes are sent as they are.
+
+    Django's own cursor writes the values into the text of the statement.
+    """
+    connection = connections[alias]
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    with connection.wrap_database_errors, kind(connection.connection) as cursor:
+        yield cursor
