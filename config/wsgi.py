@@ -1,4 +1,4 @@
-"""What the web server calls."""
+"""The WSGI application: Django behind a request body with a deadline."""
 
 import codecs
 import os
@@ -15,35 +15,36 @@ from django.utils.http import parse_header_parameters
 from config.env import secret_names
 from system.http.request_body import GuardedInput
 
-# No view reads a body of this type, so whoever sends what cannot be read is told 415.
+# No view accepts this type, so the response is 415.
 UNREADABLE = "application/octet-stream"
 
 django_application = get_wsgi_application()
 
 from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
 
-# The server copies the process environment into each request's; read already, it must not lie there.
+# The server copies the process environment into that of each request. The secrets have been read, and a variable such
+# as HTTP_HOST would replace the header of a request.
 for name in [*secret_names(), *(name for name in os.environ if name.startswith("HTTP_"))]:
     os.environ.pop(name, None)
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Django, with a body that ends by its deadline and of which nothing is left unread."""
+    """Call Django with a body that has a deadline, and drain what its view did not read."""
     body = environ["wsgi.input"] = GuardedInput(environ["wsgi.input"], settings.BODY_DEADLINE_S)
     environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
     try:
-        answer = django_application(environ, start_response)
+        response = django_application(environ, start_response)
         length = environ.get("CONTENT_LENGTH", "")
-        # Who asks first whether to send the body (Expect) has not sent it, and reading would ask for it.
+        # With an Expect header the client has not sent the body yet, and reading would request it.
         if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
-            body.leave_nothing(int(length))
+            body.drain(int(length))
     finally:
-        body.let_go()
-    return answer
+        body.detach()
+    return response
 
 
 def readable_type(header: str) -> str:
-    """The header Content-Type, or another where Django would fail on it, or read query strings by its charset.
+    """Replace a Content-Type that Django cannot parse, or whose charset it would use to decode query strings.
 
     >>> readable_type("application/json; charset=UTF-8"), readable_type("application/json; charset=rot13")
     ('application/json; charset=UTF-8', 'application/octet-stream')
@@ -57,7 +58,7 @@ def readable_type(header: str) -> str:
 
 
 def warm_up() -> None:
-    """Do before the first request what it would otherwise wait for."""
+    """Load what the first request would otherwise wait for."""
     str(passwords.NOBODY)
     get_resolver().url_patterns  # noqa: B018  (loads every view)
 

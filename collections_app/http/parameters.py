@@ -20,7 +20,7 @@ from collections_app.metadata.filter import Filter
 from collections_app.models.collections import well_named
 from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, together
-from system.http.request_body import InvalidJson, is_half_a_pair_in, parse_json
+from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
 
 MOST_COLLECTIONS = 50
 LONGEST_QUERY_BYTES = 8 * 1024
@@ -122,7 +122,7 @@ def text(name: str, value: Any) -> str:
 
 
 def storable(name: str, found: str) -> str:
-    if "\x00" in found or is_half_a_pair_in(found):
+    if "\x00" in found or has_lone_surrogate(found):
         raise refused(name, f"{name} contains a character that cannot be stored.")
     return found
 

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from system import errors
 from system.error_details import sqlstate_of
 from system.errors import ServiceError
-from system.http.request_body import BodyTooSlow, NoReaderFree
+from system.http.request_body import BodyTooSlow, TooManySlowBodies
 
 logger = structlog.get_logger(__name__)
 
@@ -127,9 +127,9 @@ def to_service_error(error: Exception) -> ServiceError | None:
             return errors.NotFound()
         case PermissionDenied():
             return errors.AccessDenied()
-        case NoReaderFree():
+        case TooManySlowBodies():
             return errors.Unavailable()
-        case UnreadablePostError() if isinstance(error.__cause__, NoReaderFree):
+        case UnreadablePostError() if isinstance(error.__cause__, TooManySlowBodies):
             return errors.Unavailable()
         case DataError():
             return errors.BadRequest("A value cannot be stored or compared.")

@@ -1,7 +1,7 @@
-"""Reads request bodies: one reader with a deadline, and strict JSON.
+"""Reads request bodies with a deadline, and parses strict JSON.
 
-The web server's read blocks until all bytes asked for have come, so four slow clients could stop the four threads of a
-process. Here another thread reads, and the request waits: briefly for free, longer only while few others do.
+The web server's read blocks until all requested bytes have arrived, so four slow clients could block the four threads
+of a process. Here another thread reads, and the request waits for it: briefly, and longer only while few others do.
 """
 
 import json
@@ -18,30 +18,30 @@ from rest_framework.parsers import BaseParser
 
 from system import errors
 
-# A body normally lies in the server's buffer already; longer than this is a slow client.
-AT_ONCE_S = 0.25
-# Of a process's four threads two may wait for slow bodies, so that two always serve the others.
+# A body is normally in the server's buffer already. A client that takes longer than this is slow.
+PROMPT_S = 0.25
+# Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
 SLOW_BODIES = threading.BoundedSemaphore(2)
-# A reader whose client went silent stays until that connection ends; this bounds how many there can be.
-MOST_READERS = 256
-READERS = ThreadPoolExecutor(max_workers=MOST_READERS, thread_name_prefix="body")
-FREE_READERS = threading.BoundedSemaphore(MOST_READERS)
-# What a view left unread is taken in up to the size that a proxy lets through; as above, two threads may wait for it.
-MOST_LEFT_BYTES = 34 * 1024 * 1024
-LEAVINGS = threading.BoundedSemaphore(2)
+# The reader of a silent client blocks until the connection ends. This limits how many there can be.
+MAX_READERS = 256
+READERS = ThreadPoolExecutor(max_workers=MAX_READERS, thread_name_prefix="body")
+FREE_READERS = threading.BoundedSemaphore(MAX_READERS)
+# An unread body is drained up to the size that a proxy lets through. As above, two threads may wait for that.
+MAX_DRAIN_BYTES = 34 * 1024 * 1024
+DRAINS = threading.BoundedSemaphore(2)
 
-DEEPEST = 32
-LONGEST_NUMBER = 400
-# Brackets outside of texts, with all that stands before them. It fails nowhere, not even in a text without an end, and
-# never goes back: its time grows with the length and no faster.
+MAX_DEPTH = 32
+MAX_DIGITS = 400
+# Brackets outside of strings, with everything before them. The pattern always matches, even in an unterminated string,
+# and never backtracks: its time is linear in the length.
 BRACKETS = re.compile(r'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+([\[\]{}]*+)', re.DOTALL)
 
 
 class BodyTooSlow(OSError):
-    """The body did not come within the deadline. An OSError, because Django expects those from a stream."""
+    """The body did not arrive before the deadline. An OSError, because Django expects those from a stream."""
 
 
-class NoReaderFree(OSError):
+class TooManySlowBodies(OSError):
     """Too many slow bodies at once."""
 
 
@@ -52,14 +52,14 @@ class Stream(Protocol):
 
 
 class GuardedInput:
-    """A WSGI input whose reads end by the deadline."""
+    """A WSGI input whose reads end at the deadline."""
 
     def __init__(self, stream: Stream, deadline_s: float) -> None:
         self.stream: Stream = stream
         self.deadline_s = deadline_s
-        self.until: float | None = None
-        self.taken = 0
-        self.is_given_up = False
+        self.deadline: float | None = None
+        self.bytes_read = 0
+        self.is_blocked = False
 
     def read(self, size: int = -1) -> bytes:
         return self._within_deadline(lambda: self.stream.read(size))
@@ -67,67 +67,67 @@ class GuardedInput:
     def readline(self, size: int = -1) -> bytes:
         return self._within_deadline(lambda: self.stream.readline(size))
 
-    def leave_nothing(self, length: int) -> None:
-        """Take in what the view did not read of a body of this length, if it comes at once.
+    def drain(self, length: int) -> None:
+        """Read and discard what the view did not read of a body of this length, if it arrives promptly.
 
-        The server closes a connection on which something is left, and the other side, still sending, finds it broken
-        before it has read the answer: a proxy would tell its client 502 and take this host for dead.
+        The server closes a connection with unread data. A client that is still sending then gets a reset before it has
+        read the response: a proxy would return 502 and mark this host as down.
         """
-        if length <= self.taken or length > MOST_LEFT_BYTES or self.is_given_up:
+        if length <= self.bytes_read or length > MAX_DRAIN_BYTES or self.is_blocked:
             return
-        # A silent client keeps its reader; half of them stay for bodies that a view waits for.
-        if FREE_READERS._value < MOST_READERS // 2 or not LEAVINGS.acquire(blocking=False):
+        # A silent client keeps its reader busy. Half of them are reserved for bodies that a view waits for.
+        if FREE_READERS._value < MAX_READERS // 2 or not DRAINS.acquire(blocking=False):
             return
         try:
-            self._start(self._discard).result(AT_ONCE_S)
+            self._submit(self._discard).result(PROMPT_S)
         except (OSError, TimeoutError):
-            pass  # the answer goes out all the same
+            pass  # the response is sent anyway
         finally:
-            LEAVINGS.release()
+            DRAINS.release()
 
-    def let_go(self) -> None:
-        """Nobody reads any more. While somebody holds the server's body (a request in a circle of references, until it
-        is collected), the server keeps the connection, and a client that only sends would wait without end."""
+    def detach(self) -> None:
+        """Drop the server's body. The server keeps the connection while anything refers to the body (a request in a
+        reference cycle, until it is collected), and a client that only sends would wait forever."""
         self.stream = BytesIO()
 
     def _discard(self) -> bytes:
-        stream = self.stream  # `let_go` must not end it: the answer arrives when the body has come
+        stream = self.stream  # `detach` must not end it: the client reads the response after it has sent the body
         while stream.read(256 * 1024):
             pass
         return b""
 
-    def _within_deadline(self, reading: Callable[[], bytes]) -> bytes:
-        if self.until is None:
-            self.until = time.monotonic() + self.deadline_s
-        future = self._start(reading)
+    def _within_deadline(self, read: Callable[[], bytes]) -> bytes:
+        if self.deadline is None:
+            self.deadline = time.monotonic() + self.deadline_s
+        future = self._submit(read)
         try:
-            data = future.result(min(AT_ONCE_S, self._left()))
+            data = future.result(min(PROMPT_S, self._remaining_s()))
         except TimeoutError:
-            self.is_given_up = True  # until the rest has come after all, nobody else may read
+            self.is_blocked = True  # nothing else may read until the rest has arrived
             data = self._wait_slowly(future)
-            self.is_given_up = False
-        self.taken += len(data)
+            self.is_blocked = False
+        self.bytes_read += len(data)
         return data
 
-    def _start(self, reading: Callable[[], bytes]) -> "Future[bytes]":
+    def _submit(self, read: Callable[[], bytes]) -> "Future[bytes]":
         if not FREE_READERS.acquire(blocking=False):
-            raise NoReaderFree("all readers wait for slow clients")
-        future = READERS.submit(reading)
+            raise TooManySlowBodies("all readers wait for slow clients")
+        future = READERS.submit(read)
         future.add_done_callback(lambda _: FREE_READERS.release())
         return future
 
     def _wait_slowly(self, future: "Future[bytes]") -> bytes:
         if not SLOW_BODIES.acquire(blocking=False):
-            raise NoReaderFree("too many slow bodies")
+            raise TooManySlowBodies("too many slow bodies")
         try:
-            return future.result(self._left())
+            return future.result(self._remaining_s())
         except TimeoutError:
             raise BodyTooSlow("the body did not arrive in time") from None
         finally:
             SLOW_BODIES.release()
 
-    def _left(self) -> float:
-        return max(0.0, (self.until or 0.0) - time.monotonic())
+    def _remaining_s(self) -> float:
+        return max(0.0, (self.deadline or 0.0) - time.monotonic())
 
 
 class InvalidJson(errors.BadRequest):
@@ -135,24 +135,24 @@ class InvalidJson(errors.BadRequest):
     message = "The body is not valid JSON."
 
 
-def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise InvalidJson("An object has the same name more than once.")
-    return found
+    return members
 
 
-def no_constants(name: str) -> Any:
+def refuse_constant(name: str) -> Any:
     raise InvalidJson(f"{name} is not a JSON number.")
 
 
-def finite(text: str) -> float | Decimal:
-    """A float where it says what was sent, else a decimal: an amount must not change on its way.
+def parse_float(text: str) -> float | Decimal:
+    """A float if it represents the number exactly as sent, else a decimal: amounts must not change.
 
-    >>> finite("0.1"), finite("99999999999999.99")
+    >>> parse_float("0.1"), parse_float("99999999999999.99")
     (0.1, Decimal('99999999999999.99'))
     """
-    if len(text) > LONGEST_NUMBER:
+    if len(text) > MAX_DIGITS:
         raise InvalidJson("A number is too long.")
     number = float(text)
     if number in (float("inf"), float("-inf")):
@@ -161,13 +161,13 @@ def finite(text: str) -> float | Decimal:
         exact = Decimal(text)
     except InvalidOperation:
         raise InvalidJson("The exponent of a number is too large.") from None
-    if exact and exact.adjusted() < -LONGEST_NUMBER:
+    if exact and exact.adjusted() < -MAX_DIGITS:
         raise InvalidJson("A number is too close to zero.")
     return number if Decimal(repr(number)) == exact else exact
 
 
-def bounded(text: str) -> int:
-    if len(text) > LONGEST_NUMBER:
+def parse_int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
         raise InvalidJson("A number is too long.")
     return int(text)
 
@@ -178,17 +178,17 @@ def refuse_too_deep(text: str) -> None:
     >>> refuse_too_deep('{"a": "[[[["}')
     """
     depth = 0
-    for found in BRACKETS.finditer(text):
-        for bracket in found[1]:
+    for match in BRACKETS.finditer(text):
+        for bracket in match[1]:
             depth += 1 if bracket in "[{" else -1
-            if depth > DEEPEST:
-                raise InvalidJson(f"The body is nested deeper than {DEEPEST} levels.")
+            if depth > MAX_DEPTH:
+                raise InvalidJson(f"The body is nested deeper than {MAX_DEPTH} levels.")
 
 
-def is_half_a_pair_in(text: str) -> bool:
-    """Whether half of a surrogate pair stands alone there, which no UTF-8 can say.
+def has_lone_surrogate(text: str) -> bool:
+    """Whether the text contains half of a surrogate pair, which UTF-8 cannot encode.
 
-    >>> is_half_a_pair_in("\\ud800"), is_half_a_pair_in("\U0001f642")
+    >>> has_lone_surrogate("\\ud800"), has_lone_surrogate("\U0001f642")
     (True, False)
     """
     try:
@@ -199,15 +199,15 @@ def is_half_a_pair_in(text: str) -> bool:
 
 
 def refuse_unstorable(value: Any) -> None:
-    """NUL and lone surrogates cannot be stored as text; said here, before they meet the database."""
+    """PostgreSQL cannot store NUL or lone surrogates as text."""
     stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             if "\x00" in item:
-                raise InvalidJson("A text holds a NUL character.")
-            if not item.isascii() and is_half_a_pair_in(item):
-                raise InvalidJson("A text holds half of a surrogate pair.")
+                raise InvalidJson("A string contains a NUL character.")
+            if not item.isascii() and has_lone_surrogate(item):
+                raise InvalidJson("A string contains half of a surrogate pair.")
         elif isinstance(item, dict):
             stack.extend(item)
             stack.extend(item.values())
@@ -223,15 +223,15 @@ def parse_json(raw: bytes) -> Any:
     """
     try:
         text = raw.decode("utf-8")
-        # Few bodies have that many brackets at all; only those are counted through.
-        if text.count("[") + text.count("{") > DEEPEST:
+        # Only the few bodies with that many brackets need the exact count.
+        if text.count("[") + text.count("{") > MAX_DEPTH:
             refuse_too_deep(text)
         value = json.loads(
             text,
-            object_pairs_hook=no_duplicates,
-            parse_constant=no_constants,
-            parse_float=finite,
-            parse_int=bounded,
+            object_pairs_hook=unique_names,
+            parse_constant=refuse_constant,
+            parse_float=parse_float,
+            parse_int=parse_int,
         )
     except UnicodeDecodeError:
         raise InvalidJson("The body is not UTF-8.") from None
@@ -242,7 +242,7 @@ def parse_json(raw: bytes) -> Any:
 
 
 class StrictJSONParser(BaseParser):
-    """DRF's way into `parse_json`."""
+    """Parses JSON requests for Django REST framework."""
 
     media_type = "application/json"
 

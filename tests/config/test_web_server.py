@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/api/me") -> str:
-    """The status, or what went wrong."""
+    """The status, or the name of the error."""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"{more}Content-Length: {size}\r\n\r\n"
@@ -53,24 +53,24 @@ def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: in
 
 
 def most_resident_mb(stack: Stack) -> float:
-    """Of all web processes together, what each has ever held: large buffers are given back at once."""
+    """The sum of the peaks of all web processes, because large buffers are freed immediately."""
     web = stack.child("config.runtime.web_server")
     states = [Path(f"/proc/{each.pid}/status").read_text() for each in (web, *web.children(recursive=True))]
     return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", state)[0]) for state in states) / 1000
 
 
 def test_response_arrives_despite_a_slow_body(running: Stack):
-    """Nobody waits for what the view did not read; it is taken in behind the answer."""
+    """The body that the view did not read is drained after the response."""
     with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
         link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
         for _ in range(20):
             link.sendall(b" " * (MB // 10))
-            time.sleep(0.03)  # longer in all than the answer waits
+            time.sleep(0.03)  # longer in total than the response waits
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
 def test_oversized_bodies_use_no_memory_and_block_nobody(running: Stack):  # X08
-    """Whoever only sends, as most programs do, finds the connection ended and not a server that takes nothing more."""
+    """A client that does not read while it sends gets a closed connection instead of one that stalls."""
     paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
     before = most_resident_mb(running)
     with ThreadPoolExecutor(8) as pool:
@@ -79,6 +79,30 @@ def test_oversized_bodies_use_no_memory_and_block_nobody(running: Stack):  # X08
     assert sum(seen.values()) == 64
     assert set(seen) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
     assert most_resident_mb(running) - before < 100
+
+
+def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running: Stack):
+    """There are more than the process has threads. A server that needs a free thread to deliver a body would hang."""
+    body = b'{"user_name": 1}'
+    with ExitStack() as stack:
+        address = ("127.0.0.1", running.port)
+        links = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(8)]
+        for link in links:
+            link.sendall(f"{LOGIN}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        time.sleep(0.05)
+        for link in links:
+            link.sendall(body)
+        statuses = {link.recv(12) for link in links}
+
+    assert statuses == {b"HTTP/1.1 422"}  # the body was read
+
+
+def test_client_that_leaves_in_the_middle_of_its_body_blocks_nobody(running: Stack):
+    for _ in range(8):
+        with socket.create_connection(("127.0.0.1", running.port), timeout=10) as link:
+            link.sendall((LOGIN + "Content-Length: 1000\r\n\r\n{").encode())
+
+    assert send_all_then_read(running, 10) == "HTTP/1.1 401"
 
 
 def test_unread_body_is_not_waited_for(running: Stack):

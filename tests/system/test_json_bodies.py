@@ -8,7 +8,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as some
 
-from system.http.request_body import DEEPEST, InvalidJson, parse_json, refuse_too_deep
+from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_too_deep
 
 pytestmark = pytest.mark.usefixtures("own_routes")
 
@@ -22,7 +22,7 @@ BAD = {
     "far too close to zero": b'{"a": -1e-99999999999999999999}',
     "too large an exponent": b'{"a": [0e99999999999999999999]}',
     "too long": b'{"a": ' + b"9" * 5000 + b"}",
-    "too deep": b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1),
+    "too deep": b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
     "far too deep": b"[" * 100_000,
     "NUL": b'{"a": "x\\u0000y"}',
     "NUL in a name": b'{"x\\u0000y": 1}',
@@ -94,7 +94,7 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes):
 def test_depth_ignores_brackets_in_strings(depth: int):
     parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
     nested = b"[" * depth + b"]" * depth
-    if depth <= DEEPEST:
+    if depth <= MAX_DEPTH:
         parse_json(nested)
     else:
         with pytest.raises(InvalidJson):
@@ -109,7 +109,7 @@ def test_depth_ignores_brackets_in_strings(depth: int):
         (r'"\" ' + "[" * 99, False),  # and here a quote is meant
         ('"\\\n' + "[" * 99 + '"', False),
         ('"' + "[" * 99, False),  # a text without an end
-        ("]" * 9 + "[" * (DEEPEST + 9), False),
+        ("]" * 9 + "[" * (MAX_DEPTH + 9), False),
         ("[]" * 99, False),
         ('["", {"a": ' * 17, True),
     ],

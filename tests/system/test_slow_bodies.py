@@ -1,4 +1,4 @@
-"""The one reader of bodies: a deadline, and threads left for the others."""
+"""Request bodies have a deadline, and slow ones leave threads for other requests."""
 
 import threading
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from system.http import request_body
-from system.http.request_body import BodyTooSlow, GuardedInput, NoReaderFree
+from system.http.request_body import BodyTooSlow, GuardedInput, TooManySlowBodies
 from tests.config.stack import eventually
 
 
 class Silent:
-    """A client that sends nothing until it is let go."""
+    """A client that sends nothing until its gate opens."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -32,9 +32,9 @@ class Prompt:
 
 @pytest.fixture
 def silent() -> Iterator[Silent]:
-    made = Silent()
-    yield made
-    made.gate.set()
+    client = Silent()
+    yield client
+    client.gate.set()
 
 
 def test_available_body_is_read_immediately():
@@ -51,17 +51,17 @@ def test_silent_client_is_dropped_at_the_deadline(silent: Silent):
 def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch, silent: Silent):
     clock = [100.0]
     monkeypatch.setattr("system.http.request_body.time.monotonic", lambda: clock[0])
-    given = GuardedInput(Prompt(), 10)
-    given.read(1)
+    body = GuardedInput(Prompt(), 10)
+    body.read(1)
     clock[0] += 11
-    given.stream = silent
+    body.stream = silent
 
     with pytest.raises(BodyTooSlow):
-        given.read(1)
+        body.read(1)
 
 
 def test_slow_client_within_the_deadline_is_served(silent: Silent):
-    threading.Timer(request_body.AT_ONCE_S * 2, silent.gate.set).start()
+    threading.Timer(request_body.PROMPT_S * 2, silent.gate.set).start()
 
     assert GuardedInput(silent, 20).read() == b"late"
 
@@ -73,7 +73,7 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes(silent: Silent):
     while request_body.SLOW_BODIES._value:  # both have begun to wait
         waiting[0].join(0.01)
 
-    with pytest.raises(NoReaderFree):
+    with pytest.raises(TooManySlowBodies):
         GuardedInput(silent, 20).read()
     assert GuardedInput(Prompt(), 20).read() == b"here"
 
@@ -84,8 +84,8 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes(silent: Silent):
 
 
 def test_abandoned_reader_counts_until_its_client_disconnects(silent: Silent):
-    free = request_body.MOST_READERS
-    eventually(lambda: request_body.FREE_READERS._value == free, within_s=10)  # those of tests before
+    free = request_body.MAX_READERS
+    eventually(lambda: request_body.FREE_READERS._value == free, within_s=10)  # readers of earlier tests end
     with pytest.raises(BodyTooSlow):
         GuardedInput(silent, 0.3).read()
     assert request_body.FREE_READERS._value == free - 1
