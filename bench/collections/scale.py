@@ -83,7 +83,7 @@ def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) ->
             known = term_statistics.asked_words(each, [collection])[collection.pk]
             by_words = partial(keyword_retrieval.best, scope, known, 100)
             words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
-            vector = vector_retrieval.written(embedder.embed_query(each))
+            vector = vector_retrieval.vector_literal(embedder.embed_query(each))
             by_vectors = partial(vector_retrieval.nearest, scope, known.chunks, vector, 100)
             vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))
     return mean(words), mean(vectors)

@@ -1,7 +1,7 @@
 """Guesses the language of a text, as a text search configuration. Pure.
 
-By script first, then by the little words that hold a language together; a text that has too few of one language's
-is "simple": words as they stand, which is right for names, tables and languages that PostgreSQL has no stemmer for.
+By script first, then by stop words. A text with too few stop words of one language is "simple", which compares words
+unchanged: right for names, tables and languages for which PostgreSQL has no stemmer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .stopwords import ARABIC, CYRILLIC, DEVANAGARI, HEBREW, LATIN, NEVER
 
 PLAIN = "simple"
 LOOKED_AT = 20_000
-# So large a part of the words must be little words of the language, and so many different ones.
+# The minimum share of stop words among all words, and the minimum number of different ones.
 LEAST_PART = 0.06
 LEAST_WORDS = 3
 
@@ -28,14 +28,14 @@ _SCRIPTS: Mapping[str, str] = {
     "arabic": "\u0620-\u06ff\u0750-\u077f",
     "devanagari": "\u0900-\u097f",
     "tamil": "\u0b80-\u0bff",
-    # Nothing but bigrams will be made of these.
+    # Scripts without spaces, which are indexed as bigrams.
     "unspaced": "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3",
 }
-_COUNTED = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
-# One sign of these scripts says as much as several letters do.
+_LETTERS = {name: re.compile(f"[{ranges}]") for name, ranges in _SCRIPTS.items()}
+# One character of these scripts counts as several letters.
 _DENSE = {"unspaced": 3}
 
-_LITTLE = {
+_STOPWORDS = {
     script: {name: frozenset(words.split()) for name, words in languages.items()}
     for script, languages in {
         "latin": LATIN,
@@ -49,7 +49,7 @@ _ONE_LANGUAGE = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
 
 
 def guess(text: str) -> str:
-    """The name of the configuration that the text is best read with.
+    """The name of the best text search configuration for the text.
 
     >>> guess("The printer on the third floor is out of toner."), guess("プリンターは三階にあります。")
     ('english', 'simple')
@@ -58,35 +58,35 @@ def guess(text: str) -> str:
     script = _script(text)
     if script in _ONE_LANGUAGE:
         return _ONE_LANGUAGE[script]
-    if script not in _LITTLE:
+    if script not in _STOPWORDS:
         return PLAIN
     letters = _SCRIPTS[script]
     words = re.findall(f"[{letters}\u0300-\u036f]+", text.lower())
-    return _language(words, _LITTLE[script])
+    return _language(words, _STOPWORDS[script])
 
 
 def _script(text: str) -> str:
-    """The one that most of the letters are of."""
-    counts = {name: len(found.findall(text)) * _DENSE.get(name, 1) for name, found in _COUNTED.items()}
+    """The script of most letters."""
+    counts = {name: len(letter.findall(text)) * _DENSE.get(name, 1) for name, letter in _LETTERS.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] else ""
 
 
 def _language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
     counts = Counter(words)
-    # Square roots, so that a name that is often told does not outvote a whole language.
+    # Square roots, so that one frequent word does not outweigh all others.
     weights = {
-        name: sum([sqrt(counts[word]) for word in little]) - _impossible(counts, name)
-        for name, little in languages.items()
+        name: sum([sqrt(counts[word]) for word in stopwords]) - _impossible(counts, name)
+        for name, stopwords in languages.items()
     }
     first = max(weights, key=lambda name: weights[name])
-    found = [counts[word] for word in languages[first] if word in counts]
-    if len(found) < LEAST_WORDS or sum(found) < LEAST_PART * len(words):
+    matches = [counts[word] for word in languages[first] if word in counts]
+    if len(matches) < LEAST_WORDS or sum(matches) < LEAST_PART * len(words):
         return PLAIN
     return first.split()[0]
 
 
 def _impossible(counts: Counter[str], name: str) -> float:
-    """The weight of words with a letter that the language never writes."""
+    """The weight of words with a letter that the language does not use."""
     never = frozenset(NEVER.get(name, ""))
     return sum([sqrt(count) for word, count in counts.items() if not never.isdisjoint(word)])

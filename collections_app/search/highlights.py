@@ -9,21 +9,21 @@ from django.db import connection
 
 from collections_app.lexical.tokens import Prepared, prepared_with_places, stands_alone
 
-# For private use, so they stand in no prepared text.
+# Private-use characters, which never occur in prepared text.
 START, STOP = "\ue000", "\ue001"
 MARKED = """
-    SELECT ts_headline(given.configuration::regconfig, given.words, given.query::tsquery, %s)
-    FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS given (configuration, words, query, number)
-    ORDER BY given.number
+    SELECT ts_headline(passage.configuration::regconfig, passage.words, passage.query::tsquery, %s)
+    FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS passage (configuration, words, query, number)
+    ORDER BY passage.number
 """
-# Chosen: as many as 200 passages of the usual size have. A million in a script without spaces take six seconds.
+# Chosen: the size of 200 passages of default length. A million characters without spaces would take six seconds.
 MOST_CHARACTERS = 240_000
 OPTIONS = f"HighlightAll=true, StartSel={START}, StopSel={STOP}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A text in its language, with the lexemes that are looked for."""
+    """A text with its text search configuration and the lexemes to mark."""
 
     text: str
     configuration: str
@@ -31,77 +31,77 @@ class Passage:
 
 
 def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
-    """For each passage the places `[start, end]` of its words, in order, none touching another. The best come first;
-    where these are long, those at the end have none."""
-    found: list[list[list[int]]] = [[] for _ in passages]
-    asked = _affordable(passages)
-    if not asked:
-        return found
-    made = [_made_ready(passages[number]) for number in asked]
-    given = [
-        [passages[number].configuration for number in asked],
-        [each.text for each in made],
-        [as_query(passages[number].lexemes) for number in asked],
+    """For each passage the offsets `[start, end]` of its matching words, in order and without overlaps. If the passages
+    are long, only the first ones are marked."""
+    offsets: list[list[list[int]]] = [[] for _ in passages]
+    numbers = _within_limit(passages)
+    if not numbers:
+        return offsets
+    texts = [_prepare(passages[number]) for number in numbers]
+    parameters = [
+        [passages[number].configuration for number in numbers],
+        [text.text for text in texts],
+        [as_query(passages[number].lexemes) for number in numbers],
     ]
     with connection.cursor() as cursor:
-        cursor.execute(MARKED, [OPTIONS, *given])
-        for number, text, (marked,) in zip(asked, made, cursor.fetchall(), strict=True):
-            found[number] = _merged(places(marked, text))
-    return found
+        cursor.execute(MARKED, [OPTIONS, *parameters])
+        for number, text, (marked,) in zip(numbers, texts, cursor.fetchall(), strict=True):
+            offsets[number] = _merge(places(marked, text))
+    return offsets
 
 
-def _made_ready(passage: Passage) -> Prepared:
+def _prepare(passage: Passage) -> Prepared:
     return prepared_with_places(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
 
 
-def _affordable(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of those to mark."""
-    left, found = MOST_CHARACTERS, []
-    for number, each in enumerate(passages):
-        if each.lexemes and each.text:
-            left -= len(each.text)
+def _within_limit(passages: Sequence[Passage]) -> list[int]:
+    """The numbers of the passages to mark."""
+    left, numbers = MOST_CHARACTERS, []
+    for number, passage in enumerate(passages):
+        if passage.lexemes and passage.text:
+            left -= len(passage.text)
             if left < 0:
                 break
-            found.append(number)
-    return found
+            numbers.append(number)
+    return numbers
 
 
 def as_query(lexemes: Iterable[str]) -> str:
-    """Any of the lexemes, for `::tsquery`.
+    """A tsquery that matches any of the lexemes.
 
     >>> as_query(["fox", "o'clock"])
     "'fox' | 'o''clock'"
     """
-    quoted = [each.replace("\\", "\\\\").replace("'", "''") for each in lexemes]
-    return " | ".join([f"'{each}'" for each in quoted])
+    quoted = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
+    return " | ".join([f"'{lexeme}'" for lexeme in quoted])
 
 
 def places(marked: str, text: Prepared) -> list[tuple[int, int]]:
-    """The marked words, counted back to the text that was made ready.
+    """The offsets of the marked words in the original text.
 
     >>> places(f"the {START}fox{STOP}", Prepared("the fox", range(7), range(1, 8)))
     [(4, 7)]
     """
     if marked.replace(START, "").replace(STOP, "") != text.text:
         return []
-    found, at, start = [], 0, 0
+    offsets, position, start = [], 0, 0
     for character in marked:
         if character == START:
-            start = at
+            start = position
         elif character == STOP:
-            found.append((text.starts[start], text.ends[at - 1]))
+            offsets.append((text.starts[start], text.ends[position - 1]))
         else:
-            at += 1
-    return found
+            position += 1
+    return offsets
 
 
-def _merged(found: Iterable[tuple[int, int]]) -> list[list[int]]:
+def _merge(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
     """
-    >>> _merged([(4, 6), (0, 2), (5, 7)])
+    >>> _merge([(4, 6), (0, 2), (5, 7)])
     [[0, 2], [4, 7]]
     """
     merged: list[list[int]] = []
-    for start, end in sorted(found):
+    for start, end in sorted(offsets):
         if merged and start <= merged[-1][1]:
             merged[-1][1] = max(merged[-1][1], end)
         else:

@@ -13,13 +13,13 @@ from collections_app.lexical.term_statistics import AskedWord, QueryTerms
 
 from .scope import Scope
 
-# Chunks that are scored, as far as the counts of their words can tell beforehand.
+# Chunks to score, estimated from the counts of their words.
 MOST_CANDIDATES = 2_000
-# Where a filter keeps no more than so many chunks, all of them are scored.
+# If a filter keeps at most this many chunks, all of them are scored.
 MOST_SCORED = 5_000
-# More are never scored in one search.
+# One search never scores more chunks.
 MOST_AT_ONCE = 10_000
-# Of the words that are too frequent for the budget, so many are looked for in pairs.
+# The number of words too frequent for the budget that are searched in pairs.
 FREQUENT_WORDS = 6
 
 SCORE = "-(words.weights <#> %s::sparsevec)"
@@ -27,7 +27,7 @@ BEST = f"""
     SELECT words.chunk_id, {SCORE} AS score FROM chunk_words words
     WHERE {{condition}} ORDER BY score DESC, words.chunk_id LIMIT %s
 """
-# Which ones, when there are more, must not depend on how the rows of others lie between them.
+# Ordered, so that the selection does not depend on the rows of other collections.
 BEST_OF_MANY = f"""
     WITH words AS MATERIALIZED (
         SELECT words.chunk_id FROM chunk_words words WHERE {{condition}} ORDER BY words.chunk_id LIMIT {MOST_AT_ONCE}
@@ -35,22 +35,22 @@ BEST_OF_MANY = f"""
     SELECT chunk_id, {SCORE} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
     ORDER BY score DESC, chunk_id LIMIT %s
 """
-# The hash in `terms` keeps collections apart by chance, and who knows a collection's id could look for words that share
-# it. So those that come out are asked for their collection.
+# Terms are hashed with the collection's id. Somebody who knows an id could construct a collision, so the collection of
+# each result is checked.
 OWN = """
-    SELECT found.chunk_id, found.score FROM ({best}) AS found
-    JOIN chunk ON chunk.id = found.chunk_id AND chunk.collection_id = %s
+    SELECT result.chunk_id, result.score FROM ({best}) AS result
+    JOIN chunk ON chunk.id = result.chunk_id AND chunk.collection_id = %s
 """
 SCORES = f"SELECT words.chunk_id, {SCORE} FROM chunk_words words WHERE words.chunk_id = ANY(%s::bigint[])"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The chunks to score: those with one of these words, and those with both words of a pair."""
+    """The chunks to score: those with one of the words, and those with both words of a pair."""
 
     any_of: tuple[int, ...] = ()
     pairs: tuple[tuple[int, ...], ...] = ()
-    # It cannot be more: in the worst case the rarer of two words never stands without the other.
+    # The upper bound: at worst the rarer word of each pair always occurs with the other.
     most: int = 0
 
     def condition(self) -> tuple[str, list[Any]]:
@@ -61,7 +61,7 @@ class Plan:
 
 
 def plan(words: Sequence[AskedWord], chunks: int, budget: int) -> Plan:
-    """The rarest words as far as the budget goes, then pairs of the frequent ones; the rarest pair in any case.
+    """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
     >>> rare, often = (AskedWord(lexeme="", place=1, term=n, chunks=n) for n in (3, 900))
     >>> plan([rare, often], 1_000, 100)
@@ -69,16 +69,16 @@ def plan(words: Sequence[AskedWord], chunks: int, budget: int) -> Plan:
     """
     left, most, any_of = budget, 0, []
     frequent = []
-    for each in sorted(words, key=lambda word: (word.chunks, word.term)):
-        if chunks <= budget or each.chunks <= left:
-            any_of.append(each.term)
-            left -= each.chunks
-            most += each.chunks
+    for word in sorted(words, key=lambda word: (word.chunks, word.term)):
+        if chunks <= budget or word.chunks <= left:
+            any_of.append(word.term)
+            left -= word.chunks
+            most += word.chunks
         else:
-            frequent.append(each)
+            frequent.append(word)
     pairs: list[tuple[int, ...]] = []
     for one, two in combinations(frequent[:FREQUENT_WORDS], 2):
-        # As if words stood together by chance alone.
+        # As if the words occurred independently.
         expected = one.chunks * two.chunks / max(1, chunks)
         if expected <= left or not (any_of or pairs):
             pairs.append((one.term, two.term))
@@ -90,24 +90,24 @@ def plan(words: Sequence[AskedWord], chunks: int, budget: int) -> Plan:
     return Plan(any_of=tuple(any_of), pairs=tuple(pairs), most=most)
 
 
-def best(scope: Scope, asked: QueryTerms, count: int) -> dict[int, float]:
-    """The chunks that say most about the words of the query, with their scores."""
-    known = asked.known
+def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
+    """The chunks with the highest keyword scores."""
+    known = query.known
     if not known:
         return {}
-    kept, kept_values = scope.condition("words.version_id")
+    in_scope, scope_values = scope.condition("words.version_id")
     if scope.chunks is not None and scope.chunks <= MOST_SCORED:
-        terms = [each.term for each in known]
-        condition = f"{kept} AND words.terms && %s::bigint[]"
-        return _own(scope, BEST.format(condition=condition), [asked.vector(), *kept_values, terms, count])
-    part = 1.0 if scope.chunks is None else scope.chunks / max(1, asked.chunks)
-    found = plan(known, asked.chunks, int(MOST_CANDIDATES / max(part, 0.1)))
-    wanted, values = found.condition()
-    condition = f"{wanted} AND {kept}"
-    if min(found.most, asked.chunks) > MOST_AT_ONCE:
-        given = [*values, *kept_values, asked.vector(), count]
-        return _own(scope, BEST_OF_MANY.format(condition=condition), given)
-    return _own(scope, BEST.format(condition=condition), [asked.vector(), *values, *kept_values, count])
+        terms = [word.term for word in known]
+        condition = f"{in_scope} AND words.terms && %s::bigint[]"
+        return _own(scope, BEST.format(condition=condition), [query.vector(), *scope_values, terms, count])
+    part = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
+    chosen = plan(known, query.chunks, int(MOST_CANDIDATES / max(part, 0.1)))
+    has_words, values = chosen.condition()
+    condition = f"{has_words} AND {in_scope}"
+    if min(chosen.most, query.chunks) > MOST_AT_ONCE:
+        parameters = [*values, *scope_values, query.vector(), count]
+        return _own(scope, BEST_OF_MANY.format(condition=condition), parameters)
+    return _own(scope, BEST.format(condition=condition), [query.vector(), *values, *scope_values, count])
 
 
 def _own(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
@@ -116,11 +116,11 @@ def _own(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
         return dict(cursor.fetchall())
 
 
-def scores(chunk_ids: Iterable[int], asked: QueryTerms) -> dict[int, float]:
-    """Of chunks that were found otherwise."""
+def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
+    """The keyword scores of chunks that were found by vectors."""
     ids = sorted(chunk_ids)
-    if not ids or not asked.known:
+    if not ids or not query.known:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(SCORES, [asked.vector(), ids])
+        cursor.execute(SCORES, [query.vector(), ids])
         return dict(cursor.fetchall())

@@ -19,12 +19,12 @@ from system.errors import Unavailable
 DEFAULT_LIMIT = 20
 MOST_DOCUMENTS = 200
 DEEPEST = 1_000_000
-# An answer ends before the document that would make it longer than this, but has one at least.
+# A page ends before the document that would exceed this size, but contains at least one.
 MOST_CHARACTERS = 4_000_000
-# A longer document takes ten times its length in memory until it is written; so, one at a time in a process.
+# Writing a longer document needs ten times its length in memory, so each process handles one at a time.
 LONG = threading.BoundedSemaphore(1)
 
-# One statement, so that a document which is replaced meanwhile is there once, as it was or as it is.
+# One statement, so that a document that is replaced concurrently appears once.
 STATEMENT = """
     WITH matching AS MATERIALIZED (
         SELECT version.id, version.document_id, version.characters
@@ -56,8 +56,8 @@ class Contents:
 
 @contextmanager
 def matching(collection: Collection, filter: Filter, *, limit: int, offset: int) -> Iterator[Contents]:
-    """In the order in which the documents were first loaded. A long one is there as long as the block lasts, and only
-    for one at a time."""
+    """The documents in the order in which they were first loaded. A long document is held only within the block, by one
+    caller at a time."""
     condition, values = filter.sql("version.metadata")
     parts = {"condition": condition, "limit": limit, "offset": offset, "most": MOST_CHARACTERS}
     asked = [collection.pk, *values]

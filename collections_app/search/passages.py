@@ -84,43 +84,43 @@ class PassageRow:
 
 
 def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
-    """The best k of them; equal ones in the order of their documents, and of the passages in these."""
-    found = _best(scored, k)
-    rows = _rows([each.candidate.chunk_id for each in found])
-    best = [(each, rows[each.candidate.chunk_id]) for each in found]
-    marked = highlights([_asked(row, words[row.collection_id]) for _, row in best])
-    return [_hit(each, row, places) for (each, row), places in zip(best, marked, strict=True)]
+    """The best k chunks as hits; equal ones in the order of their documents and positions."""
+    best = _best(scored, k)
+    rows = _rows([chunk.candidate.chunk_id for chunk in best])
+    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best]
+    marked = highlights([_passage(row, words[row.collection_id]) for _, row in best_rows])
+    return [_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, marked, strict=True)]
 
 
 def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
-    """The first k. Those as good as the last of them may be thousands of the same text: only their places are read."""
-    among = [each for each in scored if each.rank <= scored[k - 1].rank] if len(scored) > k else scored
+    """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
+    tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
     with connection.cursor() as cursor:
-        cursor.execute(PLACES, [[each.candidate.chunk_id for each in among]])
+        cursor.execute(PLACES, [[chunk.candidate.chunk_id for chunk in tied]])
         places = {chunk_id: place for chunk_id, *place in cursor.fetchall()}
-    there = [each for each in among if each.candidate.chunk_id in places]
-    return sorted(there, key=lambda each: (each.rank, places[each.candidate.chunk_id]))[:k]
+    existing = [chunk for chunk in tied if chunk.candidate.chunk_id in places]
+    return sorted(existing, key=lambda chunk: (chunk.rank, places[chunk.candidate.chunk_id]))[:k]
 
 
 def _rows(chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
     if not chunk_ids:
         return {}
-    names = [each.name for each in fields(PassageRow)]
+    names = [field.name for field in fields(PassageRow)]
     with connection.cursor() as cursor:
         cursor.execute(ROWS, [list(chunk_ids)])
         return {row[0]: PassageRow(**dict(zip(names, row[1:], strict=True))) for row in cursor.fetchall()}
 
 
-def _asked(row: PassageRow, words: QueryTerms) -> Passage:
-    # The rarest say the most, and each costs a comparison with each word of each passage.
-    lexemes = [each.lexeme for each in words.known if each.configuration == row.configuration]
+def _passage(row: PassageRow, words: QueryTerms) -> Passage:
+    # The rarest words matter most, and each is compared with every word of every passage.
+    lexemes = [word.lexeme for word in words.known if word.configuration == row.configuration]
     return Passage(text=row.text, configuration=row.configuration, lexemes=lexemes[:MOST_LEXEMES])
 
 
-def _hit(scored: ScoredChunk, row: PassageRow, places: list[list[int]]) -> Hit:
+def _hit(scored: ScoredChunk, row: PassageRow, offsets: list[list[int]]) -> Hit:
     candidate = scored.candidate
     return Hit(
-        # Chosen: made from what the caller knows. The numbers of rows would tell how much others load.
+        # Chosen: derived from what the caller knows. Row numbers would reveal how much others load.
         id=str(uuid5(NAMESPACE_URL, f"{row.collection_name}\n{row.doc_id}\n{row.number}")),
         page_content=row.text,
         metadata=json.loads(row.metadata),
@@ -136,7 +136,7 @@ def _hit(scored: ScoredChunk, row: PassageRow, places: list[list[int]]) -> Hit:
         filename=row.filename,
         score=round(scored.score, DIGITS),
         scores={"vector": _rounded(candidate.vector), "text": _rounded(candidate.text)},
-        highlights=places,
+        highlights=offsets,
         document_id=row.document_id,
         generation=row.generation,
     )

@@ -13,24 +13,24 @@ from collections_app.models import Collection, EmbeddingSpace
 from system.errors import Unavailable
 
 from . import keyword_retrieval, vector_retrieval
-from .fusion import Candidate, fused
+from .fusion import Candidate, fuse
 from .passages import Hit, passages
 from .scope import Scope, scopes, snapshot
 
 __all__ = ["Hit", "SearchRequest", "SearchResult", "search"]
 
-# From each of the two sides so many come into the fusion.
+# The fusion takes this many candidates from each retrieval.
 LEAST_CANDIDATES = 100
 
 
 class WithoutVectors(Unavailable):
     code = "embedding_unavailable"
-    message = "The query cannot be turned into a vector just now. Try again shortly, or with mode=text."
+    message = "The query cannot be embedded at the moment. Try again shortly, or use mode=text."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What is looked for: the best `k` passages; `alpha` None is each collection's own."""
+    """A query for the best `k` passages; with `alpha` None each collection uses its own."""
 
     query: str
     k: int
@@ -49,80 +49,82 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The best first; without vectors when they were wanted and could not be had."""
+    """The hits, best first. `is_without_vectors` if vectors were requested but unavailable."""
 
     hits: list[Hit]
     is_without_vectors: bool
 
 
-def search(collections: Sequence[Collection], asked: SearchRequest) -> SearchResult:
-    """The best passages of all these collections together."""
-    vectors = _vectors(collections, asked)
+def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
+    """The best passages of all collections together."""
+    vectors = _vectors(collections, request)
     with snapshot():
-        moved = _moved(collections, asked)
+        moved = _moved(collections, request)
         if not moved:
-            return _found(collections, asked, vectors)
-    # Once: the vectors of a space stay for a while after searches have gone over from it.
-    now = [moved.get(each.pk, each) for each in collections]
-    vectors = _vectors(now, asked)
+            return _search(collections, request, vectors)
+    # Only once, because the vectors of a former space stay available for a while.
+    current = [moved.get(each.pk, each) for each in collections]
+    vectors = _vectors(current, request)
     with snapshot():
-        return _found(now, asked, vectors)
+        return _search(current, request, vectors)
 
 
-def _moved(collections: Sequence[Collection], asked: SearchRequest) -> Mapping[str, Collection]:
-    """Those that went over to another space while the query was embedded: their vectors lie elsewhere now."""
-    if asked.mode == "text":
+def _moved(collections: Sequence[Collection], request: SearchRequest) -> Mapping[str, Collection]:
+    """Collections that switched to another embedding space while the query was embedded."""
+    if request.mode == "text":
         return {}
     before = {each.pk: each.space_id for each in collections}
     now = Collection.objects.filter(pk__in=before).select_related("space").order_by()
     return {each.pk: each for each in now if each.space_id != before[each.pk]}
 
 
-def _found(collections: Sequence[Collection], asked: SearchRequest, vectors: Mapping[int, str] | None) -> SearchResult:
-    words = term_statistics.asked_words(asked.query, collections)
-    found: list[Candidate] = []
-    for scope in scopes(collections, asked.filter):
+def _search(
+    collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
+) -> SearchResult:
+    words = term_statistics.asked_words(request.query, collections)
+    candidates: list[Candidate] = []
+    for scope in scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
-        found += _candidates(scope, asked, words[scope.collection.pk], vector)
-    return SearchResult(hits=passages(fused(found), asked.k, words), is_without_vectors=vectors is None)
+        candidates += _candidates(scope, request, words[scope.collection.pk], vector)
+    return SearchResult(hits=passages(fuse(candidates), request.k, words), is_without_vectors=vectors is None)
 
 
-def _vectors(collections: Sequence[Collection], asked: SearchRequest) -> Mapping[int, str] | None:
-    """The query's place in each space; None when one of them cannot be had: half an answer would mislead.
+def _vectors(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
+    """The query's vector in each space, or None if one of them is unavailable, because a partial result would mislead.
 
-    Before the snapshot: a provider may take seconds, and no transaction waits for it.
+    Called before the snapshot: a provider may take seconds, and no transaction should wait for it.
     """
-    if asked.mode == "text":
+    if request.mode == "text":
         return {}
     spaces: dict[int, EmbeddingSpace] = {each.space_id: each.space for each in collections}
     try:
         return {
-            space_id: vector_retrieval.written(embed.embedder(space).embed_query(asked.query))
+            space_id: vector_retrieval.vector_literal(embed.embedder(space).embed_query(request.query))
             for space_id, space in spaces.items()
         }
     except (embed.EmbeddingUnavailable, embed.EmbeddingRefused):
-        if asked.mode == "vector":
+        if request.mode == "vector":
             raise WithoutVectors from None
         return None
 
 
-def _candidates(scope: Scope, asked: SearchRequest, words: QueryTerms, vector: str | None) -> list[Candidate]:
-    """The best by words and the nearest by vectors, each with both scores."""
-    texts = {} if asked.mode == "vector" else keyword_retrieval.best(scope, words, asked.count)
+def _candidates(scope: Scope, request: SearchRequest, words: QueryTerms, vector: str | None) -> list[Candidate]:
+    """The best chunks by words and by vectors, each with both scores."""
+    texts = {} if request.mode == "vector" else keyword_retrieval.best(scope, words, request.count)
     cosines: dict[int, float] = {}
     if vector is not None:
-        cosines = vector_retrieval.nearest(scope, words.chunks, vector, asked.count)
+        cosines = vector_retrieval.nearest(scope, words.chunks, vector, request.count)
         cosines |= vector_retrieval.cosines(texts.keys() - cosines.keys(), scope.collection.space, vector)
-    if asked.mode != "vector":
+    if request.mode != "vector":
         texts |= keyword_retrieval.scores(cosines.keys() - texts.keys(), words)
     return [
         Candidate(
-            chunk_id=each,
+            chunk_id=chunk_id,
             collection_id=scope.collection.pk,
             space_id=scope.collection.space_id,
-            alpha=asked.alpha_in(scope.collection),
-            text=None if asked.mode == "vector" else texts.get(each, 0.0),
-            vector=cosines.get(each),
+            alpha=request.alpha_in(scope.collection),
+            text=None if request.mode == "vector" else texts.get(chunk_id, 0.0),
+            vector=cosines.get(chunk_id),
         )
-        for each in sorted(texts.keys() | cosines.keys())
+        for chunk_id in sorted(texts.keys() | cosines.keys())
     ]

@@ -1,7 +1,7 @@
-"""The versions that a search may find in each collection: those that are published and pass the filter.
+"""The versions that a search can find in each collection: those that are published and pass the filter.
 
-Asked first, of the documents, so that chunks are looked at only where they count. It is told as the versions that are
-kept when there is a filter, else as the few that are not: being loaded, replaced or taken away.
+They are determined first, on documents, so that only relevant chunks are read. With a filter the scope lists the
+versions that pass; without one it lists the few that are not searched because they are loaded, replaced or deleted.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from django.db import connection, transaction
 from collections_app.metadata.filter import Filter
 from collections_app.models import Collection
 
-# Their number is stored with the chunks. What only waits in the queue has none, however much it is.
+# Only versions with stored chunks matter; queued ones have none.
 UNSEARCHED = """
     SELECT version.collection_id, array_agg(version.id) FROM document_version version
     WHERE version.collection_id = ANY(%s) AND NOT version.is_searched AND version.chunks_count > 0
     GROUP BY version.collection_id
 """
-KEPT = """
+MATCHING = """
     SELECT version.collection_id, array_agg(version.id), sum(version.chunks_count)::bigint
     FROM document_version version
     WHERE version.collection_id = ANY(%s) AND version.is_searched AND {condition}
     GROUP BY version.collection_id
 """
-# One view of the data from the first statement to the last: a document that is replaced meanwhile is found once.
-# What a search costs is decided by what it looks at: no scan of tables that others share, no workers of its own.
+# One snapshot for all statements, so that a document that is replaced concurrently is found once. The cost of a search
+# depends only on what it reads: no scans of tables shared with other collections, and no parallel workers.
 SNAPSHOT = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
     SET LOCAL enable_seqscan = off;
@@ -39,17 +39,17 @@ SNAPSHOT = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The part of a collection that is searched; `chunks` are so many, or None where all but a few are."""
+    """The searched part of a collection; `chunks` is its size, or None if almost all of the collection is searched."""
 
     collection: Collection
-    kept: Sequence[int] | None = None
+    versions: Sequence[int] | None = None
     unsearched: Sequence[int] = ()
     chunks: int | None = None
 
     def condition(self, column: str) -> tuple[str, list[Any]]:
-        """On a row that knows its version."""
-        if self.kept is not None:
-            return f"{column} = ANY(%s::bigint[])", [list(self.kept)]
+        """The condition on a column with the version id, and its parameters."""
+        if self.versions is not None:
+            return f"{column} = ANY(%s::bigint[])", [list(self.versions)]
         if self.unsearched:
             return f"{column} <> ALL(%s::bigint[])", [list(self.unsearched)]
         return "TRUE", []
@@ -57,7 +57,7 @@ class Scope:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """One transaction for all that a search reads; inside of a caller's, that one."""
+    """One transaction for all reads of a search; the caller's transaction if there is one."""
     if connection.in_atomic_block:
         yield
         return
@@ -67,17 +67,17 @@ def snapshot() -> Iterator[None]:
         yield
 
 
-def scopes(collections: Sequence[Collection], wanted: Filter) -> list[Scope]:
-    """Of these collections, without those in which the filter keeps nothing."""
-    if wanted.is_empty:
-        found = _rows(UNSEARCHED, [[each.pk for each in collections]])
-        return [Scope(collection=each, unsearched=found.get(each.pk, ([],))[0]) for each in collections]
-    condition, values = wanted.sql("version.metadata")
-    kept = _rows(KEPT.format(condition=condition), [[each.pk for each in collections], *values])
+def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
+    """The scopes of the collections, without those where no version passes the filter."""
+    if filter.is_empty:
+        unsearched = _rows(UNSEARCHED, [[each.pk for each in collections]])
+        return [Scope(collection=each, unsearched=unsearched.get(each.pk, ([],))[0]) for each in collections]
+    condition, values = filter.sql("version.metadata")
+    matching = _rows(MATCHING.format(condition=condition), [[each.pk for each in collections], *values])
     return [
-        Scope(collection=each, kept=kept[each.pk][0], chunks=kept[each.pk][1])
+        Scope(collection=each, versions=matching[each.pk][0], chunks=matching[each.pk][1])
         for each in collections
-        if each.pk in kept
+        if each.pk in matching
     ]
 
 

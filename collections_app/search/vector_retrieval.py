@@ -25,9 +25,9 @@ BY_INDEX = """
 SIMILARITIES = """
     SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
 """
-# It goes on beyond the first candidates until enough of them are kept.
+# The scan continues until enough candidates pass the filter, up to this number.
 MOST_VISITED = 40_000
-# Without figures on the table the planner would rather read and sort the whole collection.
+# Without table statistics the planner would prefer to read and sort the whole collection.
 SETTINGS = f"""
     SET LOCAL enable_sort = off;
     SET LOCAL hnsw.iterative_scan = strict_order;
@@ -36,35 +36,35 @@ SETTINGS = f"""
 """
 
 
-def written(vector: Sequence[float]) -> str:
+def vector_literal(vector: Sequence[float]) -> str:
     """
-    >>> written([0.5, -1])
+    >>> vector_literal([0.5, -1])
     '[0.5,-1]'
     """
-    return "[" + ",".join([f"{each:.7g}" for each in vector]) + "]"
+    return "[" + ",".join([f"{number:.7g}" for number in vector]) + "]"
 
 
 def nearest(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, float]:
-    """Cosines of the nearest chunks; the collection has so many in all."""
+    """Cosines of the nearest chunks; `chunks` is the size of the collection."""
     space = scope.collection.space
-    looked_at = chunks if scope.chunks is None else scope.chunks
+    scanned = chunks if scope.chunks is None else scope.chunks
     condition, values = scope.condition("version_id")
-    within = [scope.collection.pk, space.pk]
-    is_large = vector_indexes.is_wanted(looked_at, space.dimensions)
+    location = [scope.collection.pk, space.pk]
+    is_large = vector_indexes.is_wanted(scanned, space.dimensions)
     if not is_large or not vector_indexes.is_usable(scope.collection.pk, space.pk):
-        return _cosines(SCAN.format(condition=condition), [vector, *within, *values, count])
+        return _cosines(SCAN.format(condition=condition), [vector, *location, *values, count])
     with connection.cursor() as cursor:
         ef = max(vector_indexes.ef_search(chunks), count)
         cursor.execute(SETTINGS.format(ef=ef))
     statement = BY_INDEX.format(condition=condition, dimensions=int(space.dimensions))
-    found = _cosines(statement, [vector, *within, *values, vector, count])
+    cosines_ = _cosines(statement, [vector, *location, *values, vector, count])
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_sort = on")
-    return found
+    return cosines_
 
 
 def cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dict[int, float]:
-    """Of chunks that were found otherwise; those without a vector are left out."""
+    """Cosines of chunks that were found by words; those without a vector are omitted."""
     ids = sorted(chunk_ids)
     return _cosines(SIMILARITIES, [vector, space.pk, ids]) if ids else {}
 

@@ -1,7 +1,7 @@
 """Vector indexes: one per large collection and space, built by the worker without blocking writers.
 
-Small ones are scanned: exact, and fast up to the threshold. Never one index over all collections: what others hold
-would take places among the nearest, and a search would find fewer than it asked for.
+Small collections are scanned, which is exact, and fast up to the threshold. There is never one index over all
+collections: chunks of others would take places among the nearest, and a search would find too few.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from system.background import index_builds
 from system.process_cache import WeightedCache
 
 LOCK = 7_301_041
-# Numbers that an exact scan compares in 10 to 16 ms: chunks times dimensions.
+# Chunks times dimensions that an exact scan compares in 10 to 16 ms.
 THRESHOLD = 10_000_000
-# An index stays until its collection is far below, so that it is not built again and again around the threshold.
+# An index is dropped only far below the threshold, so that it is not rebuilt again and again around it.
 KEPT_ABOVE = 0.5
 
 M, EF_CONSTRUCTION = 16, 128
-# Of searched chunks, up to so many → how many candidates a search looks at. Recall of the ten nearest: .94 to .97.
+# Up to this many chunks → candidates that a search visits. Recall of the ten nearest: .94 to .97.
 EF_SEARCH = ((100_000, 200), (250_000, 400))
 EF_SEARCH_OF_MORE = 800
 
-# The graph is built in memory, and slowly where it does not fit; what an index of its own takes beside the vectors.
+# The graph is built in memory, and slowly if it does not fit. This is its size per chunk in addition to the vector.
 BYTES_OF_A_NODE = 400
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 64, 1024
 
 PREFIX = "chunk_vector_near_"
-BELIEVED_S = 10.0
+CACHED_S = 10.0
 CACHE_BYTES = 2 * 1024 * 1024
 PER_INDEX = 400
 
@@ -74,7 +74,7 @@ class IndexedSpace:
 
 
 def index_name(collection_id: str, space_id: int) -> str:
-    """Within the 63 bytes of a name, whatever an id is made of.
+    """The name of the index, within the 63 bytes that PostgreSQL allows.
 
     >>> index_name("176000000000000001", 3)
     'chunk_vector_near_3_9199d7d66001aafc3b8b'
@@ -87,18 +87,18 @@ def ef_search(chunks: int) -> int:
     >>> ef_search(100_000), ef_search(100_001), ef_search(1_000_000)
     (200, 400, 800)
     """
-    return next((found for most, found in EF_SEARCH if chunks <= most), EF_SEARCH_OF_MORE)
+    return next((ef for most, ef in EF_SEARCH if chunks <= most), EF_SEARCH_OF_MORE)
 
 
 def maintain_indexes() -> list[str]:
-    """Build what is missing, drop what is surplus, one at a time; returns the names. Takes minutes for large ones.
+    """Build missing and drop surplus indexes, one at a time; return their names. Large ones take minutes.
 
-    Whoever comes second leaves it to the first.
+    Only one process does this; others return immediately.
     """
     with index_builds.builder(LOCK) as cursor:
         if cursor is None:
             return []
-        # One process: several share memory that containers lack.
+        # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
         parts, found = _parts(cursor), _found(cursor)
         kept = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
@@ -109,32 +109,32 @@ def maintain_indexes() -> list[str]:
 
 
 def is_wanted(chunks: int, dimensions: int) -> bool:
-    """Whether so many are too many for an exact scan."""
+    """Whether the collection is too large for an exact scan."""
     return chunks * dimensions > THRESHOLD
 
 
-_believed: WeightedCache[str, tuple[bool, float]] = WeightedCache(
+_validity: WeightedCache[str, tuple[bool, float]] = WeightedCache(
     "vector indexes", limit=CACHE_BYTES, weigh=lambda name, _: PER_INDEX
 )
 
 
 def is_usable(collection_id: str, space_id: int) -> bool:
-    """Whether a search may rely on an index: it is built, and valid. Believed for seconds."""
+    """Whether the index exists and is valid; cached for some seconds."""
     name = index_name(collection_id, space_id)
-    entry = _believed.get(name)
+    entry = _validity.get(name)
     if entry and time.monotonic() < entry[1]:
         return entry[0]
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [f"public.{name}"])
         row = cursor.fetchone()
     is_valid = bool(row and row[0])
-    _believed.put(name, (is_valid, time.monotonic() + BELIEVED_S))
+    _validity.put(name, (is_valid, time.monotonic() + CACHED_S))
     return is_valid
 
 
 def forget() -> None:
-    """Ask the database at the next `is_usable`."""
-    _believed.clear()
+    """Let the next `is_usable` query the database."""
+    _validity.clear()
 
 
 def _parts(cursor: Any) -> list[IndexedSpace]:
@@ -144,7 +144,7 @@ def _parts(cursor: Any) -> list[IndexedSpace]:
 
 
 def _wanted(cursor: Any, parts: Iterable[IndexedSpace]) -> list[IndexedSpace]:
-    """A space that is being filled gets its index when it is full: one that is there makes each row dear."""
+    """The spaces that need an index. A new space gets it when it is filled, because an index slows each insert."""
     return [part for part in parts if is_wanted(part.chunks, part.dimensions) and _is_filled(cursor, part)]
 
 
@@ -168,7 +168,7 @@ def _build(cursor: Any, part: IndexedSpace) -> bool:
         cursor,
         part.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),
-        _drop(part.name),  # what an interrupted build left
+        _drop(part.name),  # an invalid index of an interrupted build
         _create(part),
     )
 

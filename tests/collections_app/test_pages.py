@@ -177,7 +177,7 @@ class TestSearching:
             self.ask(as_carl, collection, query="toner", mode="vector"),
             as_carl.get(page_of(collection), {"query": "toner", "mode": "vector"}),
         ):
-            assert answer.status_code == 503 and "cannot be turned into a vector just now" in text_of(answer)
+            assert answer.status_code == 503 and "cannot be embedded at the moment" in text_of(answer)
 
     def test_filter_and_mode_count(self, as_carl: Client):
         collection = library.make()

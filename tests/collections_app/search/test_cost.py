@@ -73,7 +73,7 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
         char_end=1, generation=1,
     )  # fmt: skip
-    assert list(passages._asked(row, asked).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
+    assert list(passages._passage(row, asked).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
 
 
 def test_long_passages_are_marked_as_far_as_there_is_time() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collections_app.search.fusion import Candidate, fused
+from collections_app.search.fusion import Candidate, fuse
 
 unit = st.floats(0, 1)
 known: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
@@ -30,12 +30,12 @@ def made(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidate]:
 
 
 def scores(found: list[Candidate]) -> dict[int, float]:
-    return {each.candidate.chunk_id: round(each.score, 6) for each in fused(found)}
+    return {each.candidate.chunk_id: round(each.score, 6) for each in fuse(found)}
 
 
 @given(candidates)
 def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> None:
-    scored = fused(found)
+    scored = fuse(found)
     assert all(0.0 <= each.score <= 1.0 for each in scored)
     assert [each.score for each in scored] == sorted([each.score for each in scored], reverse=True)
     assert sorted(each.candidate.chunk_id for each in scored) == sorted(each.chunk_id for each in found)
@@ -43,7 +43,7 @@ def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> N
 
 @given(candidates)
 def test_the_order_of_the_candidates_plays_no_part(found: list[Candidate]) -> None:
-    assert fused(found) == fused(found[::-1])
+    assert fuse(found) == fuse(found[::-1])
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ def fill(collection: Collection) -> None:
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     """Of the nearest ten by scan, the part that the index finds; it finds as many as were asked for."""
     same = total = 0
-    available = CHUNKS if scope.kept is None else PER_VERSION * len(scope.kept)
+    available = CHUNKS if scope.versions is None else PER_VERSION * len(scope.versions)
     for _ in range(20):
-        asked = vector_retrieval.written(vector())
+        asked = vector_retrieval.vector_literal(vector())
         with snapshot():
             found = vector_retrieval.nearest(scope, CHUNKS, asked, WANTED)
         with monkeypatch.context() as exact, snapshot():
@@ -79,7 +79,7 @@ def test_the_index_finds_what_a_scan_finds_and_no_other_is_taken(
 ) -> None:
     versions = list(Version.objects.filter(collection=large).order_by("pk").values_list("pk", flat=True))
     for kept in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
-        scope = Scope(collection=large, kept=kept, chunks=None if kept is None else PER_VERSION * len(kept))
+        scope = Scope(collection=large, versions=kept, chunks=None if kept is None else PER_VERSION * len(kept))
         assert recall(scope, monkeypatch) > 0.95
     assert vector_indexes.index_name(large.pk, large.space_id) in plan_of_a_search(large)
 
@@ -93,7 +93,7 @@ def plan_of_a_search(large: Collection) -> str:
 
     with snapshot(), connection.cursor() as cursor:
         with connection.execute_wrapper(noting):
-            vector_retrieval.nearest(Scope(collection=large), CHUNKS, vector_retrieval.written(vector()), WANTED)
+            vector_retrieval.nearest(Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(vector()), WANTED)
         sql, params = statements[-2]
         cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute("EXPLAIN " + sql, params)
