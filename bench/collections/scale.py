@@ -80,7 +80,7 @@ def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) ->
     with snapshot():
         scope = scopes([collection], filter_)[0]
         for each in questions:
-            known = term_statistics.asked_words(each, [collection])[collection.pk]
+            known = term_statistics.query_terms(each, [collection])[collection.pk]
             by_words = partial(keyword_retrieval.best, scope, known, 100)
             words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
             vector = vector_retrieval.vector_literal(embedder.embed_query(each))

@@ -125,7 +125,7 @@ def _extract(version: Version, left_s: float) -> extract.Extracted:
         raise
 
 
-def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.Made | None:
+def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.NewVectors | None:
     """A batch for the space to which the collection changes; the re-embedding fills in what fails here."""
     space = version.collection.next_space
     if space is None:

@@ -1,8 +1,8 @@
 """The words of chunks: how they are stored and counted, and the weight of a query's words.
 
-BM25 without an extension. What a word says about its chunk depends on that chunk alone and is stored once, as a sparse
-vector; what a word is worth in a collection follows from counts, and stands in the vector of the query. Their inner
-product is the score.
+BM25 without an extension. The weight of a word in its chunk depends only on that chunk and is stored once, in a sparse
+vector. The weight of a word in the collection is computed from counts, in the vector of the query. Their inner product
+is the score.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from .tokens import indexed, prepared
 
 K1 = 1.2
 B = 0.75
-# Chosen: a chunk's length is counted in characters, and what counts as usual is the collection's chunk size. So its
-# weights never change with what is loaded beside it, and one rule fits every script. With the true average number of
-# words in place of it, four sets of questions were answered no better, three of them less well.
+# Chosen: a chunk's length is its number of characters, relative to the collection's chunk size. So its weights do not
+# change when other documents are loaded, and one rule fits every script. With the true average number of words, four
+# question sets were answered no better, three of them worse.
 CHUNKS_AT_ONCE = 500
 
-# Where a word lies in the vector: 28 bits of its hash; vectors count from 1.
+# The position of a word in the vector: 28 bits of its hash; positions count from 1.
 PLACE = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
-# Its hash together with its collection, so that one index holds each collection's words apart.
+# The hash of the word and its collection, so that one index keeps the words of collections apart.
 TERM = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
-# What a lexeme is hashed with, so that each language of a collection has its own words: "die" in German is not "die" in
-# English. The language that a collection had before each document had its own is not marked: its words stay valid.
+# A prefix of lexemes, so that each language of a collection has its own words: "die" in German is not "die" in English.
+# The language that a collection had before documents had their own has no prefix, so that its words stay valid.
 MARK = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
-# The number of chunks in a language is counted as that of a word; no lexeme has a space.
+# The number of chunks in a language is counted like a word; no lexeme contains a space.
 LANGUAGE = TERM.format(collection="{collection}", lexeme="'language ' || {configuration}")
 
-# Each chunk by itself: the words of all together would be sorted on disk. Hashing a word that several have only once
-# for all of them was no faster in English and slower in Chinese, where putting the hashes back costs more than md5.
+# Chunk by chunk, because the words of all chunks together would be sorted on disk. Hashing each distinct word only once
+# was no faster in English and slower in Chinese, where joining the hashes costs more than md5.
 STORE = f"""
     INSERT INTO chunk_words (chunk_id, version_id, terms, weights)
     SELECT given.id, %(version)s, made.terms, made.weights
@@ -52,7 +52,7 @@ STORE = f"""
             FROM unnest(to_tsvector(%(configuration)s::regconfig, given.words)) AS found
             CROSS JOIN LATERAL (SELECT cardinality(found.positions)::float8) AS times (count)
         ), placed AS (
-            -- Two words may share a place; their weights add up, as if they were one word.
+            -- Two words can share a position; their weights add up as if they were one word.
             SELECT place, sum(weight)::real AS weight FROM word GROUP BY place
         )
         SELECT (SELECT array_agg(DISTINCT term) FROM word) AS terms, (
@@ -63,7 +63,7 @@ STORE = f"""
     ON CONFLICT (chunk_id) DO NOTHING
 """
 
-# In the order of the terms, so that two loads wait for one another and never in a circle.
+# In the order of the terms, so that concurrent loads do not deadlock.
 COUNT = """
     INSERT INTO term_count AS known (collection_id, term, chunks)
     SELECT %(collection)s, term, %(sign)s * count(*)
@@ -75,7 +75,7 @@ COUNT = """
     GROUP BY term ORDER BY term
     ON CONFLICT (collection_id, term) DO UPDATE SET chunks = known.chunks + excluded.chunks
 """
-# The rows are ours already: they were changed above, in this transaction.
+# This transaction has locked the rows already, because it changed them above.
 FORGET = """
     DELETE FROM term_count WHERE collection_id = %(collection)s AND chunks <= 0 AND term IN (
         SELECT unnest(terms) FROM chunk_words WHERE version_id = %(version)s UNION ALL SELECT 0
@@ -87,8 +87,8 @@ OF_VERSION = f"""
     FROM document_version WHERE id = %s
 """
 
-# A stop word of one of the languages is none of `simple`, and would seem rare where few documents are in that.
-ASKED = f"""
+# Stop words of the other languages are excluded from `simple`, where they would seem rare.
+QUERY_WORDS = f"""
     WITH language AS MATERIALIZED (
         SELECT asked.collection, config.cfgname::text AS configuration,
             {MARK.format(configuration="config.cfgname::text", unmarked="asked.unmarked")} AS mark
@@ -115,8 +115,8 @@ SIZES = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedWord:
-    """A word of a query in one language of a collection; `chunks` is the number of those that have it."""
+class QueryWord:
+    """A word of a query in one language of a collection; `chunks` is the number of chunks that contain it."""
 
     lexeme: str
     place: int
@@ -127,30 +127,30 @@ class AskedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerms:
-    """The words of a query in one collection of so many chunks, the rarest first."""
+    """The words of a query in one collection, the rarest first; `chunks` is the size of the collection."""
 
     chunks: int
-    words: tuple[AskedWord, ...] = ()
+    words: tuple[QueryWord, ...] = ()
 
     @property
-    def known(self) -> tuple[AskedWord, ...]:
-        return tuple([each for each in self.words if each.chunks > 0])
+    def known(self) -> tuple[QueryWord, ...]:
+        return tuple([word for word in self.words if word.chunks > 0])
 
     def vector(self) -> str:
-        """What each word is worth, as the text of a sparse vector.
+        """The weight of each word, as a sparse vector literal.
 
-        >>> word = AskedWord(lexeme="fox", place=7, term=1, chunks=1)
+        >>> word = QueryWord(lexeme="fox", place=7, term=1, chunks=1)
         >>> QueryTerms(chunks=1, words=(word,)).vector()
         '{7:0.287682}/268435456'
         """
-        worth: dict[int, float] = {}
-        for each in self.known:
-            worth[each.place] = max(worth.get(each.place, 0.0), rarity(each.chunks, self.chunks))
-        return "{" + ",".join([f"{place}:{worth[place]:.6f}" for place in sorted(worth)]) + "}/268435456"
+        weights: dict[int, float] = {}
+        for word in self.known:
+            weights[word.place] = max(weights.get(word.place, 0.0), rarity(word.chunks, self.chunks))
+        return "{" + ",".join([f"{place}:{weights[place]:.6f}" for place in sorted(weights)]) + "}/268435456"
 
 
 def rarity(chunks: int, of: int) -> float:
-    """The worth of a word that stands in so many chunks of so many.
+    """The inverse document frequency of a word that occurs in `chunks` of all chunks.
 
     >>> round(rarity(1, 1000), 2), round(rarity(1000, 1000), 4)
     (6.5, 0.0005)
@@ -160,27 +160,27 @@ def rarity(chunks: int, of: int) -> float:
 
 
 def store_words(version_id: int, collection_id: str, configuration: str) -> None:
-    """Store the words of the version's chunks, and their language; what is stored already stays."""
+    """Store the words of the version's chunks, and their language; existing rows are kept."""
     configuration = configuration or PLAIN
     size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
     Version.objects.filter(pk=version_id).update(text_configuration=configuration)
     for batch in _batches(version_id):
         texts = [indexed_text(heading_path, text) for _, heading_path, text in batch]
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "ids": [chunk_id for chunk_id, _, _ in batch],
-            "words": [indexed(each) for each in texts],
-            "lengths": [len(each) / size for each in texts],
+            "words": [indexed(text) for text in texts],
+            "lengths": [len(text) / size for text in texts],
             "collection": collection_id,
             "configuration": configuration,
             "mark": "" if configuration == unmarked else f"{configuration}:",
             "version": version_id,
         }
         with connection.cursor() as cursor:
-            cursor.execute(STORE, given)
+            cursor.execute(STORE, parameters)
 
 
 def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
-    """Chunk ids with heading paths and texts, some at once: a document may have many thousands."""
+    """Chunk ids with heading paths and texts in batches, because a document can have many thousands."""
     last = -1
     while True:
         with connection.cursor() as cursor:
@@ -189,48 +189,48 @@ def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
                 " ORDER BY number LIMIT %s",
                 [version_id, last, CHUNKS_AT_ONCE],
             )
-            found: list[Any] = cursor.fetchall()
-        if not found:
+            rows: list[Any] = cursor.fetchall()
+        if not rows:
             return
-        last = found[-1][3]
-        yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in found]
+        last = rows[-1][3]
+        yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
 
 
 def count_in(version_id: int, collection_id: str) -> None:
-    """Count the version's words in, as part of the transaction that makes it searched."""
+    """Add the version's words to the counts, in the transaction that publishes it."""
     _count(version_id, collection_id, 1)
 
 
 def count_out(version_id: int, collection_id: str) -> None:
-    """Count the version's words out, as part of the transaction after which no search sees it."""
+    """Subtract the version's words from the counts, in the transaction that withdraws it."""
     _count(version_id, collection_id, -1)
 
 
 def _count(version_id: int, collection_id: str, sign: int) -> None:
-    given: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
+    parameters: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
     with connection.cursor() as cursor:
         cursor.execute(OF_VERSION, [version_id])
-        given["language"] = cursor.fetchone()[0]
-        cursor.execute(COUNT, given)
+        parameters["language"] = cursor.fetchone()[0]
+        cursor.execute(COUNT, parameters)
         if sign < 0:
-            cursor.execute(FORGET, given)
+            cursor.execute(FORGET, parameters)
 
 
-def asked_words(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
-    """The words of a query by collection id, in each language that occurs there: each collection has its own counts."""
+def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
+    """The words of a query by collection id, in each language that occurs in the collection."""
     ids = [each.sys_id for each in collections]
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "collections": ids,
         "unmarked": [each.unmarked_configuration for each in collections],
         "words": prepared(query),
     }
-    found: dict[str, list[AskedWord]] = {each: [] for each in ids}
+    words: dict[str, list[QueryWord]] = {collection_id: [] for collection_id in ids}
     with connection.cursor() as cursor:
         cursor.execute(SIZES, [ids])
         sizes = dict(cursor.fetchall())
-        cursor.execute(ASKED, given)
+        cursor.execute(QUERY_WORDS, parameters)
         for collection, configuration, lexeme, place, term, chunks in cursor.fetchall():
-            found[collection].append(
-                AskedWord(lexeme=lexeme, place=place, term=term, chunks=chunks, configuration=configuration)
+            words[collection].append(
+                QueryWord(lexeme=lexeme, place=place, term=term, chunks=chunks, configuration=configuration)
             )
-    return {each: QueryTerms(chunks=sizes.get(each, 0), words=tuple(words)) for each, words in found.items()}
+    return {pk: QueryTerms(chunks=sizes.get(pk, 0), words=tuple(terms)) for pk, terms in words.items()}

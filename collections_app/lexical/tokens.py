@@ -1,8 +1,8 @@
 """Prepares text for PostgreSQL's text search, in the same way for documents and queries. Pure.
 
-What a server's parser makes of quotation marks, hyphens, addresses and scripts without spaces differs with its locale,
-and much of it is in the way of finding: “quoted” with its marks, end.Start and and/or were one word each. So the parser
-is given nothing but lower-case words with spaces between them.
+How the server's parser treats quotation marks, hyphens, addresses and scripts without spaces depends on its locale, and
+often prevents matches: “quoted” with its marks, end.Start and and/or would be one word each. So the parser only gets
+lower-case words separated by spaces.
 """
 
 from __future__ import annotations
@@ -14,75 +14,75 @@ from dataclasses import dataclass
 
 from system import process_cache
 
-# Longer ones are no words, and the server warns about those beyond 2,046 bytes.
+# Longer strings are not words, and the server warns about those over 2,046 bytes.
 LONGEST_WORD = 100
-# A chunk has at most 8,000 characters, its headings any number; a sparse vector takes 16,000 words.
+# A chunk has at most 8,000 characters plus its headings; a sparse vector holds 16,000 words.
 LONGEST_TEXT = 15_000
-# That a process knows by heart; more than one script has.
+# The number of characters cached per process, which is more than one script has.
 MOST_CHARACTERS = 50_000
 
 
 def _ranges(categories: str) -> str:
-    """The characters of these categories in the basic plane, as they stand in a character class.
+    """The characters of these Unicode categories in the basic plane, as ranges of a character class.
 
     >>> _ranges("Zl")
     '\\u2028-\\u2028'
     """
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for code in range(0x10000):
         if unicodedata.category(chr(code)).startswith(categories):
-            if found and found[-1][1] == code - 1:
-                found[-1][1] = code
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
             else:
-                found.append([code, code])
-    return "".join([f"{chr(first)}-{chr(last)}" for first, last in found])
+                ranges.append([code, code])
+    return "".join([f"{chr(first)}-{chr(last)}" for first, last in ranges])
 
 
-# Vowel signs and accents, which are part of a word and no letters to Python.
+# Vowel signs and accents, which are part of a word but not letters in Python.
 _MARKS = _ranges("M")
-# Between syllables or letters, and seen by nobody.
-_UNSEEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
-# Chosen: everything that is written without spaces, and Korean, whose particles stick to the words.
+# Invisible characters between letters.
+_INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
+# Chosen: scripts written without spaces, and Korean, where particles are attached to words.
 _UNSPACED = (
     "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-# Of these, one is a word by itself, which stands in others: Chinese characters and Korean syllables.
+# Characters that are words on their own and occur within others: Chinese characters and Korean syllables.
 _ALONE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
-_UNSEEN_RUN = re.compile(f"[{_UNSEEN}]+")
-# A dot stays between digits: 3.14 is one number and 1.2.3 one version.
+_INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
+# A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
 _OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG = re.compile(rf"(\S{{{LONGEST_WORD}}})\S+")
-# A starter with all that may combine with it: marks, later parts of a Korean syllable, half-width voicing.
+# A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
 _CLUSTER = re.compile(f".[{_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
-# No ASCII character combines with what stands before it, and none changes alone.
+# ASCII characters never combine with the preceding one, and normalisation does not change them.
 _SEGMENT = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|[\x00-\x7f]?[^\x00-\x7f]+")
 
 
 class _Spaces(dict[int, str]):
-    """For `str.translate`: a space for each character that is no part of a word; learned as characters come."""
+    """For `str.translate`: maps each character that is not part of a word to a space. Filled on demand."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
         is_kept = character == "." or unicodedata.category(character)[0] in "LMN"
         if len(self) >= MOST_CHARACTERS:
-            self.clear()  # a text of all characters there are would leave 150 MB behind
-        self[code] = found = character if is_kept else " "
-        return found
+            self.clear()  # a text with all Unicode characters would leave 150 MB behind
+        self[code] = replacement = character if is_kept else " "
+        return replacement
 
 
 _SPACES = _Spaces()
 process_cache.register("characters of words", _SPACES.clear)
 
 
-# Where a character of the original text begins and ends.
+# The start and end of a character in the original text.
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A text made ready, and for each of its characters where the original one begins and ends."""
+    """A prepared text, and the start and end of each of its characters in the original text."""
 
     text: str
     starts: Sequence[int]
@@ -101,20 +101,20 @@ def prepared(text: str) -> str:
 
 
 def indexed(text: str) -> str:
-    """As `prepared`, and each character that is a word by itself once more: who looks for 水 means 水道 as well.
+    """As `prepared`, plus each character that is a word on its own: a search for 水 also finds 水道.
 
     >>> indexed("東京都 a").split()
     ['東京', '京都', 'a', '東', '京', '都']
     """
     plain = _plain(text)
-    found = _paired(plain)
-    alone = [each for run in _RUN.findall(plain) if len(run) > 1 for each in _ALONE.findall(run)]
-    if not alone:
-        return found
-    # Together never more different words than a text of the greatest length has without them.
-    room = max(0, LONGEST_TEXT - len(set(found.split())))
-    kept = frozenset(list(dict.fromkeys(alone))[:room])
-    return " ".join([found, *[each for each in alone if each in kept]])
+    words = _paired(plain)
+    single = [character for run in _RUN.findall(plain) if len(run) > 1 for character in _ALONE.findall(run)]
+    if not single:
+        return words
+    # Altogether never more distinct words than the longest text has without them.
+    room = max(0, LONGEST_TEXT - len(set(words.split())))
+    kept = frozenset(list(dict.fromkeys(single))[:room])
+    return " ".join([words, *[character for character in single if character in kept]])
 
 
 def stands_alone(word: str) -> bool:
@@ -129,11 +129,11 @@ def _plain(text: str) -> str:
     text = text[:LONGEST_TEXT]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return _only_words(_lower(_UNSEEN_RUN.sub("", text)))
+    return _only_words(_lower(_INVISIBLE_RUN.sub("", text)))
 
 
 def _paired(plain: str) -> str:
-    return _OVERLONG.sub(r"\1", _RUN.sub(lambda found: f" {_bigrams(found.group())} ", plain))
+    return _OVERLONG.sub(r"\1", _RUN.sub(lambda run: f" {_bigrams(run.group())} ", plain))
 
 
 def _only_words(text: str) -> str:
@@ -145,12 +145,12 @@ def _lower(text: str) -> str:
     >>> _lower("İZMİR")
     'izmir'
     """
-    # The one letter whose lower case is longer than itself.
+    # The only letter whose lower case is longer than itself.
     return text.replace("\u0130", "i").lower()
 
 
 def _bigrams(run: str) -> str:
-    """Each two neighbours: PostgreSQL cannot tell the words of these scripts apart.
+    """All pairs of neighbours, because PostgreSQL cannot split these scripts into words.
 
     >>> _bigrams("東京都"), _bigrams("都")
     ('東京 京都', '都')
@@ -159,12 +159,12 @@ def _bigrams(run: str) -> str:
 
 
 def prepared_with_places(text: str, alone: Set[str] = frozenset()) -> Prepared:
-    """As `prepared`, with the places that highlights are counted back by; these characters once more, each by itself.
+    """As `prepared`, with offsets for highlights; the characters in `alone` are added as separate words.
 
-    >>> found = prepared_with_places("ﬁle, 東京都")
-    >>> found.text.split()
+    >>> text = prepared_with_places("ﬁle, 東京都")
+    >>> text.text.split()
     ['file', '東京', '京都']
-    >>> found.starts[:5], found.starts[-3:]
+    >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
     whole, places = _normalised(text[:LONGEST_TEXT])
@@ -181,14 +181,14 @@ def prepared_with_places(text: str, alone: Set[str] = frozenset()) -> Prepared:
 
 
 def _normalised(text: str) -> tuple[str, list[Place]]:
-    """The normalised text without what nobody sees, and where each character comes from."""
-    if unicodedata.is_normalized("NFKC", text) and not _UNSEEN_RUN.search(text):
+    """The normalised text without invisible characters, and the origin of each character."""
+    if unicodedata.is_normalized("NFKC", text) and not _INVISIBLE_RUN.search(text):
         return text, list(zip(range(len(text)), range(1, len(text) + 1), strict=True))
     written: list[str] = []
     places: list[Place] = []
     for segment in _SEGMENT.finditer(text):
         for part, place in _parts(segment.group(), segment.start()):
-            seen = _UNSEEN_RUN.sub("", part)
+            seen = _INVISIBLE_RUN.sub("", part)
             written.append(seen)
             places += [place] * len(seen)
     return "".join(written), places

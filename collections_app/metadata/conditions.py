@@ -13,7 +13,7 @@ from .operands import Reader
 
 @dataclass(frozen=True, slots=True)
 class MetadataCondition:
-    """One condition, with its field and the moment that its values depend on."""
+    """One condition with its field, and the time and user that its values depend on."""
 
     field: Field
     condition: Condition
@@ -27,22 +27,22 @@ class MetadataCondition:
         return Field(self.field.column, path)
 
     def only(self, *kinds: Kind) -> None:
-        """Refuse the operator on fields of other kinds; what may hold anything takes every operator."""
+        """Refuse the operator on fields of other kinds; untyped fields support every operator."""
         refuse_unless(self.condition, self.field, *kinds)
 
 
 def refuse_unless(condition: Condition, field: Field, *kinds: Kind) -> None:
     if field.kind is not Kind.ANY and field.kind not in kinds:
         raise QueryError(
-            f"{field.name} is a field of {field.kind}, on which {condition.operator} cannot stand", condition.position
+            f"{condition.operator} cannot be used with {field.name}, a field of {field.kind}", condition.position
         )
 
 
-# What an operator asks of the values of its field.
+# The SQL of an operator for the values of its field.
 Row = Callable[[MetadataCondition], Sql]
 
 
-def not_empty(asked: MetadataCondition) -> Sql:
-    if asked.field.kind is not Kind.ANY:
-        return Sql(f"{asked.field.subject().key} IS NOT NULL")
-    return asked.field.holds(Sql("""item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)"""))
+def not_empty(restriction: MetadataCondition) -> Sql:
+    if restriction.field.kind is not Kind.ANY:
+        return Sql(f"{restriction.field.subject().key} IS NOT NULL")
+    return restriction.field.holds(Sql("""item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)"""))

@@ -1,8 +1,8 @@
 """The metadata fields of a filter: six typed fields, and the values that other fields hold. Pure.
 
-A field that is none of the six may hold anything: a text, a number, true or false, an array of them, an object. So it
-stands for a set of values: none where it is missing or empty, one, or the items of its array. A path goes into objects
-and into the objects of arrays. A condition holds where it holds for one of the values, its negation everywhere else.
+Any other field can hold text, a number, a boolean, an array of these, or an object, so it represents a set of values:
+none if it is missing or empty, one, or the items of its array. A path leads into objects and into the objects of
+arrays. A condition is true if it is true for one of the values; its negation is true for all other documents.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 
 from system.encoded_query import Path
 
-# As the Table API compares text: whatever its case, by code points.
+# Text is compared as in the Table API: ignoring case, by code points.
 FOLD = 'lower({} COLLATE "pg_c_utf8")'
-# Read where it can be read: PostgreSQL would end the whole search at the one date that is none.
+# Checked before conversion, because one invalid date would fail the whole search.
 INSTANT = (
     r"'^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{{1,9}})?)?"
     r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)?)?$'"
@@ -31,7 +31,7 @@ NUMBER_AS_TEXT = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
 class Kind(StrEnum):
-    """What a field holds; ANY is whatever it holds."""
+    """What a field holds; ANY for untyped fields."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -52,7 +52,7 @@ TYPED: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A piece of SQL with the values of its %s, in their order."""
+    """SQL with the values of its %s placeholders, in order."""
 
     text: str
     values: tuple[Any, ...] = ()
@@ -68,12 +68,14 @@ def joined(word: str, parts: list[Sql]) -> Sql:
     """
     if len(parts) == 1:
         return parts[0]
-    return Sql(f"({word.join([each.text for each in parts])})", tuple([one for each in parts for one in each.values]))
+    return Sql(
+        f"({word.join([part.text for part in parts])})", tuple([value for part in parts for value in part.values])
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """SQL of one value, in each way it can be looked at; NULL where it is nothing of that kind."""
+    """SQL expressions for one value in each type; NULL if the value does not have that type."""
 
     kind: Kind
     text: str
@@ -100,18 +102,18 @@ class Field:
         return ".".join(self.path)
 
     def subject(self, item: str = "item") -> Subject:
-        """Of the field itself, or of the values that `values` calls by this name."""
+        """The expressions for the field itself, or for the values that `values` gives this alias."""
         return _any(f"{item}.value") if self.kind is Kind.ANY else _typed(self)
 
     def holds(self, test: Sql, item: str = "item") -> Sql:
-        """The test of the subject, for one of the values at least."""
+        """True if the test is true for at least one of the values."""
         if self.kind is not Kind.ANY:
             return Sql(f"({test.text})", test.values)
         return Sql("EXISTS (SELECT FROM ") + self.values(item) + Sql(f" WHERE {test.text})", test.values)
 
     def values(self, item: str) -> Sql:
-        """For FROM: the values of a field that is none of the six."""
-        names = "".join([f".{json.dumps(each, ensure_ascii=False)}" for each in self.path])
+        """The values of an untyped field, for a FROM clause."""
+        names = "".join([f".{json.dumps(step, ensure_ascii=False)}" for step in self.path])
         return Sql(f"jsonb_path_query({self.column}, %s::jsonpath) AS {item} (value)", (f"lax ${names}[*]",))
 
 

@@ -1,7 +1,7 @@
 """Compiles an encoded query on metadata to an SQL condition. Pure.
 
-"The filter is the encoded-query language: field=value joined by ^". Names are parameters as values are, and only the
-metadata can be named: what the server knows of a document (its id, collection, owner, state) lies in other columns.
+"The filter is the encoded-query language: field=value joined by ^". Names and values are passed as parameters. Only
+metadata can be named: what the server stores about a document (id, collection, owner, state) is in other columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .operators import NEGATIONS, RECORDS_ONLY, ROWS
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which documents are wanted; without conditions, all."""
+    """A condition on documents; an empty one matches all."""
 
     query: Query = field(default_factory=Query)
     moment: Moment = field(default_factory=lambda: Moment(datetime.now(UTC), ""))
@@ -38,14 +38,14 @@ class Filter:
         """
         if self.is_empty:
             return "TRUE", []
-        found = _Writer(column, self.moment).groups(self.query.groups)
-        return found.text, list(found.values)
+        sql = _Writer(column, self.moment).groups(self.query.groups)
+        return sql.text, list(sql.values)
 
 
 def read(text: str, moment: Moment | None = None) -> Filter:
-    """The filter that the text says, or `QueryError`: also for values that their field cannot have.
+    """Parse a filter; raises `QueryError`, also for values that are invalid for their field.
 
-    `moment` tells the time, for values that depend on it.
+    `moment` is the time for relative values.
 
     >>> read("priority=high")
     Traceback (most recent call last):
@@ -54,11 +54,11 @@ def read(text: str, moment: Moment | None = None) -> Filter:
     """
     query = parse(text, METADATA)
     if query.order:
-        # Chosen: refused and not left out: nobody shall believe in an order that there is not.
-        raise QueryError("a filter does not sort", query.order[0].position, "ORDERBY")
-    found = Filter(query, moment) if moment else Filter(query)
-    found.sql("metadata")
-    return found
+        # Chosen: refused rather than ignored, so that nobody relies on an order that does not exist.
+        raise QueryError("a filter cannot sort", query.order[0].position, "ORDERBY")
+    filter_ = Filter(query, moment) if moment else Filter(query)
+    filter_.sql("metadata")
+    return filter_
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class _Writer:
     moment: Moment
 
     def groups(self, groups: tuple[Group, ...]) -> Sql:
-        return joined(" OR ", [joined(" AND ", [self.term(each) for each in group.terms]) for group in groups])
+        return joined(" OR ", [joined(" AND ", [self.term(term) for term in group.terms]) for group in groups])
 
     def term(self, term: Term) -> Sql:
-        return joined(" OR ", [self.factor(each) for each in term.factors])
+        return joined(" OR ", [self.factor(factor) for factor in term.factors])
 
     def factor(self, factor: Condition | SubQuery) -> Sql:
         return self.groups(factor.groups) if isinstance(factor, SubQuery) else self.condition(factor)
@@ -78,19 +78,19 @@ class _Writer:
     def condition(self, condition: Condition) -> Sql:
         name = condition.operator
         if name in RECORDS_ONLY:
-            raise QueryError(f"{name} asks for what metadata do not have", condition.position, name)
+            raise QueryError(f"{name} is not supported for metadata", condition.position, name)
         is_negation = name in NEGATIONS
         row = ROWS[str(condition.row.complement) if is_negation else name]
-        asked = MetadataCondition(Field(self.column, condition.path), condition, self.moment)
-        positive = row(asked)
+        metadata_condition = MetadataCondition(Field(self.column, condition.path), condition, self.moment)
+        positive = row(metadata_condition)
         if is_negation:
-            # Never NULL: a document without a value must be on exactly one side.
+            # Never NULL, so that a document without a value is on exactly one side.
             return Sql("((") + positive + Sql(") IS NOT TRUE)")
-        return joined(" AND ", [*self.implied(asked), positive])
+        return joined(" AND ", [*self.implied(metadata_condition), positive])
 
-    def implied(self, asked: MetadataCondition) -> list[Sql]:
-        """What `=` implies and the index on metadata can answer; texts only where case plays no part in them."""
-        condition, field = asked.condition, asked.field
+    def implied(self, metadata_condition: MetadataCondition) -> list[Sql]:
+        """Conditions implied by `=` that the metadata index can answer; text only if it has no upper or lower case."""
+        condition, field = metadata_condition.condition, metadata_condition.field
         value = condition.value
         if condition.operator != "=" or len(field.path) > 1 or value.lower() != value.upper():
             return []
@@ -100,6 +100,6 @@ class _Writer:
         written = [json.dumps(value, ensure_ascii=False)] if field.kind is not Kind.INTEGER else [str(int(value))]
         if field.kind is Kind.ANY:
             written += [str(whole)] if whole is not None else []
-            written += [f"[{each}]" for each in written]
+            written += [f"[{text}]" for text in written]
         name = json.dumps(field.path[0], ensure_ascii=False)
         return [joined(" OR ", [Sql(f"{self.column} @> %s::jsonb", (f"{{{name}: {each}}}",)) for each in written])]

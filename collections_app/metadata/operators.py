@@ -1,7 +1,7 @@
 """The SQL of each operator on metadata, one row per operator. Pure.
 
-A row says when the operator holds for one value; negations are the complements of their rows, so every document is on
-exactly one side of each pair.
+A row defines when the operator is true for one value. Negations are the complements of their rows, so every document is
+on exactly one side of each pair.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .fields import FOLD, Field, Kind, Sql, joined
 from .operands import instant, number
 
 NEGATIONS = frozenset({"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "NOTHING", "NSAMEAS", "NOTON", "HASNOT"})
-# What a record has and metadata do not: groups and roles, a list of words, a table.
+# Operators for features that metadata does not have: groups and roles, word search, tables.
 RECORDS_ONLY = frozenset(
     {"DYNAMIC", "ISNOT_DYNAMIC", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC", "ARE", "INSTANCEOF"}
 )
@@ -28,82 +28,86 @@ FOLDED = FOLD.format("%s::text")
 LAST = datetime.max.replace(microsecond=0)
 
 
-def _equal(asked: MetadataCondition) -> Sql:
-    value: Any = read(asked.condition, METADATA)
-    return _one_of(asked, (value,))
+def _equal(restriction: MetadataCondition) -> Sql:
+    value: Any = read(restriction.condition, METADATA)
+    return _one_of(restriction, (value,))
 
 
-def _in(asked: MetadataCondition) -> Sql:
-    asked.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-    values: Any = read(asked.condition, METADATA)
-    return _one_of(asked, values)
+def _in(restriction: MetadataCondition) -> Sql:
+    restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
+    values: Any = read(restriction.condition, METADATA)
+    return _one_of(restriction, values)
 
 
-def _has(asked: MetadataCondition) -> Sql:
-    asked.only()
-    values: Any = read(asked.condition, METADATA)
-    return _one_of(asked, values)
+def _has(restriction: MetadataCondition) -> Sql:
+    restriction.only()
+    values: Any = read(restriction.condition, METADATA)
+    return _one_of(restriction, values)
 
 
-def _one_of(asked: MetadataCondition, operands: tuple[Operand, ...]) -> Sql:
-    subject = asked.field.subject()
+def _one_of(restriction: MetadataCondition, operands: tuple[Operand, ...]) -> Sql:
+    subject = restriction.field.subject()
     values = [
-        asked.reader.typed(each) if asked.field.kind is not Kind.ANY else asked.reader.resolved(each)
+        restriction.reader.typed(each) if restriction.field.kind is not Kind.ANY else restriction.reader.resolved(each)
         for each in operands
     ]
-    if asked.field.kind is Kind.INSTANT:
-        return asked.field.holds(Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (values,)))
-    if asked.field.kind in (Kind.INTEGER, Kind.BOOLEAN):
-        sql_type = "numeric" if asked.field.kind is Kind.INTEGER else "boolean"
-        return asked.field.holds(Sql(f"{subject.key} = ANY (%s::{sql_type}[])", (values,)))
+    if restriction.field.kind is Kind.INSTANT:
+        return restriction.field.holds(
+            Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (values,))
+        )
+    if restriction.field.kind in (Kind.INTEGER, Kind.BOOLEAN):
+        sql_type = "numeric" if restriction.field.kind is Kind.INTEGER else "boolean"
+        return restriction.field.holds(Sql(f"{subject.key} = ANY (%s::{sql_type}[])", (values,)))
     texts = [each for each in values if isinstance(each, str)]
     folded = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest(%s::text[]) AS each)"
-    found = [Sql(f"{subject.key} = ANY ({folded})", (texts,))]
-    if asked.field.kind is Kind.ANY:
-        found += _one_of_any(asked, values, texts)
-    return asked.field.holds(joined(" OR ", found))
+    tests = [Sql(f"{subject.key} = ANY ({folded})", (texts,))]
+    if restriction.field.kind is Kind.ANY:
+        tests += _one_of_any(restriction, values, texts)
+    return restriction.field.holds(joined(" OR ", tests))
 
 
-def _one_of_any(asked: MetadataCondition, values: list[Any], texts: list[str]) -> list[Sql]:
-    """Besides as text: 3 is also the number, true also the truth, a function's instant also its second."""
-    subject, value = asked.field.subject(), "item.value"
-    found = []
+def _one_of_any(restriction: MetadataCondition, values: list[Any], texts: list[str]) -> list[Sql]:
+    """The other types: 3 is also a number, true also a boolean, and an instant matches its second."""
+    subject, value = restriction.field.subject(), "item.value"
+    tests = []
     numbers = [each for each in map(number, texts) if each is not None]
     if numbers:
-        # Texts were compared as texts: 3 is not the same as the code 003.
+        # Text is compared as text: 3 does not equal the code 003.
         plain = f"CASE jsonb_typeof({value}) WHEN 'number' THEN ({value} #>> '{{}}')::numeric END"
-        found.append(Sql(f"{plain} = ANY (%s::numeric[])", (numbers,)))
-    truths = [each.lower() == "true" for each in texts if each.lower() in ("true", "false")]
-    if truths:
-        found.append(Sql(f"{subject.boolean} = ANY (%s::boolean[])", (truths,)))
-    instants = [asked.reader.instant(each) for each in values if isinstance(each, datetime)]
+        tests.append(Sql(f"{plain} = ANY (%s::numeric[])", (numbers,)))
+    booleans = [each.lower() == "true" for each in texts if each.lower() in ("true", "false")]
+    if booleans:
+        tests.append(Sql(f"{subject.boolean} = ANY (%s::boolean[])", (booleans,)))
+    instants = [restriction.reader.instant(each) for each in values if isinstance(each, datetime)]
     if instants:
-        found.append(Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (instants,)))
-    return found
+        tests.append(Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (instants,)))
+    return tests
 
 
 def _ordered(operator: str) -> Row:
-    """> and its siblings; a time that is shown to the second stands for that whole second."""
+    """The ordering operators; a time means its whole second."""
 
-    def row(asked: MetadataCondition) -> Sql:
-        asked.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-        value: Any = read(asked.condition, METADATA)
-        return asked.field.holds(_compared(asked, operator, asked.reader.resolved(value)))
+    def row(restriction: MetadataCondition) -> Sql:
+        restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
+        value: Any = read(restriction.condition, METADATA)
+        return restriction.field.holds(_compared(restriction, operator, restriction.reader.resolved(value)))
 
     return row
 
 
-def _between(asked: MetadataCondition) -> Sql:
-    asked.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-    found: Any = read(asked.condition, METADATA)
-    assert isinstance(found, Range)
-    low, high = asked.reader.resolved(found.low), asked.reader.resolved(found.high)
-    kind = _common_kind(asked.field, low, high)
-    return asked.field.holds(joined(" AND ", [_compared(asked, ">=", low, kind), _compared(asked, "<=", high, kind)]))
+def _between(restriction: MetadataCondition) -> Sql:
+    restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
+    value_range: Any = read(restriction.condition, METADATA)
+    assert isinstance(value_range, Range)
+    low, high = restriction.reader.resolved(value_range.low), restriction.reader.resolved(value_range.high)
+    kind = _common_kind(restriction.field, low, high)
+    return restriction.field.holds(
+        joined(" AND ", [_compared(restriction, ">=", low, kind), _compared(restriction, "<=", high, kind)])
+    )
 
 
 def _common_kind(field: Field, *values: str | datetime) -> Kind:
-    """How a field that may hold anything is compared with these: as number or time if they all are, else as text."""
+    """How an untyped field is compared: as numbers or times if all values are such, otherwise as text."""
     if field.kind is not Kind.ANY:
         return field.kind
     if all(number(each) is not None for each in values):
@@ -111,71 +115,76 @@ def _common_kind(field: Field, *values: str | datetime) -> Kind:
     return Kind.INSTANT if all(instant(each) for each in values) else Kind.TEXT
 
 
-def _compared(asked: MetadataCondition, operator: str, value: str | datetime, kind: Kind | None = None) -> Sql:
-    subject = asked.field.subject()
-    kind = kind or _common_kind(asked.field, value)
+def _compared(restriction: MetadataCondition, operator: str, value: str | datetime, kind: Kind | None = None) -> Sql:
+    subject = restriction.field.subject()
+    kind = kind or _common_kind(restriction.field, value)
     if kind is Kind.INSTANT:
-        return _compared_instants(subject.instant, operator, asked.reader.instant(value))
+        return _compared_instants(subject.instant, operator, restriction.reader.instant(value))
     if isinstance(value, datetime):
-        raise asked.reader.refused("a time cannot be compared with this field")
+        raise restriction.reader.refused("a time cannot be compared with this field")
     if kind is Kind.INTEGER:
-        wanted = asked.reader.typed(value) if asked.field.kind is kind else Decimal(value)
-        return Sql(f"{subject.number} {operator} %s::numeric", (wanted,))
+        operand = restriction.reader.typed(value) if restriction.field.kind is kind else Decimal(value)
+        return Sql(f"{subject.number} {operator} %s::numeric", (operand,))
     return Sql(f"{subject.key} {operator} {FOLDED}", (value,))
 
 
 def _compared_instants(sql: str, operator: str, value: datetime) -> Sql:
-    is_behind = operator in (">", "<=")
-    if is_behind and value.replace(tzinfo=None) >= LAST:
+    is_after_second = operator in (">", "<=")
+    if is_after_second and value.replace(tzinfo=None) >= LAST:
         return Sql("FALSE") if operator == ">" else Sql(f"{sql} IS NOT NULL")
-    edge = value + SECOND if is_behind else value
+    edge = value + SECOND if is_after_second else value
     return Sql(f"{sql} {'>=' if operator in ('>', '>=') else '<'} %s::timestamptz", (edge,))
 
 
 def _text(template: str) -> Row:
-    def row(asked: MetadataCondition) -> Sql:
-        asked.only(Kind.TEXT)
-        value: Any = read(asked.condition, METADATA)
-        found = asked.reader.resolved(value)
-        if isinstance(found, datetime):
-            raise asked.reader.refused("a time cannot be looked for in a text")
+    def row(restriction: MetadataCondition) -> Sql:
+        restriction.only(Kind.TEXT)
+        value: Any = read(restriction.condition, METADATA)
+        text = restriction.reader.resolved(value)
+        if isinstance(text, datetime):
+            raise restriction.reader.refused("text cannot contain a time")
         count = template.count("{v}")
-        sql = template.format(c=FOLD.format(asked.field.subject().text), v=FOLDED)
-        return asked.field.holds(Sql(sql, (found,) * count))
+        sql = template.format(c=FOLD.format(restriction.field.subject().text), v=FOLDED)
+        return restriction.field.holds(Sql(sql, (text,) * count))
 
     return row
 
 
-def _empty_text(asked: MetadataCondition) -> Sql:
-    asked.only(Kind.TEXT)
-    return asked.field.holds(Sql(f"{asked.field.subject().text} = ''"))
+def _empty_text(restriction: MetadataCondition) -> Sql:
+    restriction.only(Kind.TEXT)
+    return restriction.field.holds(Sql(f"{restriction.field.subject().text} = ''"))
 
 
-def _within(asked: MetadataCondition) -> Sql:
-    asked.only(Kind.INSTANT)
-    found: Any = read(asked.condition, METADATA)
-    assert isinstance(found, Period | Relative)
-    return asked.field.holds(
-        Sql(f"{asked.field.subject().instant} BETWEEN %s::timestamptz AND %s::timestamptz", found.bounds(asked.moment))
+def _within(restriction: MetadataCondition) -> Sql:
+    restriction.only(Kind.INSTANT)
+    period: Any = read(restriction.condition, METADATA)
+    assert isinstance(period, Period | Relative)
+    return restriction.field.holds(
+        Sql(
+            f"{restriction.field.subject().instant} BETWEEN %s::timestamptz AND %s::timestamptz",
+            period.bounds(restriction.moment),
+        )
     )
 
 
 def _part(name: str) -> Row:
-    def row(asked: MetadataCondition) -> Sql:
-        asked.only(Kind.INSTANT)
-        part = f"extract({name} FROM {asked.field.subject().instant} AT TIME ZONE 'UTC') = %s"
-        return asked.field.holds(Sql(part, (read(asked.condition, METADATA),)))
+    def row(restriction: MetadataCondition) -> Sql:
+        restriction.only(Kind.INSTANT)
+        part = f"extract({name} FROM {restriction.field.subject().instant} AT TIME ZONE 'UTC') = %s"
+        return restriction.field.holds(Sql(part, (read(restriction.condition, METADATA),)))
 
     return row
 
 
 def _relative(operator: str) -> Row:
-    def row(asked: MetadataCondition) -> Sql:
-        asked.only(Kind.INSTANT)
-        found: Any = read(asked.condition, METADATA)
-        assert isinstance(found, Relative)
-        edge = found.instant(asked.moment)
-        return asked.field.holds(Sql(f"{asked.field.subject().instant} {operator} %s::timestamptz", (edge,)))
+    def row(restriction: MetadataCondition) -> Sql:
+        restriction.only(Kind.INSTANT)
+        relative: Any = read(restriction.condition, METADATA)
+        assert isinstance(relative, Relative)
+        edge = relative.instant(restriction.moment)
+        return restriction.field.holds(
+            Sql(f"{restriction.field.subject().instant} {operator} %s::timestamptz", (edge,))
+        )
 
     return row
 
@@ -193,7 +202,7 @@ ROWS: Mapping[str, Row] = {
     "ENDSWITH": _text("right({c}, length({v})) = {v}"),
     "ISNOTEMPTY": not_empty,
     "EMPTYSTRING": _empty_text,
-    "ANYTHING": lambda asked: Sql("TRUE"),
+    "ANYTHING": lambda restriction: Sql("TRUE"),
     "BETWEEN": _between,
     "SAMEAS": same_as,
     "GT_FIELD": compared_fields(">"),

@@ -16,9 +16,9 @@ from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
 
 DEEPEST = 5
 BIGGEST = 2**63
-# What a filter can name.
+# The longest name that a filter can contain.
 LONGEST_FIELD = 200
-NOT_JSON = 'The metadata are not a JSON object, such as {"type": "manual", "priority": 2}.'
+NOT_JSON = 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'
 
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
@@ -27,58 +27,58 @@ _INSTANT = re.compile(
 
 class InvalidMetadata(BadRequest):
     code = "invalid_metadata"
-    message = "The metadata are a JSON object."
+    message = "Metadata must be a JSON object."
 
 
 def checked(metadata: Any) -> dict[str, Any]:
-    """The metadata as they were sent, or a 400 that names each field that is wrong."""
+    """The unchanged metadata; raises a 400 that names each invalid field."""
     if not isinstance(metadata, dict):
         raise InvalidMetadata(field="metadata")
-    refuse_unkept(metadata)
-    wrong = [*_wrong_types(metadata), *_wrong_names(metadata)]
-    if wrong:
-        raise together(wrong)
+    refuse_unstorable_metadata(metadata)
+    errors = [*_invalid_types(metadata), *_invalid_names(metadata)]
+    if errors:
+        raise together(errors)
     limit = settings.COLLECTIONS["metadata_limit"]
     if len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode()) > limit:
-        raise InvalidMetadata(f"The metadata have more than {limit:,} bytes.", field="metadata")
+        raise InvalidMetadata(f"The metadata exceeds {limit:,} bytes.", field="metadata")
     return metadata
 
 
 def read(text: str) -> dict[str, Any]:
-    """Of a form, where they come as a text: the same rules as for a JSON body.
+    """Metadata sent as text in a form, with the rules of a JSON body.
 
     >>> read('{"type": "manual"}')
     {'type': 'manual'}
     """
     try:
-        found = parse_json(text.encode("utf-8", "surrogatepass"))
+        metadata = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
-        is_told_alone = error.message != InvalidJson.message
-        told = error.message.replace("The body is", "The metadata are") if is_told_alone else NOT_JSON
-        raise InvalidMetadata(told, field="metadata") from None
-    return checked(found)
+        has_reason = error.message != InvalidJson.message
+        message = error.message.replace("The body is", "The metadata is") if has_reason else NOT_JSON
+        raise InvalidMetadata(message, field="metadata") from None
+    return checked(metadata)
 
 
-def refuse_unkept(metadata: Mapping[str, Any]) -> None:
-    """What cannot be stored and given back as it is."""
+def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
+    """Refuse values that cannot be stored and returned unchanged."""
     if depth(metadata) > DEEPEST:
-        raise InvalidMetadata(f"The metadata are nested deeper than {DEEPEST} levels.", field="metadata")
+        raise InvalidMetadata(f"The metadata is nested deeper than {DEEPEST} levels.", field="metadata")
     try:
         refuse_unstorable(metadata)
     except InvalidJson as error:
         raise InvalidMetadata(error.message, field="metadata") from None
     for field, value in metadata.items():
-        for each in _scalars(value):
-            # Floats that are none of JSON's, and what a float would change on its way back.
-            if isinstance(each, Decimal) or (isinstance(each, float) and each - each != 0.0):
+        for scalar in _scalars(value):
+            # NaN and infinity, and numbers that a float cannot represent exactly.
+            if isinstance(scalar, Decimal) or (isinstance(scalar, float) and scalar - scalar != 0.0):
                 raise InvalidMetadata(
-                    f"{field} holds a number that cannot be kept as it is. Send it as a text.",
+                    f"{field} contains a number that cannot be stored exactly. Send it as text.",
                     field=field or "metadata",
                 )
 
 
 def depth(value: Any) -> int:
-    """How many objects and arrays lie within each other.
+    """The number of nested objects and arrays.
 
     >>> depth(1), depth({}), depth({"a": [{}]})
     (0, 1, 3)
@@ -95,31 +95,29 @@ def depth(value: Any) -> int:
 
 
 def _scalars(value: Any) -> Iterator[Any]:
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
+    pending = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, dict):
-            waiting.extend(item.values())
+            pending.extend(item.values())
         elif isinstance(item, list):
-            waiting.extend(item)
+            pending.extend(item)
         else:
             yield item
 
 
-def _wrong_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
-    for field, (is_right, expected) in TYPED.items():
-        # Chosen: null says that there is no value, as leaving the field out does.
+def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+    for field, (is_valid, expected) in TYPED.items():
+        # Chosen: null means no value, like an omitted field.
         value = metadata.get(field)
-        if value is not None and not is_right(value):
-            yield InvalidMetadata(f"{field} is {expected}.", field=field)
+        if value is not None and not is_valid(value):
+            yield InvalidMetadata(f"{field} must be {expected}.", field=field)
 
 
-def _wrong_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
+def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
         if not 1 <= len(field) <= LONGEST_FIELD:
-            yield InvalidMetadata(
-                f"The name of a field has 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata"
-            )
+            yield InvalidMetadata(f"Field names have 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata")
 
 
 def is_integer(value: Any) -> bool:
@@ -165,9 +163,9 @@ def _is_boolean(value: Any) -> bool:
 
 # "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
 TYPED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "sys_id": (_is_text, "a text"),
-    "status": (_is_text, "a text"),
-    "type": (_is_text, "a text"),
+    "sys_id": (_is_text, "text"),
+    "status": (_is_text, "text"),
+    "type": (_is_text, "text"),
     "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
     "flag": (_is_boolean, "true or false, without quotation marks"),
     "created": (is_instant, "a date and time with its zone, such as 2024-05-19T15:30:00Z"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from collections_app.lexical.term_statistics import AskedWord, QueryTerms
+from collections_app.lexical.term_statistics import QueryTerms, QueryWord
 
 from .scope import Scope
 
@@ -60,10 +60,10 @@ class Plan:
         return f"({' OR '.join(parts)})", [*values, *map(list, self.pairs)]
 
 
-def plan(words: Sequence[AskedWord], chunks: int, budget: int) -> Plan:
+def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
     """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
-    >>> rare, often = (AskedWord(lexeme="", place=1, term=n, chunks=n) for n in (3, 900))
+    >>> rare, often = (QueryWord(lexeme="", place=1, term=n, chunks=n) for n in (3, 900))
     >>> plan([rare, often], 1_000, 100)
     Plan(any_of=(3,), pairs=(), most=3)
     """

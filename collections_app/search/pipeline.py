@@ -81,7 +81,7 @@ def _moved(collections: Sequence[Collection], request: SearchRequest) -> Mapping
 def _search(
     collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
 ) -> SearchResult:
-    words = term_statistics.asked_words(request.query, collections)
+    words = term_statistics.query_terms(request.query, collections)
     candidates: list[Candidate] = []
     for scope in scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)

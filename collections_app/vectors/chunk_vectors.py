@@ -1,7 +1,7 @@
 """Finds chunks that lack a vector in a space, and stores vectors.
 
-They are looked for behind the last one that was stored (`Version.embedded_to`): from the beginning, each batch would
-look through all that are there already. That only saves looking: before a version is searched, `lacks` looks at all.
+The search for them starts after the last stored one (`Version.embedded_to`), because otherwise each batch would scan
+all earlier chunks. This is only an optimisation: before a version is published, `lacks` checks all chunks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedd
 from collections_app.models import EmbeddingSpace, Version
 from system.database_cursor import bound_cursor
 
-# Embedded together.
+# Chunks embedded in one batch.
 AT_ONCE = 256
 
 LACKING = """
@@ -31,8 +31,8 @@ LACKING = """
     )
     ORDER BY chunk.version_id, chunk.number LIMIT %s
 """
-# Of chunks that still stand: their documents may be deleted or replaced while the provider thinks. In one order, so
-# that two who store never wait for each other.
+# Only for chunks that still exist, because their documents can be deleted while the provider works. In a fixed order,
+# so that concurrent writers do not deadlock.
 STORE = """
     INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
     SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector
@@ -40,7 +40,7 @@ STORE = """
     ORDER BY chunk.id FOR KEY SHARE OF chunk
     ON CONFLICT DO NOTHING
 """
-BEFORE_ALL = (0, -1)  # a version, and the number of a chunk in it
+BEFORE_ALL = (0, -1)  # a version id and a chunk number
 
 
 class ChunkWithoutVector(NamedTuple):
@@ -58,8 +58,8 @@ class ChunkWithoutVector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """Vectors that are not stored yet."""
+class NewVectors:
+    """Vectors that have not been stored yet."""
 
     space: EmbeddingSpace
     rows: Sequence[ChunkWithoutVector]
@@ -67,59 +67,59 @@ class Made:
 
     @property
     def last(self) -> tuple[int, int]:
-        """The version and number of the last chunk: the next that lack vectors come after it."""
+        """The version and number of the last chunk; the next batch starts after it."""
         return self.rows[-1].version_id, self.rows[-1].number
 
 
-def make(version: Version, space: EmbeddingSpace, within_s: float) -> Made | None:
-    """Vectors of the next chunks that lack them; None when none does. Outside of any transaction: it calls others."""
+def make(version: Version, space: EmbeddingSpace, within_s: float) -> NewVectors | None:
+    """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
     rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
-    return Made(space=space, rows=rows, vectors=_vectors(space, rows, within_s)) if rows else None
+    return NewVectors(space=space, rows=rows, vectors=_vectors(space, rows, within_s)) if rows else None
 
 
 def embedded_to(version: Version, space: EmbeddingSpace) -> int:
-    """The number of the last chunk whose vector was stored; -1 before the first."""
+    """The number of the last chunk whose vector was stored, or -1."""
     number: int = version.embedded_to.get(str(space.pk), -1)
     return number
 
 
-def embedded_to_with(version: Version, made: Made) -> dict[str, int]:
-    """The same of all spaces, when these are stored."""
+def embedded_to_with(version: Version, made: NewVectors) -> dict[str, int]:
+    """The same for all spaces, after these vectors have been stored."""
     return {**version.embedded_to, str(made.space.pk): made.last[1]}
 
 
 def lacking(
     version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
 ) -> list[ChunkWithoutVector]:
-    """The next chunks of these versions, behind that one, that have no vector in the space."""
+    """The next chunks of these versions after that position without a vector in the space."""
     with connection.cursor() as cursor:
         cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
         return [ChunkWithoutVector(*row) for row in cursor.fetchall()]
 
 
 def _vectors(space: EmbeddingSpace, rows: Sequence[ChunkWithoutVector], within_s: float) -> list[list[float]]:
-    """A provider that failed is left alone for a while, whoever's document it is."""
+    """Embed the chunks. After a failure, the provider is not called for a while, for any document."""
     if wait_s := provider_pauses.left_s(space.pk):
         code, message = provider_pauses.reason(space.pk)
         raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(wait_s))
     try:
-        found = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
+        vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         if not error.is_of_the_texts:
             pause_s = provider_pauses.after_failure(space.pk, error.retry_after_s, (error.code, error.message))
             error.retry_after_s = ceil(pause_s)
         raise
     provider_pauses.went_well(space.pk)
-    return found
+    return vectors
 
 
 def lacks(version: Version, space_id: int) -> bool:
-    """Looked at from the first chunk to the last."""
+    """Whether any chunk of the version has no vector."""
     return bool(lacking([version.pk], space_id, most=1))
 
 
-def store(made: Made) -> None:
-    """In binary: written as text they take five times as long."""
+def store(made: NewVectors) -> None:
+    """Store vectors in binary form, because text takes five times as long."""
     with bound_cursor() as cursor:
         halfvec = TypeInfo.fetch(cursor.connection, "halfvec")
         assert halfvec is not None  # the extension is checked at each start

@@ -136,7 +136,7 @@ def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], unt
             if _target(collection_id) != space:
                 return False
             found = embeds.embed_documents([row.indexed_text for row in rows])
-            made = chunk_vectors.Made(space=space, rows=rows, vectors=found)
+            made = chunk_vectors.NewVectors(space=space, rows=rows, vectors=found)
             chunk_vectors.store(made)
             failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
             failed.update(reembed_attempt=0, reembed_error="")

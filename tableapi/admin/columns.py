@@ -160,10 +160,10 @@ class ColumnAdmin(AmongItsOwn, OfTable):
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        fitting = json.dumps(FITTING)
+        types_by_field = json.dumps(FITTING)
         options["widgets"] = {
             "default_value": UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-            "type": UnfoldAdminSelectWidget(attrs={"data-fitting": fitting}),
+            "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": types_by_field}),
         }
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. Cannot be changed later.",

@@ -380,7 +380,11 @@ class TestMetadata:
         sent = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.open(as_carl, document)}
         answer = as_carl.post(place_of(document, "metadata"), sent)
         seen = text_of(answer)
-        assert answer.status_code == 400 and "priority is a whole number" in seen and "flag is true or false" in seen
+        assert (
+            answer.status_code == 400
+            and "priority must be a whole number" in seen
+            and "flag must be true or false" in seen
+        )
         assert 'aria-invalid="true"' in seen and "&quot;priority&quot;: &quot;high&quot;" in seen
         assert as_carl.post(place_of(document, "metadata"), {**sent, "metadata": "{"}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "old"}  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ def stored(found: list[list[float]]) -> list[Any]:
     version = version_in(space, len(found))
     lacking = chunk_vectors.lacking([version.pk], space.pk, most=len(found))
     for _ in range(2):  # the second time they are there
-        chunk_vectors.store(chunk_vectors.Made(space=space, rows=lacking, vectors=found))
+        chunk_vectors.store(chunk_vectors.NewVectors(space=space, rows=lacking, vectors=found))
     made = ChunkVector.objects.filter(space=space).order_by("chunk_id")
     assert [each.chunk_id for each in made] == [each.chunk_id for each in lacking]
     assert {each.dimensions for each in made} == {len(found[0])}
@@ -46,6 +46,6 @@ def test_chunks_that_are_gone_are_left_out(db: Any):
     lacking = chunk_vectors.lacking([version.pk], space.pk, most=3)
     version.chunks.filter(number=1).delete()
     chunk_vectors.store(
-        chunk_vectors.Made(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
+        chunk_vectors.NewVectors(space=space, rows=lacking, vectors=[rows.vector("a", each.text) for each in lacking])
     )
     assert ChunkVector.objects.filter(space=space).count() == 2

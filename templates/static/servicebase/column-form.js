@@ -1,7 +1,7 @@
 // The form of a column: hides the fields that the chosen type does not use, unless they have a value. Without this
 // script all fields are shown, and saving rejects a value that the type does not use.
 document.addEventListener("DOMContentLoaded", () => {
-  const type = document.querySelector("select[data-typesByField]");
+  const type = document.querySelector("select[data-types-by-field]");
   if (!type) return;
   const typesByField = JSON.parse(type.dataset.typesByField);
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from collections_app.lexical.term_statistics import AskedWord, QueryTerms
+from collections_app.lexical.term_statistics import QueryTerms, QueryWord
 from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
 from collections_app.search.highlights import MOST_CHARACTERS, Passage, highlights
@@ -66,8 +66,8 @@ def test_of_many_equal_ones_only_the_texts_of_the_answer_are_read(db: Any) -> No
 
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
-    known = tuple([AskedWord(lexeme=f"w{n}", place=n, term=n, chunks=n) for n in range(1, 200)])
-    asked = QueryTerms(chunks=200, words=(AskedWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
+    known = tuple([QueryWord(lexeme=f"w{n}", place=n, term=n, chunks=n) for n in range(1, 200)])
+    asked = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
     row: Any = passages.PassageRow(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,

@@ -35,7 +35,7 @@ CASES = [
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
     put(collection, "one", "A document of this language.")
-    found = term_statistics.asked_words(text, [collection])[collection.pk].words
+    found = term_statistics.query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
     return [each.lexeme for each in found]
 

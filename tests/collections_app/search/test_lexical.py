@@ -99,7 +99,7 @@ def test_headings_are_words_of_their_chunk() -> None:
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store(version)
     term_statistics.count_in(version.pk, version.collection_id)
-    words = term_statistics.asked_words("toner replaced", [version.collection])[version.collection_id]
+    words = term_statistics.query_terms("toner replaced", [version.collection])[version.collection_id]
     assert [each.chunks for each in words.words] == [1, 1]
 
 
@@ -146,7 +146,7 @@ def test_the_worth_of_words_is_that_of_the_collection() -> None:
     for number in range(4):
         put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
         put(common, f"d{number}", "fox hound")
-    words = term_statistics.asked_words("fox hound", [rare, common])
+    words = term_statistics.query_terms("fox hound", [rare, common])
     assert [each.chunks for each in words[rare.pk].words] == [1, 4]
     assert [each.chunks for each in words[common.pk].words] == [4, 4]
     assert words[rare.pk].chunks == words[common.pk].chunks == 4

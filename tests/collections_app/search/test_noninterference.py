@@ -100,7 +100,7 @@ def test_a_chunk_of_others_whose_words_have_the_same_hash_is_not_found(printers:
     """Who knows the id of a collection could look for such words."""
     other = make("theirs")
     theirs = put(other, "secret", "printer paper lamp")
-    terms = [each.term for each in term_statistics.asked_words("printer paper", [printers])[printers.pk].words]
+    terms = [each.term for each in term_statistics.query_terms("printer paper", [printers])[printers.pk].words]
     ChunkWords.objects.filter(version=theirs).update(terms=terms)
     before = told(ask(printers, "printer paper", mode="text"))
     assert "secret" not in [each["doc_id"] for each in before]
