@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 
-# Providers limit the tokens of a request, too; this many characters stay below those of every one we know.
+# Providers also limit the tokens of a request; this many characters stay below the limit of all known ones.
 MOST_CHARACTERS = 100_000
 
 LONGEST_WAIT_S = 20.0
-# Whatever a provider asks for: it is asked again within the hour.
+# The longest wait, whatever Retry-After says.
 LONGEST_RETRY_AFTER_S = 3600.0
 
 
 def batched(texts: Sequence[str], most: int, characters: int = MOST_CHARACTERS) -> Iterator[list[str]]:
-    """The texts in order, at most so many and, but for a single longer one, so many characters at a time.
+    """Batches of the texts, in order, within a number of texts and of characters; a longer text is its own batch.
 
     >>> list(batched(["aaa", "b", "c", "dddddd", "e"], 2, 4))
     [['aaa', 'b'], ['c'], ['dddddd'], ['e']]
@@ -34,7 +34,7 @@ def batched(texts: Sequence[str], most: int, characters: int = MOST_CHARACTERS) 
 
 
 def wait_s(first_s: float, attempt: int, asked_s: float | None, chance: float) -> float:
-    """Doubles with each attempt; up to half of it by chance, so that many do not come back at once.
+    """The wait doubles with each attempt. Up to half of it is random, so that clients do not retry together.
 
     >>> wait_s(0.5, 0, None, 0.0), wait_s(0.5, 3, None, 1.0), wait_s(0.5, 9, None, 0.0), wait_s(0.5, 0, 7.0, 0.0)
     (0.25, 4.0, 10.0, 7.0)
@@ -44,7 +44,7 @@ def wait_s(first_s: float, attempt: int, asked_s: float | None, chance: float) -
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """Seconds of a Retry-After header, given as such or as a date.
+    """The seconds of a Retry-After header, which contains seconds or a date.
 
     >>> retry_after_s("7"), retry_after_s("soon"), retry_after_s("-3"), retry_after_s("1e9"), retry_after_s(None)
     (7.0, None, 0.0, 3600.0, None)

@@ -1,8 +1,8 @@
 """Stops asking a provider after repeated failures, for a while.
 
-closed ── failures in a row ──▶ open ── a while ──▶ half-open: one may try ── it went well ──▶ closed
-                                 ▲                                └── it failed ──┐
-                                 └────────────────────────────────────────────────┘
+closed ── failures in a row ──▶ open ── a while ──▶ half-open: one request ── success ──▶ closed
+                                 ▲                             └── failure ──┐
+                                 └───────────────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ class Breaker:
         self._most = failures
         self._open_s = open_s
         self._clock = clock
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._failed = 0
         self._until = 0.0
 
     def closed_in_s(self) -> float:
-        """0 for who may ask; otherwise how long to wait. Asking half-open takes the one try."""
-        with self._turn:
+        """0 if a request is allowed, otherwise the time to wait. The call uses up the half-open request."""
+        with self._lock:
             if self._failed < self._most:
                 return 0.0
             left = self._until - self._clock()
             if left > 0:
                 return left
-            # Whoever takes the try may die with it: after the same while another may.
+            # The caller may fail without reporting, so another request is allowed after the same time.
             self._until = self._clock() + self._open_s
             return 0.0
 
-    def went_well(self) -> None:
-        with self._turn:
+    def succeeded(self) -> None:
+        with self._lock:
             self._failed = 0
 
     def failed(self) -> None:
-        with self._turn:
+        with self._lock:
             self._failed += 1
             if self._failed >= self._most:
                 self._until = self._clock() + self._open_s

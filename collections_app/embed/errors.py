@@ -1,10 +1,10 @@
-"""What can come of asking for vectors, other than vectors.
+"""The errors of embedding requests.
 
     ServiceError
-    ├── EmbeddingUnavailable   503  away, slow, over its rate, or set up wrongly: the same texts may be asked for again
-    └── EmbeddingRefused       422  nothing is stored: the texts are refused (`is_of_the_texts`), or the answer is bad
+    ├── EmbeddingUnavailable   503  unreachable, slow, rate-limited or misconfigured: the request can be repeated
+    └── EmbeddingRefused       422  nothing is stored: texts refused (`is_of_the_texts`), or response invalid
 
-Their sentences are ours: what a provider says can quote its key or a text.
+The messages are our own, because those of a provider can contain its key or a text.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from system.errors import Invalid, Unavailable
 
 
 class EmbeddingUnavailable(Unavailable):
-    """`retry_after_s` is what the provider asked for, or None."""
+    """`retry_after_s` is the wait that the provider requested, or None."""
 
     is_of_the_texts = False
     code = "embedding_unavailable"
-    message = "The embedding provider does not answer just now."
+    message = "The embedding provider is unavailable."
 
 
 class EmbeddingMisconfigured(EmbeddingUnavailable):
-    """Waits for the operator: asking again within the same call is of no use."""
+    """The operator must change the configuration; retries within a call are useless."""
 
     code = "embedding_misconfigured"
 
 
 class EmbeddingRefused(Invalid):
-    """`code` says which rule was broken."""
+    """The provider refused the texts, or its response is invalid; `code` names the reason."""
 
     OF_THE_TEXTS = "provider_refused"
 
@@ -36,5 +36,5 @@ class EmbeddingRefused(Invalid):
 
     @property
     def is_of_the_texts(self) -> bool:
-        """Otherwise the provider is at fault: other texts fare no better, and these may pass when it is mended."""
+        """Whether the texts are at fault. Otherwise the provider is, and the texts may be accepted later."""
         return self.code == self.OF_THE_TEXTS

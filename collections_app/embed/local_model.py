@@ -15,17 +15,17 @@ from . import vector_checks
 from .errors import EmbeddingMisconfigured
 from .vector_checks import Vectors
 
-# A matrix with a row for each text; a model may give zeros or NaN for a text that says nothing to it.
+# Returns a matrix with a row for each text; zeros or NaN for a text that is meaningless to the model.
 Encode = Callable[[list[str]], Any]
 
-# A model holds a vector for each token of a batch, all padded to its longest text. With four times as many bytes 1.2
-# times the CPU: what does not fit into the processor's cache is fetched again.
+# A model holds a vector for each token of a batch, padded to the longest text. Four times as many bytes need 1.2 times
+# the CPU, because they do not fit into the processor's cache.
 BYTES_AT_ONCE = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A row of the table below. The two ways to encode differ for models that want to know what a text is."""
+    """A row of the table below. The prefixes are for models that distinguish documents and queries."""
 
     name: str
     dimensions: int
@@ -35,7 +35,7 @@ class LocalModel:
 
 
 def load_wordllama() -> Encode:
-    # Takes a quarter of a second and 80 MB, which a process that never embeds does not pay.
+    # Imported late, because it takes a quarter of a second and 80 MB.
     import wordllama  # noqa: PLC0415
 
     folder = Path(wordllama.__file__).parent
@@ -43,7 +43,7 @@ def load_wordllama() -> Encode:
     return lambda texts: model.embed(texts, batch_size=len(texts))
 
 
-# The first is the default. Another one is added by a row whose `load` returns what encodes a list of texts.
+# The first is the default. To add a model, add a row whose `load` returns a function that encodes a list of texts.
 LOCAL_MODELS = {
     model.name: model
     for model in (LocalModel(name="wordllama-l2-supercat", dimensions=256, load=load_wordllama),)
@@ -52,35 +52,37 @@ LOCAL_MODELS = {
 
 def row(name: str | None) -> LocalModel:
     """The model of this name, or the default."""
-    found = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
-    if found is None:
+    model = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
+    if model is None:
         known = ", ".join(LOCAL_MODELS)
-        raise EmbeddingMisconfigured(f"There is no local embedding model of that name; SVC_EMBEDDING_MODEL: {known}.")
-    return found
+        raise EmbeddingMisconfigured(
+            f"There is no local embedding model with this name. Set SVC_EMBEDDING_MODEL to one of: {known}."
+        )
+    return model
 
 
 _loaded: dict[str, Encode] = {}
-_turn = threading.Lock()
+_lock = threading.Lock()
 
 
-def _new_turn() -> None:
-    global _turn
-    _turn = threading.Lock()
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
-# A child must not wait for a thread that stayed with its parent. What was loaded is shared with it.
-os.register_at_fork(after_in_child=_new_turn)
+# A forked child must not wait for a lock held by a thread of its parent. Loaded models are shared with it.
+os.register_at_fork(after_in_child=_new_lock)
 
 
 def _encode(model: LocalModel) -> Encode:
-    with _turn:
+    with _lock:
         if model.name not in _loaded:
             _loaded[model.name] = model.load()
         return _loaded[model.name]
 
 
 class Local:
-    """A provider that computes here."""
+    """A provider that embeds in this process."""
 
     provider = "local"
 
@@ -90,7 +92,7 @@ class Local:
         self.dimensions = model.dimensions
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """Ends by itself long before any deadline, so `within_s` does not matter here."""
+        """Always finishes before any deadline, so `within_s` is ignored."""
         return self._embed([self._row.before_documents + vector_checks.readable(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:
@@ -98,18 +100,18 @@ class Local:
 
     def _embed(self, texts: list[str]) -> Vectors:
         encode = _encode(self._row)
-        found = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
+        vectors = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
         for places in _groups([len(text.encode()) for text in texts]):
-            found[places] = encode([texts[place] for place in places])
-        # Chosen: a text that says nothing to the model lies where a full stop lies, so that each chunk has a vector.
-        says_nothing = ~numpy.isfinite(found).all(axis=1) | ~found.any(axis=1)
-        if says_nothing.any():
-            found[says_nothing] = encode([vector_checks.BLANK])[0]
-        return vector_checks.at_length_1(found)
+            vectors[places] = encode([texts[place] for place in places])
+        # Chosen: a text that is meaningless to the model gets the vector of a full stop, so that each chunk has one.
+        is_meaningless = ~numpy.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
+        if is_meaningless.any():
+            vectors[is_meaningless] = encode([vector_checks.BLANK])[0]
+        return vector_checks.at_length_1(vectors)
 
 
 def _groups(sizes: list[int]) -> Iterator[list[int]]:
-    """Places of texts of like length, together within the limit.
+    """Indexes of texts of similar length, in groups within the limit.
 
     >>> list(_groups([10, 20_000, 12, 40_000]))
     [[0, 2], [1], [3]]

@@ -1,6 +1,6 @@
 """How long this process pauses after a failure of a provider: longer each time, for all documents.
 
-Chosen: in memory. A process that starts anew asks once more, which costs less than a row that all wait for.
+Chosen: in memory. A restarted process sends one more request, which costs less than a shared row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Reason = tuple[str | None, str | None]
 class Pause:
     seconds: float
     until: float
-    # Code and sentence of the failure, or None for those of any.
+    # Code and message of the failure, or None for the general ones.
     reason: Reason = (None, None)
 
 
@@ -31,7 +31,7 @@ _turn = threading.Lock()
 
 
 def left_s(space_id: int) -> float:
-    """0 when its provider may be asked."""
+    """The remaining pause of the space's provider; 0 if it can be called."""
     pause = _pauses.get(space_id)
     return max(0.0, pause.until - time.monotonic()) if pause else 0.0
 

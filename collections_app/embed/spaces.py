@@ -186,7 +186,7 @@ def _provider(space: EmbeddingSpace) -> Provider:
             model=space.model,
             dimensions=space.dimensions,
             is_asked=space.asks_dimensions,
-            line=_line,
+            provider=_provider_connection,
         )
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
 
@@ -195,7 +195,7 @@ def _is_reachable() -> bool:
     return bool(settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"])
 
 
-def _line() -> ProviderConnection:
+def _provider_connection() -> ProviderConnection:
     configured: dict[str, Any] = settings.EMBEDDING
     with _remembered.turn:
         if _remembered.line is None:
@@ -227,9 +227,9 @@ def _asked_dimensions(model: str) -> int:
     spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
     last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        known = native_dimensions(model, _line(), PROBE)
+        known = native_dimensions(model, _provider_connection(), PROBE)
         # A single wrong answer would make a space that no later vector fits.
-        if last not in (None, known) and native_dimensions(model, _line(), PROBE) != known:
+        if last not in (None, known) and native_dimensions(model, _provider_connection(), PROBE) != known:
             logger.warning("embedding_dimensions_differ", model=model, kept=last)
             return last
     except (EmbeddingUnavailable, EmbeddingRefused) as error:

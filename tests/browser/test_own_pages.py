@@ -61,14 +61,14 @@ def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
     page.goto("/account/")
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("New key").click()
-    page.get_by_label("Find in: Limit to roles").focus()
+    page.get_by_label("Filter: Limit to roles").focus()
     for typed in ("TEAM 149", "team 01"):
         page.keyboard.type(typed)
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         page.keyboard.press("Space")
         page.keyboard.press("Shift+Tab")
-        page.get_by_label("Find in: Limit to roles").fill("")
+        page.get_by_label("Filter: Limit to roles").fill("")
     page.keyboard.type("nothing is called so")
 
     assert page.locator("#id_scope label:visible").all_inner_texts() == ["team 010", "team 149"]

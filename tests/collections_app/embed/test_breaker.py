@@ -23,7 +23,7 @@ def test_one_failure_keeps_nobody_away(clock: list[float]):
     found.failed()
     assert found.closed_in_s() == 0
 
-    found.went_well()
+    found.succeeded()
     found.failed()
     assert found.closed_in_s() == 0, "not in a row"
 
@@ -44,7 +44,7 @@ def test_half_open_one_may_try_and_the_others_wait(breaker: Breaker, clock: list
 def test_a_try_that_goes_well_closes_it(breaker: Breaker, clock: list[float]):
     clock[0] += 30
     assert breaker.closed_in_s() == 0
-    breaker.went_well()
+    breaker.succeeded()
 
     assert [breaker.closed_in_s(), breaker.closed_in_s()] == [0, 0]
 

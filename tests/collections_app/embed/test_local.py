@@ -117,7 +117,7 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.Mo
 
 
 def test_a_model_that_does_not_exist_is_named_with_those_that_do():
-    with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL: wordllama"):
+    with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL to one of: wordllama"):
         local_model.row("gpt-9")
 
 
