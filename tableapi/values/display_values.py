@@ -23,11 +23,11 @@ def from_display(column: Column, value: Any) -> Any:
     return display.parse(value) if display else value
 
 
-def stored_texts(column: Column, shown: str) -> list[str]:
-    """The texts, as PostgreSQL writes them, of the values of a display column that are shown so."""
+def stored_texts(column: Column, display_value: str) -> list[str]:
+    """The texts, as PostgreSQL writes them, of the stored values that have this display value."""
     if column.column_type.has_choices:
         # A value that is no longer a choice is shown as it is.
-        labelled = [value for value, label in column.choices if label == shown]
-        return labelled + ([shown] if shown not in dict(column.choices) else [])
+        labelled = [value for value, label in column.choices if label == display_value]
+        return labelled + ([display_value] if display_value not in dict(column.choices) else [])
     display = column.column_type.display
-    return display.stored_texts(shown) if display else [shown]
+    return display.stored_texts(display_value) if display else [display_value]

@@ -142,10 +142,10 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
         text: {first, last}
         for text, first, last in statement_runner.fetch(statement, change.context.inputs(names=lookups))
     }
-    matches = {name: set().union(*(ids.get(text, set()) for text in each)) for name, each in texts.items()}
-    if any(len(each) != 1 for each in matches.values()):
+    matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts.items()}
+    if any(len(candidates) != 1 for candidates in matches.values()):
         raise Invalid(NO_UNIQUE_NAME, field=column.name)
-    return {name: next(iter(each)) for name, each in matches.items()}
+    return {name: next(iter(candidates)) for name, candidates in matches.items()}
 
 
 # The table that a column refers to, and whether it is a list column.
@@ -196,5 +196,5 @@ def _missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str
             statement_runner.fetch(statement, change.context.inputs(**ids)), view.catalogue
         )
         counts = dict(zip(targets, row, strict=True))
-    missing = {target for target, wanted in ids_by_target.items() if counts.get(target) != len(wanted)}
+    missing = {target for target, ids_of_target in ids_by_target.items() if counts.get(target) != len(ids_of_target)}
     return missing, bool(readable)

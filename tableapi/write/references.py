@@ -37,16 +37,18 @@ class StillReferenced(Conflict):
 def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Clear the references to a record before it is deleted."""
     # The models of the product's own tables have their own rules.
-    columns = [each for each in catalogue.referring_to(table) if not catalogue.tables[each.owner].is_system]
+    columns = [column for column in catalogue.referring_to(table) if not catalogue.tables[column.owner].is_system]
     with bound_cursor() as run:
         blocking = [
-            each for each in columns if each.mandatory and _blocks_deletion(run, catalogue, table, each, sys_id)
+            column for column in columns if column.mandatory and _blocks_deletion(run, catalogue, table, column, sys_id)
         ]
         if blocking:
-            raise StillReferenced((each.owner, each.name) for each in blocking)
-        emptied = [each for each in columns if _remove_from_lists(run, catalogue.tables[each.owner], each, sys_id)]
+            raise StillReferenced((column.owner, column.name) for column in blocking)
+        emptied = [
+            column for column in columns if _remove_from_lists(run, catalogue.tables[column.owner], column, sys_id)
+        ]
         if emptied:  # a concurrent write removed the other items of a list
-            raise StillReferenced((each.owner, each.name) for each in emptied)
+            raise StillReferenced((column.owner, column.name) for column in emptied)
 
 
 def _blocks_deletion(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:

@@ -186,7 +186,7 @@ def _to_service_error(
     message = " ".join(error.messages)
     fields = _unique_fields(record, error, message)
     if fields:
-        return Duplicate(*[names[each] for each in fields if each in names])
+        return Duplicate(*[names[unique_field] for unique_field in fields if unique_field in names])
     if error.code in ("null", "blank", "required"):
         return Invalid("A value is required.", code="mandatory", field=name)
     return Invalid(message, field=name)

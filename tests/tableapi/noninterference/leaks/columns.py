@@ -22,12 +22,12 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak, unguarded
 
 
 @leak("B01", "B04")
-def a_filter_takes_every_column(stack: ExitStack) -> None:
+def a_filter_accepts_every_column(stack: ExitStack) -> None:
     instead(stack, read_plan, "expression", with_open_eyes)
 
 
 @leak("B01")
-def a_filter_looks_past_the_guard_of_a_column(stack: ExitStack) -> None:
+def a_filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
     def condition(right: Any, self: Any, found: Any) -> list[str]:
         if not found:
             return []
@@ -40,12 +40,12 @@ def a_filter_looks_past_the_guard_of_a_column(stack: ExitStack) -> None:
 
 
 @leak("B02")
-def sorting_takes_every_column(stack: ExitStack) -> None:
+def sorting_accepts_every_column(stack: ExitStack) -> None:
     instead(stack, read_plan, "_order", with_open_eyes)
 
 
 @leak("B02")
-def sorting_looks_past_the_guard_of_a_column(stack: ExitStack) -> None:
+def sorting_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
     instead(
         stack,
         select,
@@ -63,12 +63,12 @@ def without_a_sort_the_name_decides_the_order(stack: ExitStack) -> None:
 
 
 @leak("B07")
-def answers_show_every_column(stack: ExitStack) -> None:
+def responses_show_every_column(stack: ExitStack) -> None:
     instead(stack, read_plan, "_output", with_open_eyes)
 
 
 @leak("B07")
-def answers_look_past_the_guard_of_a_column(stack: ExitStack) -> None:
+def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
     instead(stack, output_fields, "field", lambda right, text, style, output, anchor: right(
         text, style, replace(output, path=unguarded(output.path)), anchor))  # fmt: skip
 
@@ -90,7 +90,7 @@ def the_other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
 
 
 @leak("B10")
-def a_record_is_called_by_a_name_that_is_hidden(stack: ExitStack) -> None:
+def a_record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
     def display_path(right: Any, scope: Any, column: Any) -> Any:
         path = right(RuleScope(scope.catalogue), column)
         return path and replace(path, steps=right_hops(scope, path))
@@ -103,7 +103,7 @@ def right_hops(eyes: Any, found: ResolvedPath) -> tuple[PathStep, ...]:
 
 
 @leak("B20")
-def the_tag_is_made_of_every_column(stack: ExitStack) -> None:
+def the_etag_covers_every_column(stack: ExitStack) -> None:
     def record(right: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
         found = right(caller, table, sys_id, output)
         with connection.cursor() as cursor:

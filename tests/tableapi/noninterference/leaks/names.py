@@ -15,7 +15,7 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak
 
 
 @leak("B19", by="names")
-def the_message_for_a_hidden_column_is_another(stack: ExitStack) -> None:
+def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
     def leaf(right: Any, eyes: Any, table: Table, path: tuple[str, ...]) -> Any:
         found = right(eyes, table, path)
         if found is None and right(RuleScope(eyes.catalogue), table, path):
@@ -40,7 +40,7 @@ def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
 
 
 @leak("B08", by="names")
-def a_hidden_column_is_left_out_in_silence(stack: ExitStack) -> None:
+def a_hidden_column_is_omitted_silently(stack: ExitStack) -> None:
     def outputs(right: Any, eyes: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
         kept = tuple(each for each in fields if each not in table.columns or eyes.column(table, each))
         return right(eyes, table, kept or fields, view)

@@ -26,7 +26,7 @@ def a_list_has_every_record(stack: ExitStack) -> None:
 
 
 @leak("B21")
-def a_record_is_found_by_its_id_whatever_the_rules(stack: ExitStack) -> None:
+def a_record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
     instead(stack, select, "record", lambda right, read, style: right(replace(read, records=ALWAYS), style))
 
 
@@ -74,7 +74,7 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
 
 
 @leak("B11")
-def a_link_stands_only_where_a_record_is(stack: ExitStack) -> None:
+def a_link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
     def linked(right: Any, text: Any, column: Any, stored: str) -> str:
         link = str(right(text, column, stored))
         if column.is_sys:
@@ -91,7 +91,7 @@ def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
 
 
 @leak("B12")
-def there_is_more_when_the_table_has_more(stack: ExitStack) -> None:
+def a_next_page_counts_hidden_records(stack: ExitStack) -> None:
     def records(right: Any, caller: Any, table: str, request: Any) -> Any:
         found = right(caller, table, request)
         return replace(

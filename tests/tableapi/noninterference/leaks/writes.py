@@ -30,7 +30,7 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open
 
 
 @leak("B30")
-def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
+def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
     class Everything:
         def records(self, operation: str, table: Table) -> Any:
             return ALWAYS
@@ -44,13 +44,13 @@ def a_reference_to_a_hidden_record_is_taken(stack: ExitStack) -> None:
 
 
 @leak("B29")
-def a_hidden_value_sent_as_it_stands_counts_as_unchanged(stack: ExitStack) -> None:
+def a_hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
     instead(stack, changes, "changed_value", lambda right, change, column, value, stored, **named: right(
         change, column, value, replace(stored, is_readable=True), **named))  # fmt: skip
 
 
 @leak("B24")
-def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
+def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
     def left_out(right: Any, table: Table, sent: Any, current: Any) -> Any:
         return right(table, sent, replace(current, columns={
             column: replace(stored, is_readable=True) for column, stored in current.columns.items()}))  # fmt: skip
@@ -59,7 +59,7 @@ def a_record_that_is_replaced_loses_what_is_hidden(stack: ExitStack) -> None:
 
 
 @leak("B24")
-def a_write_answers_every_column(stack: ExitStack) -> None:
+def a_write_returns_every_column(stack: ExitStack) -> None:
     def prepare(right: Any, change: Any) -> Any:
         with patch.object(read_plan, "_output", partial(with_open_eyes, read_plan._output)):
             return right(change)
@@ -68,7 +68,7 @@ def a_write_answers_every_column(stack: ExitStack) -> None:
 
 
 @leak("B30")
-def a_deletion_tells_of_hidden_references(stack: ExitStack) -> None:
+def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
     def release(right: Any, catalogue: Any, table: Table, sys_id: str) -> None:
         for column in catalogue.referring_to(table):
             if column.type == "reference":
@@ -98,33 +98,33 @@ def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
 
 
 @leak("B22", by="duties")
-def what_is_read_may_be_deleted(stack: ExitStack) -> None:
+def a_readable_record_can_be_deleted(stack: ExitStack) -> None:
     instead(stack, current_record, "lock_current_record", partial(allowed, DELETE))
 
 
 @leak("B23", by="duties")
-def what_is_read_may_be_changed(stack: ExitStack) -> None:
+def a_readable_record_can_be_updated(stack: ExitStack) -> None:
     instead(stack, current_record, "lock_current_record", partial(allowed, WRITE))
 
 
-def allowed(wanted: str, right: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
-    found = right(change, sys_id, operation, columns)
-    return replace(found, is_allowed=found.is_allowed or operation == wanted)
+def allowed(allowed_operation: str, right: Any, change: Any, sys_id: str, operation: str, columns: Any) -> Any:
+    record = right(change, sys_id, operation, columns)
+    return replace(record, is_allowed=record.is_allowed or operation == allowed_operation)
 
 
 @leak("B23", by="duties")
-def every_column_of_a_record_may_be_changed(stack: ExitStack) -> None:
+def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
     instead(stack, Permissions, "column", lambda right, self, operation, table, column: (
         ALWAYS if operation == WRITE else right(self, operation, table, column)))  # fmt: skip
 
 
 @leak("B25", by="duties")
-def nobody_looks_at_what_became_of_a_record(stack: ExitStack) -> None:
+def the_record_is_not_checked_after_the_write(stack: ExitStack) -> None:
     instead(stack, current_record, "check_allowed", lambda right, *rest: None)
 
 
 @leak("B26", by="duties")
-def who_made_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
+def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
     told: dict[str, Any] = {}
 
     def columns(right: Any, change: Any) -> Any:
@@ -146,6 +146,6 @@ def who_made_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
 
 
 @leak("B27", by="privileges")
-def rules_are_not_asked_of_the_tables_of_the_product(stack: ExitStack) -> None:
+def rules_are_ignored_for_system_tables(stack: ExitStack) -> None:
     instead(stack, Permissions, "records", lambda right, self, operation, table: (
         ALWAYS if table.is_system else right(self, operation, table)))  # fmt: skip
