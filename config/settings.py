@@ -12,14 +12,14 @@ from django.core.management.utils import get_random_secret_key
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from config import env
+from config import env, production_checks
 from config.database import connections
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres, Valkey
 from system.monitoring import logs, metric_files
 
 ENVIRONMENT = env.current()
-env.refuse_unsafe_production(ENVIRONMENT)
+production_checks.refuse_unsafe_production(ENVIRONMENT)
 DATA_FOLDER = DataFolder(ENVIRONMENT.data_dir)
 if not (ENVIRONMENT.database_url and ENVIRONMENT.redis_url and ENVIRONMENT.secret_key and ENVIRONMENT.secret_keys):
     DATA_FOLDER.prepare()

@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from config import env
 from config.env import ConfigurationError, Environment
+from config.production_checks import refuse_unsafe_production
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
@@ -39,7 +40,7 @@ def main(words: list[str], environment: Environment) -> int:
     parser = argparse.ArgumentParser(prog="./run up", description="Start Servicebase.")
     parser.add_argument("--only", choices=PARTS, help="run one part against DATABASE_URL and REDIS_URL")
     only: str | None = parser.parse_args(words).only
-    env.refuse_unsafe_production(environment)
+    refuse_unsafe_production(environment)
     if only and (environment.database_url is None or environment.redis_url is None):
         raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
     if only and (environment.secret_key is None or not environment.secret_keys):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from cryptography.fernet import Fernet
 
-from config import env
+from config import env, production_checks
 from config.env import ROOT
 from config.runtime import up
 from system import errors
@@ -192,7 +192,7 @@ def test_created_secrets_are_valid_in_production(tmp_path: Path, ours: dict[str,
     given = {**deployment.image_environment(), **deployment.part_environment(ours["web-1"])}
     found = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in given.items()})
 
-    env.refuse_unsafe_production(found)
+    production_checks.refuse_unsafe_production(found)
     assert found.is_production and [Fernet(key) for key in found.secret_keys]
     assert found.database_url is not None and urlsplit(found.database_url).password == before["database_password"]
     assert found.admin_password == before["admin_password"]

@@ -1,0 +1,115 @@
+"""Parsers of environment variables; each raises ValueError with what the value must be.
+
+Standard library only.
+"""
+
+import ipaddress
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def text(value: str) -> str:
+    return value
+
+
+def boolean(value: str) -> bool:
+    """
+    >>> boolean("1"), boolean("false")
+    (True, False)
+    """
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in words:
+        raise ValueError("must be 1 or 0")
+    return words[value.lower()]
+
+
+def integer(least: int, most: int) -> Callable[[str], int]:
+    """A parser of whole numbers within these bounds.
+
+    >>> integer(1, 1024)("32")
+    32
+    """
+
+    def parse(value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(value)
+
+    return parse
+
+
+def embedding_provider(value: str) -> str:
+    if value not in ("local", "openai"):
+        raise ValueError("must be local or openai")
+    return value
+
+
+def provider_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an address such as http://127.0.0.1:11434/v1")
+    return value.rstrip("/")
+
+
+def folder(value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def existing_file(value: str) -> Path:
+    path = folder(value)
+    if not path.is_file():
+        raise ValueError("must name a file that exists")
+    return path
+
+
+def word_list(value: str) -> tuple[str, ...]:
+    """
+    >>> word_list("a, b,")
+    ('a', 'b')
+    """
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def networks(value: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(word, strict=False) for word in word_list(value))
+    except ValueError:
+        raise ValueError("must be addresses or networks such as 10.0.0.0/8, separated by commas") from None
+
+
+def environment_name(value: str) -> str:
+    if value not in ("development", "production"):
+        raise ValueError("must be development or production")
+    return value
+
+
+def base_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
+        raise ValueError("must be an address without a path, such as https://service.example.com")
+    return value.rstrip("/")
+
+
+def postgres_url(value: str) -> str:
+    # Not parsed with urlsplit, because its error message can contain the password.
+    if not value.startswith(("postgres://", "postgresql://")):
+        raise ValueError("must begin with postgresql://, such as postgresql://user:password@host:5432/servicebase")
+    return value
+
+
+def redis_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_valid = parts.scheme == "unix" or (
+            parts.scheme in ("redis", "rediss")
+            and parts.port != 0  # raises ValueError if it is not a number
+            and (parts.path.strip("/") or "0").isdigit()
+        )
+    except ValueError:  # the message can contain the password
+        is_valid = False
+    if not is_valid:
+        raise ValueError("must be redis://host:6379/0, rediss://… or unix:///path")
+    return value

@@ -1,0 +1,42 @@
+"""Refuses settings that are unsafe in production."""
+
+from config.env import ConfigurationError, Environment
+
+EXAMPLE_SECRETS = ("change-me", "changeme", "secret", "insecure", "example")
+
+
+def is_weak(secret: str) -> bool:
+    """
+    >>> is_weak("change-me-please-this-is-long-enough"), is_weak("T8vYp2_qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t")
+    (True, False)
+    """
+    lowered = secret.lower()
+    return len(secret) < 32 or len(set(secret)) < 8 or any(word in lowered for word in EXAMPLE_SECRETS)
+
+
+def refuse_unsafe_production(environment: Environment) -> None:
+    """Refuse settings that are unsafe in production."""
+    if not environment.is_production:
+        return
+    reasons = {
+        "DEBUG must be 0 in production.": environment.debug,
+        "SVC_ALLOW_HTTP_IDP is for development; remove it in production.": bool(environment.allow_http_idp),
+        "ALLOWED_HOSTS must name hosts in production, not *.": any("*" in host for host in environment.allowed_hosts),
+        "SVC_BASE_URL (or ALLOWED_HOSTS) must be set in production; without it the service would answer no request.": (
+            not (environment.base_url or environment.allowed_hosts) and environment.host in ("0.0.0.0", "::")
+        ),
+        "SECRET_KEY must be set to at least 32 random characters in production.": environment.secret_key is None
+        or is_weak(environment.secret_key),
+        "SVC_SECRET_KEYS must be set in production; generate one with: "
+        "python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'": (
+            not environment.secret_keys
+        ),
+        "SVC_ADMIN_PASSWORD is too short; choose another or remove it.": (
+            environment.admin_password is not None and len(environment.admin_password) < 10
+        ),
+        "DATABASE_URL and REDIS_URL must be set in production, or SVC_ALLOW_EMBEDDED=1.": not environment.allow_embedded
+        and (environment.database_url is None or environment.redis_url is None),
+    }
+    for message, applies in reasons.items():
+        if applies:
+            raise ConfigurationError(message)
