@@ -1,4 +1,4 @@
-"""What follows when the catalogue changes: a new version, and what a deletion means in the database."""
+"""Reactions to changes of the catalogue: a new version, and the database changes of deletions."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ def raise_version(sender: Any, **_: Any) -> None:
 
 
 def release_references(sender: type[Record], instance: Record, origin: Any = None, **_: Any) -> None:
-    """Whoever deletes a record of the product's own: lists lose its id, and a mandatory reference keeps it."""
-    if issubclass(sender, CatalogueRecord) and not is_of(sender, origin):
-        return  # it goes with its table, whose columns may be dropped by now
+    """Clear the references to a system record before it is deleted; mandatory references prevent the deletion."""
+    if issubclass(sender, CatalogueRecord) and not started_with(sender, origin):
+        return  # deleted with its table, whose columns may already be dropped
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(sender.table_name())
     if table is not None and table.is_system:
@@ -31,43 +31,43 @@ def release_references(sender: type[Record], instance: Record, origin: Any = Non
 
 
 def drop_table(sender: Any, instance: Table, **_: Any) -> None:
-    """Also in bulk. As it is stored, whatever was changed of the instance since."""
+    """Drop the stored table, also in bulk deletions, whatever was changed in the instance."""
     with schema_editor.locked():
         stored = Table.objects.get(pk=instance.pk)
-        validation.check_table_can_go(stored)
+        validation.check_table_deletion(stored)
         if not stored.is_system:
             schema_editor.drop_table(stored)
 
 
 def drop_column(sender: Any, instance: Column, origin: Any = None, **_: Any) -> None:
-    if is_of(Table, origin):
-        return  # it goes with its table
+    if started_with(Table, origin):
+        return  # deleted with its table
     with schema_editor.locked():
         stored = Column.objects.select_related("table").get(pk=instance.pk)
-        validation.check_column_can_go(stored)
+        validation.check_column_deletion(stored)
         Rule.of_column(stored).delete()
         if not stored.table.is_system:
             schema_editor.drop_column(stored)
 
 
-def keep_choice(sender: Any, instance: Choice, origin: Any = None, **_: Any) -> None:
+def protect_choice(sender: Any, instance: Choice, origin: Any = None, **_: Any) -> None:
     stored = Choice.objects.select_related("column__table").get(pk=instance.pk)
-    validation.check_choice_can_go(stored, with_column=is_of(Column, origin) or is_of(Table, origin))
+    validation.check_choice_deletion(stored, with_column=started_with(Column, origin) or started_with(Table, origin))
 
 
-def is_of(model: Any, origin: Any) -> bool:
-    """Whether the deletion began with records of this model: one of them, or many."""
+def started_with(model: Any, origin: Any) -> bool:
+    """Whether the deletion started with one or many records of this model."""
     return isinstance(origin, model) or (isinstance(origin, QuerySet) and origin.model is model)
 
 
 def connect() -> None:
     validation.catalogue_checks = catalogue_checks
-    for shown in apps.get_models():
-        if issubclass(shown, Record) and shown.table_columns:
-            pre_delete.connect(release_references, sender=shown)
+    for model in apps.get_models():
+        if issubclass(model, Record) and model.table_columns:
+            pre_delete.connect(release_references, sender=model)
     pre_delete.connect(drop_table, sender=Table)
     pre_delete.connect(drop_column, sender=Column)
-    pre_delete.connect(keep_choice, sender=Choice)
+    pre_delete.connect(protect_choice, sender=Choice)
     for model in (Table, Column, Choice, View, ViewColumn, Rule, Role):
         post_save.connect(raise_version, sender=model)
         post_delete.connect(raise_version, sender=model)

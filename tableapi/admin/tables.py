@@ -18,7 +18,7 @@ from tableapi.admin import record_list
 from tableapi.admin.design_base import BY_TABLE, OfTable
 from tableapi.ddl import schema_editor
 from tableapi.models import Rule, Table
-from tableapi.models.validation import check_table_can_go
+from tableapi.models.validation import check_table_deletion
 
 ONLY_ADMIN = "No rule lets anybody but admin read its records."
 WHERE_RECORDS_ARE = "See its records; they are deleted through the Table API."
@@ -129,7 +129,7 @@ class TableAdmin(OfTable):
         table = self.get_object(request, object_id) if request.method == "GET" else None
         try:
             if table is not None and self.has_delete_permission(request, table):
-                check_table_can_go(table)
+                check_table_deletion(table)
         except ValidationError as error:
             where = f" {WHERE_RECORDS_ARE}" if table is not None and schema_editor.has_records(table) else ""
             messages.error(request, " ".join(error.messages) + where)

@@ -1,4 +1,4 @@
-"""Finds what asks for a column: the rules and views that are no longer what they were when it goes. Pure."""
+"""Finds the rules and views that use a column and would change if it were deleted. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ViewName = tuple[str, str]
 
 
 class ColumnUsage(Enum):
-    """What a rule has to do with a column: is about it, asks for it or for what is behind it, searches its words."""
+    """How a rule uses a column: as its subject, in its condition, or in a word search."""
 
     ABOUT = "about"
     ASKS = "asks"
@@ -26,13 +26,15 @@ class ColumnUsage(Enum):
 
 
 def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
-    """Each rule once, with what weighs most: without what it asks for, a rule holds for no record."""
+    """Each rule once, with its most important usage: a rule whose condition loses a column matches no record."""
     places = (*catalogue.tables[column.owner].family, ANY_TABLE)
     for rule in catalogue.rules:
-        found = set() if rule.is_broken else set(_asked(catalogue, rule, column))
+        usages = set() if rule.is_broken else set(_usages(catalogue, rule, column))
         if rule.column == column.name and rule.table in places:
-            found.add(ColumnUsage.ABOUT)
-        first = next((how for how in (ColumnUsage.ASKS, ColumnUsage.SEARCHES, ColumnUsage.ABOUT) if how in found), None)
+            usages.add(ColumnUsage.ABOUT)
+        first = next(
+            (usage for usage in (ColumnUsage.ASKS, ColumnUsage.SEARCHES, ColumnUsage.ABOUT) if usage in usages), None
+        )
         if first is not None:
             yield rule, first
 
@@ -40,31 +42,31 @@ def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Colum
 def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
     scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
-        ways = (path.split(".") for path in paths if column.name in path)
-        found = (resolve_path(scope, catalogue.tables[table], tuple(way)) for way in ways)
-        if any(column.id in _columns(each) for each in found if each is not None):
+        candidates = (path.split(".") for path in paths if column.name in path)
+        resolved = (resolve_path(scope, catalogue.tables[table], tuple(path)) for path in candidates)
+        if any(column.id in _columns(path) for path in resolved if path is not None):
             yield table, name
 
 
-def _asked(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnUsage]:
+def _usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnUsage]:
     query = rule.query
     has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
     if column.name not in rule.condition and not has_words:
-        return  # most of them: what follows reads the condition for every table it may hold for
+        return  # true for most rules; otherwise the condition is resolved for every table it may apply to
     for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
-        yield from _asked_in(catalogue.tables[name], catalogue, query, column)
+        yield from _usages_in(catalogue.tables[name], catalogue, query, column)
 
 
-def _asked_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
+def _usages_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
     try:
         for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
             if column.id in _columns(predicate.path) | (_columns(predicate.other) if predicate.other else set()):
                 yield ColumnUsage.ASKS
-            if any(column.id in _columns(each) for each in predicate.searched):
+            if any(column.id in _columns(path) for path in predicate.searched):
                 yield ColumnUsage.SEARCHES
     except (QueryError, BadRequest):
-        return  # it does not fit this table
+        return  # the condition is invalid for this table
 
 
-def _columns(found: ResolvedPath) -> set[str]:
-    return {found.column.id, *(step.column.id for step in found.steps)}
+def _columns(path: ResolvedPath) -> set[str]:
+    return {path.column.id, *(step.column.id for step in path.steps)}

@@ -16,9 +16,9 @@ from tableapi.ddl.physical_names import Index
 from tableapi.models import Column, Table
 
 LOCK = 7_301_011
-OURS = re.compile(r"[IW][0-9a-z]+")
+OWN_NAME = re.compile(r"[IW][0-9a-z]+")
 
-FOUND = """
+EXISTING = """
     SELECT namespace.nspname, class.relname, index.indisvalid
     FROM pg_index index
     JOIN pg_class class ON class.oid = index.indexrelid
@@ -28,38 +28,38 @@ FOUND = """
 
 
 def missing() -> list[Index]:
-    """What the catalogue wants and the database has not, or only as what an interrupted build left."""
-    found = _found()
-    return [index for index in _wanted() if not found.get((index.schema, index.name))]
+    """Indexes that the catalogue requires and the database lacks, or has only as invalid ones."""
+    found = _existing()
+    return [index for index in _required() if not found.get((index.schema, index.name))]
 
 
 def surplus() -> list[tuple[str, str]]:
-    """Schema and name of ours that nothing wants any more."""
-    wanted = {(index.schema, index.name) for index in _wanted()}
-    return [place for place in _found() if OURS.fullmatch(place[1]) and place not in wanted]
+    """Schema and name of our indexes that are no longer needed."""
+    wanted = {(index.schema, index.name) for index in _required()}
+    return [place for place in _existing() if OWN_NAME.fullmatch(place[1]) and place not in wanted]
 
 
 def build() -> list[str]:
-    """Build and drop, one at a time; returns the names. Whoever comes second leaves it to the first."""
+    """Build and drop indexes, one at a time; return their names. Only one process does this at a time."""
     with index_builds.builder(LOCK) as cursor:
         if cursor is None:
             return []
-        done = [index.name for index in missing() if index_builds.run(cursor, index.name, *_anew(index))]
-        gone = [(name, physical_names.drop_index(schema, name, True)) for schema, name in surplus()]
-        return done + [name for name, statement in gone if index_builds.run(cursor, name, statement)]
+        done = [index.name for index in missing() if index_builds.run(cursor, index.name, *_rebuild(index))]
+        surplus_indexes = [(name, physical_names.drop_index(schema, name, True)) for schema, name in surplus()]
+        return done + [name for name, statement in surplus_indexes if index_builds.run(cursor, name, statement)]
 
 
-def _anew(index: Index) -> tuple[sql.Composed, ...]:
+def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
     return index.drop(concurrently=True), index.create(concurrently=True)
 
 
-def _found() -> dict[tuple[str, str], bool]:
+def _existing() -> dict[tuple[str, str], bool]:
     with connection.cursor() as cursor:
-        cursor.execute(FOUND)
+        cursor.execute(EXISTING)
         return {(schema, name): is_valid for schema, name, is_valid in cursor.fetchall()}
 
 
-def _wanted() -> Iterator[Index]:
+def _required() -> Iterator[Index]:
     for table in Table.objects.filter(is_system=False, parent=None, children__isnull=False).distinct():
         yield physical_names.family_index(table.pk, table.name)
     marked = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
@@ -67,7 +67,7 @@ def _wanted() -> Iterator[Index]:
     always = Q(type__in=names_where(lambda row: row.has_target))
     for column in columns.filter(marked | always, table__is_system=False):
         yield from physical_names.wanted_indexes(column, column.table.name)
-    # The product's own tables have the indexes of their models; only text without regard to case is no matter of these.
+    # System tables have the indexes of their models, except those on text that ignore case.
     texts = names_where(lambda row: row.is_text and row.has_main_index)
     for column in columns.filter(marked, table__is_system=True, type__in=texts):
         yield from physical_names.wanted_indexes(column, column.table.name, "public")

@@ -24,52 +24,52 @@ WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
 
 def rule_hints(rule: Rule) -> Iterator[str]:
-    """What it gives to everybody, and which other rule gives the same or more."""
+    """Warnings about a rule for everybody, and about another rule that grants the same or more."""
     if not rule.active:
         return
     if not (rule.table or rule.column_name or rule.roles or rule.condition):
-        yield f"Everybody who is signed in may {rule.operation} the records of every designed table by this rule."
+        yield f"This rule lets every signed-in user {rule.operation} the records of every designed table."
     about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
     others = type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table")
     for other in others:
         is_as_wide = other.condition in ("", rule.condition) and (other.admin_overrides or not rule.admin_overrides)
         if is_as_wide and set(other.roles) == set(rule.roles):
-            yield f"There is the access rule “{other}” already: this one adds nothing to it."
+            yield f"The access rule “{other}” already grants the same or more."
             return
 
 
 def of_condition(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
-    """A sentence for each value that no record can have now."""
+    """A warning for each value that no record can have."""
     for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = predicate.path.column, ".".join(predicate.condition.path)
         values = _values(predicate.condition)
-        yield from (f"{value} is none of the choices of {path}." for value in _labels(column, values))
+        yield from (f"{value} is not a choice of {path}." for value in _labels(column, values))
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
-            there = _there(target, values)
+            existing = _existing_ids(target, values)
             yield from (
-                f"{path}: {target.name} has no record with the id {value}." for value in values if value not in there
+                f"{path}: {target.name} has no record with the id {value}." for value in values if value not in existing
             )
 
 
 def _labels(column: Column, values: Iterable[str]) -> list[str]:
-    """Those that are no choice of the column."""
+    """The values that are not choices of the column."""
     if not column.choices:
         return []
     known = {value for value, _ in column.choices}
-    return [each for each in values if each not in known]
+    return [value for value in values if value not in known]
 
 
 def _values(condition: Condition) -> list[str]:
-    """The values that stand there as text: what a function gives depends on the caller."""
+    """The literal values; the result of a function depends on the caller."""
     if condition.operator not in WITH_VALUES:
         return []
-    found = read(condition)
-    given = found if isinstance(found, tuple) else (found,)
-    return [each for each in given if isinstance(each, str)]
+    operand = read(condition)
+    operands = operand if isinstance(operand, tuple) else (operand,)
+    return [value for value in operands if isinstance(value, str)]
 
 
-def _there(target: Table, ids: list[str]) -> set[str]:
+def _existing_ids(target: Table, ids: list[str]) -> set[str]:
     query = sql.SQL("SELECT sys_id FROM {} WHERE sys_id = ANY (%s)").format(sql.Identifier(target.schema, target.name))
     with connection.cursor() as cursor:
         cursor.execute(query, [ids])

@@ -11,20 +11,20 @@ from tableapi.ddl import schema_editor
 
 
 class NextVersion(Func):
-    """From a sequence: a number that was rolled back never comes again with another catalogue."""
+    """From a sequence, so that a rolled-back number is never reused for another catalogue."""
 
     template = "nextval('public.tableapi_version')"
     output_field = models.BigIntegerField()
 
 
 class State(models.Model):
-    """One row; a process that works on an older version reads the catalogue anew."""
+    """One row. A process with an older version reloads the catalogue."""
 
     ROW = 1
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ROW)
     version = models.BigIntegerField(default=1)
-    # What `shipped` has made so far: what an administrator deleted of it stays deleted.
+    # The level of shipped tables created so far; what an administrator deletes of them stays deleted.
     shipped_level = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -42,28 +42,30 @@ class State(models.Model):
 
     @classmethod
     def raise_version(cls) -> None:
-        # Always in this order; two designers would wait for each other if one had the row and one the lock.
+        # Always in this order, or two designers could deadlock with the row and the lock.
         with schema_editor.locked():
             if not cls.objects.filter(pk=cls.ROW).update(version=NextVersion()):
                 cls.objects.create(pk=cls.ROW, version=NextVersion())
 
 
 def is_storable(value: Any) -> bool:
-    """PostgreSQL keeps neither a NUL nor half a surrogate pair."""
-    return not isinstance(value, str) or not any(each == "\x00" or "\ud800" <= each <= "\udfff" for each in value)
+    """PostgreSQL stores neither NUL characters nor lone surrogates."""
+    return not isinstance(value, str) or not any(
+        character == "\x00" or "\ud800" <= character <= "\udfff" for character in value
+    )
 
 
 class CatalogueRecord(Record):
-    """Base of the catalogue's records: checked by whichever way they are saved, one designer after the other."""
+    """Base of the catalogue's records: validated on every save, by one designer at a time."""
 
     class Meta(Record.Meta):
         abstract = True
 
-    # What never changes once the record is there.
+    # Attributes that cannot be changed after creation.
     fixed: ClassVar[tuple[str, ...]] = ()
 
     def save(self, *positional: Any, **options: Any) -> None:
-        """Save and do in the database what it says, in one transaction."""
+        """Save the record and apply it to the database, in one transaction."""
         with schema_editor.locked():
             before = None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
             self.full_clean(exclude={"sys_id"})
@@ -71,7 +73,7 @@ class CatalogueRecord(Record):
             self.apply(before)
 
     def full_clean(self, *positional: Any, **options: Any) -> None:
-        # Before everything else: the other checks ask the database with these values.
+        # First, because the other checks query the database with these values.
         for field in self._meta.concrete_fields:
             if not is_storable(getattr(self, field.attname)):
                 raise ValidationError({field.name: "This contains a character that cannot be stored."})
@@ -83,8 +85,8 @@ class CatalogueRecord(Record):
         for name in self.fixed if before is not None else ():
             field: Any = self._meta.get_field(name)
             if getattr(self, field.attname) != getattr(before, field.attname):
-                said = f"{str(field.verbose_name).capitalize()} cannot be changed later."
-                raise ValidationError({name: said})
+                message = f"{str(field.verbose_name).capitalize()} cannot be changed later."
+                raise ValidationError({name: message})
 
     def apply(self, before: Any) -> None:
-        """Do in the database what was saved; `before` is the record as it was, None when it is new."""
+        """Apply the saved record to the database; `before` is the previous state, or None."""

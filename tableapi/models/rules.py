@@ -70,19 +70,19 @@ class Rule(CatalogueRecord):
 
     @classmethod
     def of_column(cls, column: Column) -> models.QuerySet[Rule]:
-        """Those that go with it. Left behind, they would decide about the next column of its name, which nobody would
-        notice; those of any table are about other columns too."""
+        """The rules to delete with the column, which would otherwise apply to the next column with its name. Rules for
+        any table also apply to other columns, so they stay."""
         family = [column.table, *column.table.descendants]
         return cls.objects.filter(table__in=family, column_name=column.name)
 
     @property
     def place(self) -> str:
-        """What the rule is about, such as `read task.state`."""
+        """The subject of the rule, such as `read task.state`."""
         table = self.table.name if self.table else "any table"
         return f"{self.operation} {table}{'.' if self.column_name else ''}{self.column_name}"
 
     def __str__(self) -> str:
         names = Role.objects.filter(sys_id__in=self.roles).order_by("name").values_list("name", flat=True)
-        # Several rules about one thing are usual; only together with these two are they told apart.
-        who = f" for {', '.join(names) or 'roles that are gone'}" if self.roles else ""
+        # Several rules often have the same subject, so roles and condition are needed to distinguish them.
+        who = f" for {', '.join(names) or 'deleted roles'}" if self.roles else ""
         return f"{self.place}{who}{f' where {self.condition}' if self.condition else ''}"

@@ -19,13 +19,14 @@ from tableapi.models.catalogue_version import CatalogueRecord
 NAME_LENGTH = 63
 NUMBER_LENGTH = 40
 is_name = RegexValidator(
-    r"\A[a-z][a-z0-9_]{0,62}\Z", "A name has small letters a to z, digits and _, at most 63, and begins with a letter."
+    r"\A[a-z][a-z0-9_]{0,62}\Z",
+    "A name has at most 63 lowercase letters, digits and underscores, and begins with a letter.",
 )
-is_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 capital letters A to Z.")
+is_prefix = RegexValidator(r"\A[A-Z]{1,10}\Z", "A prefix has 1 to 10 uppercase letters A to Z.")
 
 
 class Table(CatalogueRecord):
-    """A table that callers know: one that an administrator designed, or one of the product's own."""
+    """A table of the API: one designed by an administrator, or a system table."""
 
     table_columns = ("name", "label", "parent", "number_prefix", "deferred_create")
 
@@ -69,9 +70,9 @@ class Table(CatalogueRecord):
             schema_editor.make_table(self)
         if self.number_prefix and (before is None or not before.number_prefix):
             schema_editor.make_sequence(self)
-            self._make_number()
+            self._add_number_column()
 
-    def _make_number(self) -> None:
+    def _add_number_column(self) -> None:
         relatives = [*self.lineage, *self.descendants]
         if Column.objects.filter(table__in=relatives, name=NUMBER).exists():
             return
@@ -79,8 +80,8 @@ class Table(CatalogueRecord):
         Column(table=self, name=NUMBER, label="Number", max_length=NUMBER_LENGTH, **marks).save()
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
-        # Said before what refers to it says it in the framework's words.
-        validation.check_table_can_go(self)
+        # Checked first, so that the message is ours and not the framework's.
+        validation.check_table_deletion(self)
         return super().delete(*positional, **options)
 
 
@@ -115,14 +116,14 @@ class Column(CatalogueRecord):
     is_unique = models.BooleanField("unique", default=False)
     read_only = models.BooleanField(default=False)
     default_value = models.TextField(blank=True, default="")
-    # In place of the framework's own bound of 0.
+    # Instead of the framework's minimum of 0.
     max_length = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1, validation.ONLY_TEXT_HAS_LENGTH)]
     )
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
     converted_from_text = models.BooleanField(default=False)
-    # What a product's own table calls it; empty in designed ones, where it is the name.
+    # The column name of a system table; empty in designed tables, where it is the name.
     physical_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="", editable=False)
     history = tracked()
     fixed = ("name", "table", "reference_table")

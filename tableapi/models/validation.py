@@ -1,4 +1,4 @@
-"""Validates tables and all that belongs to them, however they are saved or deleted."""
+"""Validates tables, columns, choices, rules and views before they are saved or deleted."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tableapi.models.tables import Choice, Column, Table
     from tableapi.models.views import ViewColumn
 
-OURS = ("sys_", "svc_")
-# What PostgreSQL itself calls columns of every table.
-OF_DATABASE = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
-SYSTEM_TABLE = "This table is the product's own; its columns cannot be changed."
+RESERVED_PREFIXES = ("sys_", "svc_")
+# Names of PostgreSQL's system columns.
+POSTGRESQL_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
+SYSTEM_TABLE = "This is a system table. Its columns cannot be changed."
 
 
 class CatalogueChecks(Protocol):
@@ -36,7 +36,7 @@ class CatalogueChecks(Protocol):
 # `signals.connect` replaces it by `design.catalogue_checks` when the app is ready.
 catalogue_checks = cast("CatalogueChecks", None)
 
-ONLY_TEXT_HAS_LENGTH = "Only text has one, of at least 1."
+ONLY_TEXT_HAS_LENGTH = "Only text can have a maximum length, of at least 1."
 
 
 def check_table(table: Table) -> None:
@@ -48,29 +48,29 @@ def check_table(table: Table) -> None:
         if before is None or any(getattr(table, name) != getattr(before, name) for name in own):
             raise ValidationError(SYSTEM_TABLE)
         return
-    if before is None and table.name.startswith(OURS):
+    if before is None and table.name.startswith(RESERVED_PREFIXES):
         raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
     parent = type(table).objects.filter(pk=table.parent_id).first()
     if parent is not None and parent.is_system:
-        raise ValidationError({"parent": "Product tables cannot be extended."})
+        raise ValidationError({"parent": "System tables cannot be extended."})
 
 
-def check_table_can_go(table: Table) -> None:
+def check_table_deletion(table: Table) -> None:
     if table.is_system and not schema_editor.is_product():
-        raise ValidationError("Product tables cannot be deleted.")
+        raise ValidationError("System tables cannot be deleted.")
     if table.children.exists():
-        raise ValidationError(f"{table.name} is extended by other tables; delete these first.")
+        raise ValidationError(f"{table.name} is extended by other tables. Delete those first.")
     referring = table.referring_columns.exclude(table=table).select_related("table").first()
     if referring is not None:
-        raise ValidationError(f"{referring} refers to {table.name}; delete that column first.")
+        raise ValidationError(f"{referring} refers to {table.name}. Delete that column first.")
     if not table.is_system and schema_editor.has_records(table):
-        raise ValidationError(f"{table.name} has records; delete these first.")
+        raise ValidationError(f"{table.name} has records. Delete those first.")
 
 
 def check_column(column: Column) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=column.table_id).first()
     if table is None or column.type not in COLUMN_TYPES:
-        return  # said by the checks of the fields
+        return  # reported by the field validation
     before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
     if table.is_system and not schema_editor.is_product():
         _check_label_only(column, before)
@@ -95,24 +95,24 @@ def _check_label_only(column: Column, before: Column | None) -> None:
 
 def _check_name(column: Column, table: Table) -> None:
     name = column.name
-    is_ours = name.startswith(OURS) and not schema_editor.is_product()
-    if is_ours or name in SYS_COLUMNS or name == OWN_TABLE:
+    is_reserved = name.startswith(RESERVED_PREFIXES) and not schema_editor.is_product()
+    if is_reserved or name in SYS_COLUMNS or name == OWN_TABLE:
         raise ValidationError({"name": "Names that begin with sys_ or svc_ are reserved."})
-    if name in OF_DATABASE:
+    if name in POSTGRESQL_COLUMNS:
         raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
     relatives = [*table.lineage, *table.descendants]
     taken = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
     if taken is not None:
-        shared = "" if taken.table == table else "; tables that extend one another share their columns"
-        raise ValidationError({"name": f"{taken.table.name} has a column of this name{shared}."})
+        hint = "" if taken.table == table else " Tables that extend each other share their column names."
+        raise ValidationError({"name": f"{taken.table.name} already has a column with this name.{hint}"})
 
 
 def _check_new_type(column: Column, before: Column) -> None:
     if column.type not in before.column_type.changes_to:
         raise ValidationError(
             {
-                "type": f"{before.type} cannot become {column.type}: every record would be written anew. "
-                "Make a new column of that type, copy the values, then delete this one."
+                "type": f"{before.type} cannot be changed to {column.type}, because every record would be rewritten. "
+                "Create a column of the new type, copy the values, then delete this column."
             }
         )
     if column.column_type.is_html:
@@ -137,7 +137,7 @@ def _check_marks(column: Column) -> None:
         if getattr(column, mark) and not can_be:
             raise ValidationError({mark: f"A column of type {label} cannot have this option."})
     if column.converted_from_text and not column_type.is_html:
-        raise ValidationError({"converted_from_text": "Only a formatted text can have this option."})
+        raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
 
 
 def _check_length(column: Column) -> None:
@@ -149,16 +149,16 @@ def _check_length(column: Column) -> None:
         return
     column.max_length = column.max_length or limit.default
     if column.max_length > limit.longest:
-        raise ValidationError({"max_length": f"At most {limit.longest:,}, so that it can be indexed."})
+        raise ValidationError({"max_length": f"An indexed text has at most {limit.longest:,} characters."})
 
 
 def _check_stored_lengths(column: Column, before: Column) -> None:
-    """One text that is too long for an index, or for its list of words, would keep it from ever being built."""
+    """A single text that is too long for an index or its words would prevent the index from being built."""
     marks = ("is_unique", "is_indexed", "is_display")
     is_new_type = column.type != before.type
-    is_marked_now = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
-    if is_marked_now and column.max_length and schema_editor.has_longer_text(before, column.max_length):
-        problem = f"A record holds a text of more than {column.max_length:,} characters; shorten those first."
+    is_newly_marked = any(getattr(column, mark) and (is_new_type or not getattr(before, mark)) for mark in marks)
+    if is_newly_marked and column.max_length and schema_editor.has_longer_text(before, column.max_length):
+        problem = f"A record has a text of more than {column.max_length:,} characters. Shorten such texts first."
         raise ValidationError({"max_length": problem})
 
 
@@ -167,8 +167,8 @@ def _check_default(column: Column) -> None:
         return
     choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
     if column.column_type.has_choices and not choices:
-        return  # they come after their column
-    as_read = definitions.Column(
+        return  # choices are saved after their column
+    definition = definitions.Column(
         name=column.name,
         type=column.type,
         owner="",
@@ -177,11 +177,11 @@ def _check_default(column: Column) -> None:
         max_length=column.max_length,
         choices=choices,
     )
-    if problem := defaults.problem(as_read):
+    if problem := defaults.problem(definition):
         raise ValidationError({"default_value": problem})
 
 
-def check_column_can_go(column: Column) -> None:
+def check_column_deletion(column: Column) -> None:
     if column.table.is_system and not schema_editor.is_product():
         raise ValidationError(SYSTEM_TABLE)
     relatives = [column.table, *column.table.descendants]
@@ -194,7 +194,7 @@ def check_choice(choice: Choice) -> None:
         column = choice.column
         is_system = column.table.is_system
     except ObjectDoesNotExist:
-        return  # said by the checks of the fields
+        return  # reported by the field validation
     if schema_editor.is_product():
         return
     if is_system:
@@ -207,34 +207,34 @@ def check_choice(choice: Choice) -> None:
             {"value": "A value must not contain a comma, because queries with IN separate values by commas."}
         )
     if before is not None and (before.value, before.column_id) != (choice.value, choice.column_id):
-        _check_is_no_default(before)
+        _check_is_not_default(before)
 
 
-def check_choice_can_go(choice: Choice, *, with_column: bool) -> None:
+def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if schema_editor.is_product():
         return
     if choice.column.table.is_system:
         raise ValidationError(SYSTEM_TABLE)
     if not with_column:
-        _check_is_no_default(choice)
+        _check_is_not_default(choice)
 
 
-def _check_is_no_default(choice: Choice) -> None:
-    """Chosen: refused, not warned of. New records would silently come without a value from then on."""
+def _check_is_not_default(choice: Choice) -> None:
+    """Chosen: refused rather than warned about, because new records would silently have no value."""
     if choice.column.default_value == choice.value:
-        raise ValidationError(f"{choice.value} is the default of {choice.column}; give the column another one first.")
+        raise ValidationError(f"{choice.value} is the default of {choice.column}. Set another default first.")
 
 
 def check_rule(rule: Rule) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
-    wrong: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     for check in (_check_rule_roles, _check_rule_column, _check_rule_condition):
         try:
             check(rule, table)
         except ValidationError as error:
-            wrong = error.update_error_dict(wrong)
-    if wrong:
-        raise ValidationError(wrong)
+            errors = error.update_error_dict(errors)
+    if errors:
+        raise ValidationError(errors)
 
 
 def _check_rule_condition(rule: Rule, table: Table | None) -> None:
@@ -249,7 +249,7 @@ def _check_rule_roles(rule: Rule, _: Table | None) -> None:
     if set(rule.roles) - known - set(stored or ()):
         raise ValidationError({"roles": "This role does not exist."})
     if rule.roles and not known:
-        # Without any it would be a rule for everybody.
+        # Without roles it would apply to everybody.
         raise ValidationError({"roles": "The roles of this rule were deleted. Select other roles."})
     rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in known]
 
@@ -264,12 +264,12 @@ def _check_rule_column(rule: Rule, table: Table | None) -> None:
 
 
 def check_view_column(column: ViewColumn) -> None:
-    """A path that dies later, with its column, is left out of answers; one that never led anywhere is a mistake."""
+    """Refuse invalid paths. A path that becomes invalid later, with its column, is omitted from responses."""
     before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
     if before is not None and (before.path, before.view_id) == (column.path, column.view_id):
         return
     view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
-    if view is not None:  # else said by the checks of the fields
+    if view is not None:  # otherwise reported by the field validation
         catalogue_checks.check_path(view.table, column.path)
         others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
         catalogue_checks.check_joins(view.table, (*others, column.path))

@@ -13,7 +13,7 @@ from tableapi.models.tables import Table
 
 
 class View(CatalogueRecord):
-    """A named choice of what a form shows."""
+    """A named list of the columns that a form shows."""
 
     table_columns = ("table", "name")
 

@@ -86,10 +86,10 @@ def test_table_page_links_to_its_columns(as_alice: Client, device: Table):
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"name": "Device"}, "A name has small letters"),
+        ({"name": "Device"}, "A name has at most 63 lowercase letters"),
         ({"name": "sys_device"}, "are reserved"),
         ({"name": "user"}, "already exists"),
-        ({"name": "device", "number_prefix": "dev"}, "capital letters"),
+        ({"name": "device", "number_prefix": "dev"}, "uppercase letters"),
         ({"name": "device", "parent": "1"}, "Select a valid choice"),
     ],
 )
@@ -107,7 +107,7 @@ def test_table_with_records_cannot_be_deleted(as_alice: Client, device: Table):
         answer = as_alice.post(address, sent, follow=True)
         assert "Nothing was changed. device has records" in said(answer)
     asked = as_alice.get(page("table", device, "delete"), follow=True)
-    assert "device has records; delete these first." in said(asked) and "Are you sure" not in said(asked)
+    assert "device has records. Delete those first." in said(asked) and "Are you sure" not in said(asked)
     assert types_of("device")
 
 
@@ -200,8 +200,10 @@ def test_used_number_prefix_gets_a_warning(as_alice: Client, device: Table):
 def test_duplicate_column_is_refused(as_alice: Client, device: Table):
     make_column(device, "colour")
     child = make_table("phone", parent=device)
-    assert "device has a column of this name." in said(as_alice.post(page("column"), column_form(device, "colour")))
-    shared = "device has a column of this name; tables that extend one another share their columns."
+    assert "device already has a column with this name." in said(
+        as_alice.post(page("column"), column_form(device, "colour"))
+    )
+    shared = "device already has a column with this name. Tables that extend each other share their column names."
     assert shared in said(as_alice.post(page("column"), column_form(child, "colour")))
 
 
@@ -222,11 +224,11 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     [
         ({"type": "reference"}, "Select the referenced table."),
         ({"name": "xmin"}, "This name is reserved by the database"),
-        ({"name": "a;--"}, "A name has small letters"),
+        ({"name": "a;--"}, "A name has at most 63 lowercase letters"),
         ({"type": "json", "is_unique": "on"}, "cannot have this option"),
         ({"type": "integer", "default_value": "1_000"}, "A whole number is expected"),
-        ({"max_length": "-5"}, "Only text has one, of at least 1."),
-        ({"max_length": "0"}, "Only text has one, of at least 1."),
+        ({"max_length": "-5"}, "Only text can have a maximum length, of at least 1."),
+        ({"max_length": "0"}, "Only text can have a maximum length, of at least 1."),
         (
             {"type": "integer"} | rows("choices", {"value": "1", "label": "One", "position": 1}),
             "columns of type choice can have choices",

@@ -128,11 +128,11 @@ class TestTables:
         user = Table.objects.get(name="user")
 
         assert "cannot be extended" in refusal(lambda: make_table("person", parent=user))
-        assert "product's own" in refusal(lambda: change(user, number_prefix="USR"))
-        assert "Product tables cannot" in refusal(user.delete)
-        assert "Product tables cannot" in refusal(lambda: Table.objects.filter(name="sys_property").delete())
-        assert "product's own" in refusal(lambda: make_table("fake", is_system=True))
-        assert "product's own" in refusal(lambda: make_column(user, "shoe_size"))
+        assert "system table" in refusal(lambda: change(user, number_prefix="USR"))
+        assert "System tables cannot" in refusal(user.delete)
+        assert "System tables cannot" in refusal(lambda: Table.objects.filter(name="sys_property").delete())
+        assert "system table" in refusal(lambda: make_table("fake", is_system=True))
+        assert "system table" in refusal(lambda: make_column(user, "shoe_size"))
         assert change(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
     def test_only_labels_of_system_columns_can_be_changed(self):
@@ -140,15 +140,15 @@ class TestTables:
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
             said = refusal(partial(change, column, **values))
-            assert ("cannot be changed" if "name" in values else "product's own") in said
+            assert ("cannot be changed" if "name" in values else "system table") in said
             column.refresh_from_db()
-        assert "product's own" in refusal(column.delete)
-        assert "product's own" in refusal(lambda: Column.objects.filter(pk=column.pk).delete())
+        assert "system table" in refusal(column.delete)
+        assert "system table" in refusal(lambda: Column.objects.filter(pk=column.pk).delete())
         assert change(column, label="Mail").refreshed().label == "Mail"
         source = Choice.objects.filter(column__table__name="sys_user_role").first()
         assert source is not None
-        assert "product's own" in refusal(source.delete)
-        assert "product's own" in refusal(lambda: change(source, label="x"))
+        assert "system table" in refusal(source.delete)
+        assert "system table" in refusal(lambda: change(source, label="x"))
 
     def test_prefix_adds_a_number_column(self):
         desk = make_table("ticket", number_prefix="TCK")
@@ -413,7 +413,7 @@ class TestColumns:
     def test_other_type_changes_are_refused_with_advice(self, device: Table, before: str, after: str):
         column = make_column(device, "it", before)
 
-        assert "new column" in refusal(lambda: change(column, type=after))
+        assert "Create a column of the new type" in refusal(lambda: change(column, type=after))
         assert types_of("device")["it"] == EXAMPLES[before].database
 
     def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
