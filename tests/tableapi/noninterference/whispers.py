@@ -44,7 +44,7 @@ def violation(seed: int) -> Difference | None:
 
 
 def is_called_after(column: Column, table: str) -> bool:
-    """No other table already has a column with this name."""
+    """No other table has a column with this name."""
     return column.type == "string" and column.owner == table and column.name.startswith(table)
 
 
