@@ -53,7 +53,7 @@ class TestCollections:
         assert made.history.count() == 2
         assert "Keyword weight" in text_of(as_carl.get(page_of(made)))
 
-    def test_the_list_counts(self, as_carl: Client):
+    def test_list_counts(self, as_carl: Client):
         collection = library.make("<b>Handbooks</b>")
         library.add(collection)
         library.add_failing(collection)
@@ -90,13 +90,13 @@ class TestCollections:
         sent = {**FORM, "name": "Manuals" if path == "change" else "Others", "writer_roles": [library.role("itil")]}
         assert said in text_of(as_carl.post(address, sent, follow=True))
 
-    def test_the_name_of_a_deleted_one_is_free(self, as_carl: Client):
+    def test_name_of_a_deleted_one_is_free(self, as_carl: Client):
         old = library.make("Manuals")
         as_carl.post(page_of(old, "delete"), {"post": "yes"})
         assert as_carl.post(LIST + "add/", FORM).status_code == 302
         assert Collection.objects.filter(name="Manuals", deleted_at=None).count() == 1
 
-    def test_a_language_can_be_chosen_for_what_comes(self, as_carl: Client):
+    def test_language_can_be_chosen_for_what_comes(self, as_carl: Client):
         collection = library.make("Manuals")
         library.add(collection, "A long enough text about the toner of the printers in this house.")
         as_carl.post(page_of(collection), {**FORM, "text_configuration": "russian"})
@@ -124,7 +124,7 @@ class TestCollections:
         assert as_carl.post(LIST, sent).status_code == 302
         assert not Collection.objects.filter(deleted_at=None).exists()
 
-    def test_a_role_that_is_deleted_names_its_collections(self, as_alice: Client):
+    def test_role_that_is_deleted_names_its_collections(self, as_alice: Client):
         library.make("For the desk", readers=("desk",))
         role = Role.objects.get(name="desk")
         assert "For the desk" in text_of(as_alice.get(f"/admin/accounts/role/{role.pk}/delete/"))
@@ -188,7 +188,7 @@ class TestDocuments:
             table = text_of(as_carl.get(f"{DOCUMENTS}?{query}")).partition("result_list")[2]
             assert [name for name in ("&lt;b&gt;good.md", "broken.pdf") if name in table] == expected, query
 
-    def test_a_page_shows_facts_and_no_text(self, as_carl: Client):
+    def test_page_shows_facts_and_no_text(self, as_carl: Client):
         document = library.add(library.make(), metadata={"type": "<i>manual</i>"})
         seen = text_of(as_carl.get(page_of(document)))
         assert "&lt;i&gt;manual&lt;/i&gt;" in seen and "<i>manual" not in seen and "the system" in seen
@@ -255,7 +255,7 @@ class TestThousands:
     def named_in(response: Any) -> int:
         return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", text_of(response))))
 
-    def test_a_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
+    def test_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
         seen = as_carl.get(DOCUMENTS)
         assert self.named_in(seen) == MOST_NAMED and f"the first {MOST_NAMED}" in text_of(seen)
         for chosen in (collections[0], collections[-1]):
@@ -264,7 +264,7 @@ class TestThousands:
             seen = as_carl.get(address)
             assert chosen.name in text_of(seen) and self.named_in(seen) <= MOST_NAMED + 1
 
-    def test_a_question_names_the_first_of_them_and_asks_for_rights_once(
+    def test_question_names_the_first_of_them_and_asks_for_rights_once(
         self, as_carl: Client, collections: list[Collection]
     ):
         documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
@@ -286,7 +286,7 @@ class TestThousands:
         said = [str(each) for each in seen.context["messages"]]
         assert len(said) == MOST_NAMED + 1 and said[-1] == "… and 10 more"
 
-    def test_a_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
+    def test_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role("desk")
         Collection.objects.update(reader_roles=[role], writer_roles=[role])
         seen = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
@@ -306,7 +306,7 @@ class TestEmbeddingAgain:
             assert "/reembed/" in text_of(as_carl.get(page_of(collection))), columns
 
     @pytest.mark.parametrize(("dimensions", "is_it"), [(None, True), (8, True), (9, False)])
-    def test_a_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
+    def test_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
         asked = {"provider": "openai", "model": "m", "dimensions": dimensions}
         settings.EMBEDDING = {**settings.EMBEDDING, **asked}
         space = EmbeddingSpace(provider="openai", model="m", dimensions=8)

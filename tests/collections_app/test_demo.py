@@ -42,7 +42,7 @@ def load() -> Collection:
     return Collection.objects.get()
 
 
-def test_the_demo_collection_holds_the_documentation_and_is_queued():
+def test_demo_collection_holds_the_documentation_and_is_queued():
     make()
 
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
@@ -51,7 +51,7 @@ def test_the_demo_collection_holds_the_documentation_and_is_queued():
     assert set(Version.objects.values_list("state", flat=True)) == {"queued"}
 
 
-def test_a_first_search_finds_the_right_page():
+def test_first_search_finds_the_right_page():
     make()
     collection = load()
 
@@ -60,7 +60,7 @@ def test_a_first_search_finds_the_right_page():
         assert page in [hit.doc_id for hit in found.hits], query
 
 
-def test_the_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
+def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
     make()
     collection = Collection.objects.get()
 
@@ -80,7 +80,7 @@ def test_it_is_created_once_and_not_again_after_its_deletion():
     assert not Collection.objects.filter(deleted_at=None).exists()
 
 
-def test_an_installation_without_documentation_has_no_demo_collection(tmp_path: Path, settings: Any):
+def test_installation_without_documentation_has_no_demo_collection(tmp_path: Path, settings: Any):
     settings.BASE_DIR = tmp_path
     make()
 

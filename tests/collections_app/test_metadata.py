@@ -25,7 +25,7 @@ def refused(given: Any) -> list[Any]:
     return [item.get("field") for item in caught.value.as_items()]
 
 
-def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
+def test_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
     given = GIVEN | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
     assert validation.checked(given) is given
     assert validation.read(json.dumps(given)) == given
@@ -40,7 +40,7 @@ def test_the_six_fields_and_any_others_are_kept_as_they_were_sent() -> None:
         ("[" * 70 + "]" * 70, "The metadata is nested deeper than 32 levels."),
     ],
 )
-def test_a_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
+def test_text_that_is_no_json_is_told_in_one_sentence(sent: str, said: str) -> None:
     with pytest.raises(validation.InvalidMetadata) as caught:
         validation.read(sent)
     assert caught.value.message == said
@@ -65,7 +65,7 @@ WRONG: dict[str, list[Any]] = {
 
 # C10
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
-def test_a_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> None:
+def test_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> None:
     assert refused({field: value}) == [field]
 
 
@@ -76,7 +76,7 @@ def test_a_wrong_type_is_refused_and_names_the_field(field: str, value: Any) -> 
         "2024-05-19 15:30:00-0530", "2024-05-19T15:30Z", "2024-05-19T15:30:00+03",
     ],
 )  # fmt: skip
-def test_a_time_has_a_zone_and_may_have_fractions(value: str) -> None:
+def test_time_has_a_zone_and_may_have_fractions(value: str) -> None:
     assert validation.checked({"created": value})
 
 
@@ -136,14 +136,14 @@ def test_what_cannot_be_stored_is_refused_wherever_it_stands(value: Any) -> None
         '{"a": "\\ud800"}', '{"a": "\\u0000"}', "{'a': 1}", '{"a": 1} x', '{"a":' + "[" * 100_000,
     ],
 )  # fmt: skip
-def test_the_text_of_a_form_follows_the_same_rules(text: str) -> None:
+def test_text_of_a_form_follows_the_same_rules(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
         validation.read(text)
     assert caught.value.as_items()[0]["field"] == "metadata"
     assert caught.value.code == "invalid_metadata"
 
 
-def test_a_number_that_would_come_back_changed_is_refused() -> None:
+def test_number_that_would_come_back_changed_is_refused() -> None:
     with pytest.raises(BadRequest) as caught:
         validation.read('{"amount": 99999999999999.99}')
     assert caught.value.field == "amount"

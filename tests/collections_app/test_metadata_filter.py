@@ -109,7 +109,7 @@ def found(text: str) -> list[str]:
 # C07
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", CASES)
-def test_a_filter_finds(text: str) -> None:
+def test_filter_finds(text: str) -> None:
     assert found(text) == CASES[text]
 
 

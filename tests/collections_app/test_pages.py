@@ -96,7 +96,7 @@ class TestMakingOne:
         [("", "required"), ("a\x07b", "control characters"), ("x" * 201, "200"), ("Handbooks", "already")],
         ids=["empty", "control", "long", "taken"],
     )
-    def test_an_unfit_name_is_told(self, as_carl: Client, name: str, said: str):  # C11
+    def test_unfit_name_is_told(self, as_carl: Client, name: str, said: str):  # C11
         library.make()
         answer = as_carl.post("/collections/", {"name": name})
         assert answer.status_code in (400, 409) and said in text_of(answer)
@@ -171,7 +171,7 @@ class TestSearching:
             assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", seen), path
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(self.ask(as_carl, collection, query="toner"))
 
-    def test_a_model_that_is_away_is_no_fault_of_who_asks(self, as_carl: Client):
+    def test_model_that_is_away_is_no_fault_of_who_asks(self, as_carl: Client):
         collection = library.with_a_model_that_is_gone(library.make())
         for answer in (
             self.ask(as_carl, collection, query="toner", mode="vector"),
@@ -227,7 +227,7 @@ class TestSearching:
         assert "Semantic search is unavailable" in seen and "<mark>toner</mark>" in seen
 
     @pytest.mark.parametrize("stored", ["caf\u00e9.txt", "cafe\u0301.txt"])
-    def test_a_document_is_found_by_its_name_however_it_is_composed(self, as_carl: Client, stored: str):
+    def test_document_is_found_by_its_name_however_it_is_composed(self, as_carl: Client, stored: str):
         collection = library.make()
         library.add(collection, "Toner", filename="a.txt", format="text")
         Version.objects.update(filename=stored)
@@ -261,13 +261,13 @@ class TestDocuments:
         library.add(collection)
         assert "every" not in self.part(as_carl, collection)
 
-    def test_a_failed_replacement_says_what_searches_see(self, as_carl: Client):
+    def test_failed_replacement_says_what_searches_see(self, as_carl: Client):
         collection = library.make()
         library.add(collection, doc_id="handbook")
         library.add_failing(collection, doc_id="handbook")
         assert "Searches use the previous version." in self.part(as_carl, collection)
 
-    def test_a_file_at_fault_is_not_only_tried_again(self, as_rita: Client, as_carl: Client):
+    def test_file_at_fault_is_not_only_tried_again(self, as_rita: Client, as_carl: Client):
         own, read = library.make(), library.make("Read", readers=("itil",))
         for collection in (own, read):
             library.add_failing(collection)
@@ -315,13 +315,13 @@ class TestDeleting:
         assert kept.pk in text_of(answer)
         assert as_carl.post(place_of(gone, "delete"), {"confirmed": "yes"}, headers=headers).status_code == 404
 
-    def test_a_document_is_deleted_through_its_own_collection_only(self, as_carl: Client):  # C12
+    def test_document_is_deleted_through_its_own_collection_only(self, as_carl: Client):  # C12
         document, other = library.add(library.make()), library.make("Other")
         path = reverse("document-delete", args=[other.pk, document.pk])
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
         assert Document.objects.filter(deleted_at=None).count() == 1
 
-    def test_a_collection_goes_with_its_documents(self, as_carl: Client):
+    def test_collection_goes_with_its_documents(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
         path = reverse("collection-delete", args=[collection.pk])
@@ -360,7 +360,7 @@ class TestMetadata:
         assert found is not None
         return found[1].replace("&quot;", '"')
 
-    def test_a_writer_changes_them(self, as_carl: Client):
+    def test_writer_changes_them(self, as_carl: Client):
         document = library.add(library.make(), metadata={"type": "old", "title": "Drücken </textarea>"})
         place = place_of(document, "metadata") + "?name=hand&page=1"
         seen = text_of(as_carl.get(place))
@@ -425,11 +425,11 @@ class TestTryingAgain:
         assert "Fix the file, upload it again" in seen and "retry-" not in seen
 
 
-def test_the_limit_of_a_file_is_a_round_number(as_carl: Client):
+def test_limit_of_a_file_is_a_round_number(as_carl: Client):
     assert "up to 32\xa0MB each" in text_of(as_carl.get(page_of(library.make())))
 
 
-def test_the_page_holds_no_script_or_style_of_its_own(as_carl: Client):
+def test_page_holds_no_script_or_style_of_its_own(as_carl: Client):
     collection = library.make()
     library.add_failing(collection)
     seen = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
@@ -437,5 +437,5 @@ def test_the_page_holds_no_script_or_style_of_its_own(as_carl: Client):
     assert all("src=" in script for script in re.findall(r"<script[^>]*>", seen))
 
 
-def test_the_start_page_leads_here(as_bob: Client):
+def test_start_page_leads_here(as_bob: Client):
     assert 'href="/collections/"' in text_of(as_bob.get("/"))

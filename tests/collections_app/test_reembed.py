@@ -169,7 +169,7 @@ def test_missing_vectors_are_searched_after_the_last_stored_one(
     assert [after for _, _, after, *_ in found][:5] == [-1, 96, 196, 296, 299]
 
 
-def test_an_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
+def test_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
     reembedding.start(collection, new)
 
     def enough() -> None:
@@ -212,7 +212,7 @@ class TestUnavailableProvider:
         reembedding.start(collection, new)
         return work(collection)
 
-    def test_the_error_is_stored_and_it_is_retried_later(self, away: Collection, old: Any, new: Any):
+    def test_error_is_stored_and_it_is_retried_later(self, away: Collection, old: Any, new: Any):
         assert (away.space, away.next_space) == (old, new)
         assert away.reembed_error == "The embedding provider is on holiday."
         assert away.reembed_at is not None and away.reembed_at > timezone.now() + timedelta(seconds=90)
@@ -233,7 +233,7 @@ class TestUnavailableProvider:
         assert work(away).space == new
         assert (away.reembed_error, away.reembed_attempt) == ("", 0)
 
-    def test_a_space_without_a_configured_provider_waits_too(self, collection: Collection, old: Any):
+    def test_space_without_a_configured_provider_waits_too(self, collection: Collection, old: Any):
         reembedding.start(collection, EmbeddingSpace.objects.create(provider="openai", model="gone", dimensions=8))
 
         assert work(collection).space == old
@@ -256,15 +256,13 @@ class TestConcurrentChanges:
 
         return once
 
-    def test_a_document_that_becomes_ready_is_not_left_behind(
-        self, collection: Any, meanwhile: Any, old: Any, new: Any
-    ):
+    def test_document_that_becomes_ready_is_not_left_behind(self, collection: Any, meanwhile: Any, old: Any, new: Any):
         meanwhile(lambda: rows.make_version(collection, "doc-3", 4, space=old))
 
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 307
 
-    def test_a_document_ready_at_the_last_moment_delays_the_change(
+    def test_document_ready_at_the_last_moment_delays_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
@@ -281,7 +279,7 @@ class TestConcurrentChanges:
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new)
 
-    def test_a_document_ready_with_new_vectors_does_not_delay_the_change(
+    def test_document_ready_with_new_vectors_does_not_delay_the_change(
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
@@ -296,13 +294,13 @@ class TestConcurrentChanges:
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new)
 
-    def test_a_deleted_document_is_skipped(self, collection: Collection, meanwhile: Any, new: Any):
+    def test_deleted_document_is_skipped(self, collection: Collection, meanwhile: Any, new: Any):
         meanwhile(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 300
 
-    def test_a_replaced_document_has_vectors_of_its_new_content(
+    def test_replaced_document_has_vectors_of_its_new_content(
         self, collection: Any, meanwhile: Any, old: Any, new: Any
     ):
         def replace() -> None:
@@ -314,14 +312,14 @@ class TestConcurrentChanges:
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new) and len(rows.vectors_in(collection, new)) == 8
 
-    def test_a_document_being_embedded_gets_vectors_too(self, collection: Any, new: Any):
+    def test_document_being_embedded_gets_vectors_too(self, collection: Any, new: Any):
         pending = rows.make_version(collection, "doc-3", 4, searched=False)
         reembedding.start(collection, new)
 
         assert work(collection).space == new
         assert not chunk_vectors.lacking([pending.pk], new.pk, most=1)
 
-    def test_a_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
+    def test_deleted_collection_is_left_alone(self, collection: Collection, meanwhile: Any, old: Any, model: Any):
         meanwhile(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
         assert work(collection).space == old
@@ -363,7 +361,7 @@ class TestErrors:
         reembedding.start(collection, new)
         return work(collection)
 
-    def test_an_error_is_retried_later_and_its_text_is_not_shown(self, faulty: Collection, old: Any):
+    def test_error_is_retried_later_and_its_text_is_not_shown(self, faulty: Collection, old: Any):
         with capture_logs() as logged:
             Collection.objects.update(reembed_attempt=0)
             work(faulty)
@@ -388,7 +386,7 @@ class TestErrors:
         other.refresh_from_db()
         assert other.space == new and has_exactly_its_vectors(other, new)
 
-    def test_a_closed_database_connection_is_replaced(self, collection: Collection, model: Model, new: Any):
+    def test_closed_database_connection_is_replaced(self, collection: Collection, model: Model, new: Any):
         def end_it() -> None:
             model.then = lambda: None
             rows.run("SELECT pg_terminate_backend(pg_backend_pid())")
@@ -427,7 +425,7 @@ def test_only_one_process_works_on_a_collection(collection: Collection, model: M
 
 
 @pytest.mark.usefixtures("vector_indexes_go")
-def test_a_large_collection_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
+def test_large_collection_waits_for_its_index(collection: Collection, old: Any, new: Any, monkeypatch: Any):
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1000)
     reembedding.start(collection, new)
 
@@ -447,7 +445,7 @@ def test_other_collections_keep_their_vectors(collection: Collection, old: Any, 
     assert has_exactly_its_vectors(other, old) and len(rows.vectors_in(other, old)) == 5
 
 
-def test_an_empty_collection_changes_immediately(old: Any, new: Any):
+def test_empty_collection_changes_immediately(old: Any, new: Any):
     empty = rows.make_collection(old)
     reembedding.start(empty, new)
 
@@ -494,7 +492,7 @@ def apply_step(collection: Collection, step: str, number: int, spaces: dict[str,
         reembedding.start(collection, spaces[step])
 
 
-def test_a_failed_version_does_not_delay_the_change(collection: Collection, new: Any):
+def test_failed_version_does_not_delay_the_change(collection: Collection, new: Any):
     failed = rows.make_version(collection, "doc-3", 2, searched=False)
     Version.objects.filter(pk=failed.pk).update(state=State.FAILED)
     reembedding.start(collection, new)

@@ -105,7 +105,7 @@ def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: 
 
 
 @given(WHOLE, OFFSETS)
-def test_a_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[int]):
+def test_passage_does_not_cross_into_the_next_section(whole: str, offsets: list[int]):
     """Unless the text before the heading is short."""
     headings = [HeadingAt(offset, (f"H{number}",)) for number, offset in enumerate(offsets)]
     starts = {0, *offsets}
@@ -161,7 +161,7 @@ def test_text_without_separators_is_split_by_length(whole: str):
     assert all(one.char_end - next_one.char_start == 200 for one, next_one in pairwise(passages))
 
 
-def test_a_passage_knows_its_pages_and_headings():
+def test_passage_knows_its_pages_and_headings():
     whole = "One.\n\nTwo.\n\nThree."
     headings = [HeadingAt(0, ("A",)), HeadingAt(12, ("A", "B"))]
     passages = split(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
@@ -184,7 +184,7 @@ def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple
     return [(each.heading_path, each.text) for each in split(whole, size=size, overlap=20, headings=headings)]
 
 
-def test_a_section_does_not_get_the_heading_of_the_previous_one():
+def test_section_does_not_get_the_heading_of_the_previous_one():
     found = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
 
     assert found[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
@@ -215,14 +215,14 @@ def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, in
         assert not is_bare or after.text.startswith("#"), each
 
 
-def test_a_title_stays_with_a_paragraph_longer_than_a_passage():
+def test_title_stays_with_a_paragraph_longer_than_a_passage():
     found = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
 
     assert found[0][1].startswith("# Keys\n\nIt turns") and len(found[0][1]) > 80
     assert found[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
-def test_a_title_without_text_is_joined_with_the_next_section():
+def test_title_without_text_is_joined_with_the_next_section():
     found = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
 
     assert found[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
@@ -230,7 +230,7 @@ def test_a_title_without_text_is_joined_with_the_next_section():
 
 
 @pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
-def test_a_text_of_white_space_has_no_passages(whole: str):
+def test_text_of_white_space_has_no_passages(whole: str):
     assert split(whole, size=100, overlap=20) == []
 
 
@@ -240,13 +240,13 @@ def test_invalid_sizes_are_refused(size: int, overlap: int):
         split("text", size=size, overlap=overlap)
 
 
-def test_the_number_of_passages_is_limited():
+def test_number_of_passages_is_limited():
     with pytest.raises(TooManyPassages, match="more than 200,000 passages"):
         split("a" * MAX_PASSAGES * 2 + "b", size=2, overlap=0)
 
 
 @pytest.mark.django_db
-def test_a_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
+def test_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("collections_app.chunk.splitter.MAX_PASSAGES", 2)
     found = library.add(library.make(), "Many words. " * 500).newest
     assert found is not None
@@ -267,7 +267,7 @@ def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple
     assert sum(len(each.text) for each in passages[:5]) <= 5 * sizes[0]
 
 
-def test_the_splitter_imports_no_django_and_the_library_only_when_it_splits():
+def test_splitter_imports_no_django_and_the_library_only_when_it_splits():
     command = (
         "import sys; import collections_app.chunk.splitter as room\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"

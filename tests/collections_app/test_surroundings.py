@@ -33,7 +33,7 @@ def sentences(number: int) -> str:
     return LINES[number].strip()
 
 
-def test_a_result_leads_to_it_and_names_its_download(as_rita: Client, long: Document):
+def test_result_leads_to_it_and_names_its_download(as_rita: Client, long: Document):
     answer = text_of(as_rita.get(page_of(long.collection), {"query": "Sentence f"}))
     hit = answer[answer.index('<ol class="hits">') : answer.index("</ol>")]
     assert re.search(rf'href="{around(long, 5)}"[^>]*>Show context</a>', hit)
@@ -73,7 +73,7 @@ def test_any_number_of_neighbours_is_brought_within_its_bounds(as_rita: Client, 
     assert f'href="{around(long, 5, count="2")}"' in text_of(as_rita.get(around(long, 5, count=count)))
 
 
-def test_a_part_is_answered_in_pieces(as_rita: Client, long: Document):
+def test_part_is_answered_in_pieces(as_rita: Client, long: Document):
     answer = text_of(as_rita.get(around(long, 5), headers={**HTMX, "HX-Target": "around"}))
     assert answer.count("hx-swap-oob") == 3 and "<html" not in answer and sentences(5) not in answer
 

@@ -35,7 +35,7 @@ def large(space: EmbeddingSpace) -> Collection:
     return found
 
 
-def test_a_large_collection_gets_an_index_and_a_small_one_none(large: Collection, space: EmbeddingSpace):
+def test_large_collection_gets_an_index_and_a_small_one_none(large: Collection, space: EmbeddingSpace):
     small = rows.make_collection(space, "small")
     rows.make_version(small, "doc-1", 20)
 
@@ -46,7 +46,7 @@ def test_a_large_collection_gets_an_index_and_a_small_one_none(large: Collection
     assert vector_indexes.maintain_indexes() == []
 
 
-def test_a_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: Collection, space: EmbeddingSpace):
+def test_search_of_its_collection_uses_it_and_finds_what_a_scan_finds(large: Collection, space: EmbeddingSpace):
     other = rows.make_collection(space, "other")
     rows.make_version(other, "doc-1", 40)
     near = rows.vector(space.model, "Printers\ndoc-1 7")
@@ -91,7 +91,7 @@ def test_what_an_interrupted_build_left_is_built_anew(large: Collection, space: 
     assert vector_indexes.is_usable(large.pk, space.pk)
 
 
-def test_a_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Collection, space: EmbeddingSpace):
+def test_space_that_is_being_filled_gets_its_index_when_it_is_full(large: Collection, space: EmbeddingSpace):
     new = rows.make_space("letters-b")
     large.next_space = new
     large.save()
@@ -157,7 +157,7 @@ def test_writers_go_on_while_it_is_built(large: Collection, space: EmbeddingSpac
     assert built == [[vector_indexes.index_name(large.pk, space.pk)]]
 
 
-def test_a_long_build_is_not_cut_off_by_the_workers_limit(large: Collection):
+def test_long_build_is_not_cut_off_by_the_workers_limit(large: Collection):
     database: dict[str, Any] = connections[connection.alias].settings_dict
     limited = {**database["OPTIONS"], "options": database["OPTIONS"].get("options", "") + " -c statement_timeout=60"}
     before, database["OPTIONS"] = database["OPTIONS"], limited

@@ -35,7 +35,7 @@ def test_numbers_are_rounded_to_the_nearest(db: Any):
     assert numpy.array_equal(numpy.array(stored(given), dtype=numpy.float16), numpy.array(given, dtype=numpy.float16))
 
 
-def test_the_longest_fit(db: Any):
+def test_longest_fit(db: Any):
     given = (numpy.ones((3, LONGEST_DIMENSIONS)) / LONGEST_DIMENSIONS**0.5).tolist()
     assert [len(each) for each in stored(given)] == [LONGEST_DIMENSIONS] * 3
 

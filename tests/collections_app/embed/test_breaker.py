@@ -18,7 +18,7 @@ def breaker(clock: list[float]) -> Breaker:
     return found
 
 
-def test_one_failure_keeps_nobody_away(clock: list[float]):
+def test_one_failure_does_not_open_the_breaker(clock: list[float]):
     found = Breaker(failures=2, open_s=30.0, clock=lambda: clock[0])
     found.failed()
     assert found.closed_in_s() == 0
@@ -28,20 +28,20 @@ def test_one_failure_keeps_nobody_away(clock: list[float]):
     assert found.closed_in_s() == 0, "not in a row"
 
 
-def test_open_it_says_how_long(breaker: Breaker, clock: list[float]):
+def test_open_breaker_returns_the_waiting_time(breaker: Breaker, clock: list[float]):
     clock[0] += 10
 
     assert breaker.closed_in_s() == 20
 
 
-def test_half_open_one_may_try_and_the_others_wait(breaker: Breaker, clock: list[float]):
+def test_half_open_breaker_allows_one_request(breaker: Breaker, clock: list[float]):
     clock[0] += 30
 
     assert breaker.closed_in_s() == 0
     assert breaker.closed_in_s() == 30
 
 
-def test_a_try_that_goes_well_closes_it(breaker: Breaker, clock: list[float]):
+def test_successful_request_closes_it(breaker: Breaker, clock: list[float]):
     clock[0] += 30
     assert breaker.closed_in_s() == 0
     breaker.succeeded()
@@ -49,7 +49,7 @@ def test_a_try_that_goes_well_closes_it(breaker: Breaker, clock: list[float]):
     assert [breaker.closed_in_s(), breaker.closed_in_s()] == [0, 0]
 
 
-def test_a_try_that_fails_opens_it_again(breaker: Breaker, clock: list[float]):
+def test_failed_request_opens_it_again(breaker: Breaker, clock: list[float]):
     clock[0] += 30
     assert breaker.closed_in_s() == 0
     clock[0] += 5

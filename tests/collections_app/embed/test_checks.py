@@ -23,7 +23,7 @@ ANSWER = some.fixed_dictionaries({"data": some.lists(ITEM | ANYTHING, max_size=3
 
 
 @given(ANSWER, some.integers(0, 3))
-def test_whatever_was_answered_all_vectors_are_right_or_there_are_none(answer: Any, count: int):  # C30
+def test_any_response_gives_valid_vectors_or_an_error(answer: Any, count: int):  # C30
     try:
         vectors = vector_checks.unit(vector_checks.read_answer(json.dumps(answer).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
@@ -42,13 +42,13 @@ def test_whatever_was_answered_all_vectors_are_right_or_there_are_none(answer: A
 
 
 @given(some.binary(max_size=40))
-def test_bytes_that_are_no_answer_are_never_vectors(body: bytes):
+def test_invalid_bytes_are_refused(body: bytes):
     with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)):
         vector_checks.read_answer(body, 1)
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"data": ' + b"9" * 5000 + b"}", b"<html>", b'{"error": {}}', b""])
-def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes):
+def test_invalid_response_can_be_retried(body: bytes):
     with pytest.raises(EmbeddingUnavailable):
         vector_checks.read_answer(body, 1)
 
@@ -69,7 +69,7 @@ def test_an_answer_that_is_none_may_be_asked_for_again(body: bytes):
         ("AACAPwAAAEA=", "not_numbers"),
     ],
 )
-def test_one_wrong_vector_refuses_them_all(vector: Any, code: str):  # C30
+def test_one_invalid_vector_refuses_the_response(vector: Any, code: str):  # C30
     with pytest.raises(EmbeddingRefused) as error:
         vector_checks.unit([[1.0, 2.0], vector], 2)
 
@@ -77,7 +77,7 @@ def test_one_wrong_vector_refuses_them_all(vector: Any, code: str):  # C30
 
 
 @pytest.mark.parametrize("indexes", [[0, 0], [1, 2], [0, None], [False, True], ["0", "1"], [0.0, 1.0]])
-def test_vectors_that_could_be_anothers_are_refused(indexes: list[Any]):  # C30
+def test_ambiguous_indexes_are_refused(indexes: list[Any]):  # C30
     data = [{"embedding": [1.0], "index": index} for index in indexes]
 
     with pytest.raises(EmbeddingRefused) as error:
@@ -85,7 +85,7 @@ def test_vectors_that_could_be_anothers_are_refused(indexes: list[Any]):  # C30
     assert error.value.code == "wrong_order"
 
 
-def test_without_any_index_they_stand_in_order():
+def test_vectors_without_indexes_are_in_order():
     body = json.dumps({"data": [{"embedding": [1.0]}, {"embedding": [2.0]}]}).encode()
 
     assert vector_checks.read_answer(body, 2) == [[1.0], [2.0]]

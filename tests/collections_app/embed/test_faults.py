@@ -51,7 +51,7 @@ FAULTS = {"wrong_count": without_vectors, "wrong_dimensions": of_nine_numbers, "
 
 
 @pytest.mark.parametrize("code", FAULTS)
-def test_a_fault_of_the_provider_fails_nothing_and_is_told(
+def test_provider_failure_fails_no_document_and_is_reported(
     code: str, remote: Collection, server: EmbeddingServer
 ):  # C30
     server.serve(server.but(FAULTS[code]))
@@ -67,7 +67,7 @@ def test_a_fault_of_the_provider_fails_nothing_and_is_told(
     assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
 
-def test_a_model_that_was_changed_fails_nothing(remote: Collection, server: EmbeddingServer):  # C31
+def test_changed_model_fails_no_document(remote: Collection, server: EmbeddingServer):  # C31
     load(remote)
     server.model_turns = 1
     embed.forget()
@@ -76,7 +76,7 @@ def test_a_model_that_was_changed_fails_nothing(remote: Collection, server: Embe
     assert (version.state, version.error_code, version.attempt) == ("embedding", "model_changed", 0)
 
 
-def test_the_provider_is_left_alone_for_a_while_and_others_say_why(remote: Collection, server: EmbeddingServer):
+def test_provider_is_paused_and_other_documents_show_the_reason(remote: Collection, server: EmbeddingServer):
     server.serve(server.but(without_vectors))
     load(remote)
     assert 4 < provider_pauses.left_s(remote.space_id) <= 5
@@ -88,7 +88,7 @@ def test_the_provider_is_left_alone_for_a_while_and_others_say_why(remote: Colle
     assert "0 vectors" in other.error
 
 
-def test_a_text_that_is_refused_counts_and_holds_nobody_up(remote: Collection, server: EmbeddingServer):
+def test_refused_text_counts_as_an_attempt_and_delays_nobody(remote: Collection, server: EmbeddingServer):
     load(remote)
     server.longest_text = 80  # the probe is believed
     refused = load(remote, b"A word. " * 12)
@@ -102,7 +102,7 @@ def test_a_text_that_is_refused_counts_and_holds_nobody_up(remote: Collection, s
     assert (refused.state, refused.error_code) == ("failed", "provider_refused")
 
 
-def test_a_provider_that_refuses_whatever_it_is_sent_is_the_operators(remote: Collection, server: EmbeddingServer):
+def test_provider_that_refuses_everything_is_misconfigured(remote: Collection, server: EmbeddingServer):
     server.serve(does.answers({}, 400))
     version = load(remote)
 
@@ -110,7 +110,7 @@ def test_a_provider_that_refuses_whatever_it_is_sent_is_the_operators(remote: Co
     assert "SVC_EMBEDDING_DIMENSIONS" in version.error
 
 
-def test_a_load_into_a_new_collection_is_kept_or_is_a_503(
+def test_load_into_a_new_collection_is_stored_or_503(
     configured: Callable[..., None], server: EmbeddingServer, carl: User
 ):
     caller = by_key(carl)

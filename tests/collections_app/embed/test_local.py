@@ -38,17 +38,17 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return loaded
 
 
-def test_each_text_has_a_vector_of_length_1(wordllama: Local):
+def test_each_text_gets_a_unit_vector(wordllama: Local):
     for vector in wordllama.embed_documents(ODD):
         assert len(vector) == wordllama.dimensions == 256
         assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
 
 
-def test_a_text_that_says_nothing_lies_where_a_full_stop_lies(wordllama: Local):
+def test_meaningless_text_gets_the_vector_of_a_full_stop(wordllama: Local):
     assert wordllama.embed_documents(["", "  "]) == wordllama.embed_documents([".", "."])
 
 
-def test_what_means_the_same_is_near(wordllama: Local):
+def test_similar_texts_are_near(wordllama: Local):
     printer, pump, question = wordllama.embed_documents(
         ["The printer is out of toner.", "The pump lost its pressure.", "Why is the printer not printing?"]
     )
@@ -56,7 +56,7 @@ def test_what_means_the_same_is_near(wordllama: Local):
     assert numpy.dot(printer, question) > numpy.dot(pump, question) + 0.2
 
 
-def test_order_and_company_change_nothing(wordllama: Local):
+def test_order_and_batch_do_not_change_vectors(wordllama: Local):
     texts = ["one", "a much longer text " * 40, "two", "three words here", "x" * 8000] * 3
 
     together = wordllama.embed_documents(texts)
@@ -72,14 +72,14 @@ def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):
     assert len(wordllama.embed_query("offline")) == 256
 
 
-def test_a_second_model_is_a_row(letters: list[str]):
+def test_second_model_is_a_row(letters: list[str]):
     second = Local(local_model.row("letters"))
 
     assert second.embed_documents(["a", "bb"]) == [[1, 0, 0, 0], pytest.approx([math.sqrt(0.5), math.sqrt(0.5), 0, 0])]
     assert second.embed_query("") == [0, 1, 0, 0]
 
 
-def test_threads_that_come_at_once_load_it_once(letters: list[str]):
+def test_concurrent_threads_load_the_model_once(letters: list[str]):
     together = threading.Barrier(8)
 
     def embed() -> None:
@@ -95,7 +95,7 @@ def test_threads_that_come_at_once_load_it_once(letters: list[str]):
     assert len(letters) == 1
 
 
-def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
     loading, go, parent = threading.Event(), threading.Event(), os.getpid()
 
     def load() -> Callable[[list[str]], Any]:
@@ -116,7 +116,7 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.Mo
     assert child == 0
 
 
-def test_a_model_that_does_not_exist_is_named_with_those_that_do():
+def test_unknown_model_error_names_the_known_ones():
     with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL to one of: wordllama"):
         local_model.row("gpt-9")
 

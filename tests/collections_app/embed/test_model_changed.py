@@ -31,7 +31,7 @@ def model_changed() -> str:
     return out.getvalue()
 
 
-def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, server: Any):  # C31
+def test_collections_are_embedded_by_the_changed_model(filled: Collection, server: Any):  # C31
     former = filled.space
     server.model_turns = 1
     embed.forget()
@@ -48,7 +48,7 @@ def test_collections_get_the_vectors_of_the_model_as_it_is(filled: Collection, s
     assert ChunkVector.objects.filter(collection=filled, space=new).count() == 1
 
 
-def test_a_model_that_is_the_same_is_left_alone(filled: Collection):
+def test_unchanged_model_is_kept(filled: Collection):
     with pytest.raises(CommandError, match="nothing to re-embed"):
         model_changed()
 
@@ -56,7 +56,7 @@ def test_a_model_that_is_the_same_is_left_alone(filled: Collection):
     assert filled.next_space is None and filled.space == embed.default_space()
 
 
-def test_what_was_broken_off_is_begun_by_the_next_call(filled: Collection, server: Any, monkeypatch: Any):
+def test_interrupted_change_is_continued_by_the_next_call(filled: Collection, server: Any, monkeypatch: Any):
     server.model_turns = 1
     embed.forget()
     with monkeypatch.context() as killed:
@@ -69,9 +69,7 @@ def test_what_was_broken_off_is_begun_by_the_next_call(filled: Collection, serve
     assert filled.next_space == embed.default_space()
 
 
-def test_a_collection_on_its_way_to_the_changed_model_is_embedded_by_that_of_now(
-    configured: Any, filled: Collection, server: Any
-):
+def test_running_reembedding_uses_the_changed_model(configured: Any, filled: Collection, server: Any):
     former = filled.space
     configured(model="model-b")
     Collection.objects.filter(pk=filled.pk).update(space=embed.default_space(), next_space=former)
@@ -85,7 +83,7 @@ def test_a_collection_on_its_way_to_the_changed_model_is_embedded_by_that_of_now
     assert filled.next_space == embed.default_space() != former
 
 
-def test_a_provider_that_is_away_changes_nothing(filled: Collection, server: Any):
+def test_unavailable_provider_changes_nothing(filled: Collection, server: Any):
     server.serve(fails(500))
     embed.forget()
 

@@ -37,7 +37,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", outside(), ids=named)
-def test_a_provider_is_reached_through_a_space_only(path: Path):  # C28
+def test_provider_is_reached_through_a_space_only(path: Path):  # C28
     for module, name in imports(path):
         if module == "collections_app.embed":
             assert name in PUBLIC or name.startswith("Embedding"), f"{name} of embed"
@@ -47,7 +47,7 @@ def test_a_provider_is_reached_through_a_space_only(path: Path):  # C28
 
 
 @pytest.mark.parametrize("path", outside(), ids=named)
-def test_a_space_is_made_by_the_operators_choice_only(path: Path):  # C28
+def test_space_is_made_by_the_operators_choice_only(path: Path):  # C28
     text = path.read_text()
 
     assert "EmbeddingSpace(" not in text.replace("class EmbeddingSpace(", "")
@@ -66,7 +66,7 @@ def test_no_parameter_of_a_request_names_provider_model_or_address():  # C28
 
 
 @pytest.mark.parametrize("path", outside(), ids=named)
-def test_no_room_that_answers_requests_reads_vectors(path: Path):  # C50
+def test_no_http_module_reads_vectors(path: Path):  # C50
     relative = path.relative_to(ROOT / "collections_app")
     if not WITH_VECTORS.isdisjoint({relative.parts[0], str(relative)}):
         return
@@ -81,7 +81,7 @@ def test_no_room_that_answers_requests_reads_vectors(path: Path):  # C50
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("dimensions", "numbers"), [(8, 7), (7, 7), (7, 8)])
-def test_no_vector_of_another_length_lies_in_a_space(dimensions: int, numbers: int):  # C54
+def test_vectors_of_another_length_are_refused(dimensions: int, numbers: int):  # C54
     space = rows.make_space("letters-a")
     version = rows.make_version(rows.make_collection(space), "doc-1", chunks=1)
     found = ChunkVector.objects.get(version=version)

@@ -88,20 +88,20 @@ def test_each_text_gets_its_vector(server: EmbeddingServer, space: EmbeddingSpac
     assert embed.embedder(space).embed_documents([]) == []
 
 
-def test_a_blank_text_is_sent_as_something(server: EmbeddingServer, space: EmbeddingSpace):
+def test_blank_text_is_replaced(server: EmbeddingServer, space: EmbeddingSpace):
     embed.embedder(space).embed_documents(["", "\ud800"])
 
     assert server.requests[0]["input"] == [".", "?"]
 
 
-def test_an_answer_in_another_order_is_put_in_order(server: EmbeddingServer, space: EmbeddingSpace):  # C30
+def test_response_in_another_order_is_sorted(server: EmbeddingServer, space: EmbeddingSpace):  # C30
     server.serve(server.but(reordered))
 
     assert embed.embedder(space).embed_documents(TEXTS) == [pytest.approx(server.vector(text)) for text in TEXTS]
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_one_wrong_vector_refuses_all(code: str, server: EmbeddingServer, space: EmbeddingSpace):  # C30
+def test_one_invalid_vector_refuses_the_response(code: str, server: EmbeddingServer, space: EmbeddingSpace):  # C30
     server.serve(server.but(REFUSED[code]))
 
     with pytest.raises(EmbeddingRefused) as error:
@@ -110,7 +110,7 @@ def test_one_wrong_vector_refuses_all(code: str, server: EmbeddingServer, space:
     assert len(server.requests) == 1, "asking again would not help"
 
 
-def test_an_answer_without_end_is_refused(server: EmbeddingServer, space: EmbeddingSpace):  # C30
+def test_endless_response_is_refused(server: EmbeddingServer, space: EmbeddingSpace):  # C30
     server.serve(does.endless_chunks())
 
     with pytest.raises(EmbeddingRefused) as error:
@@ -119,7 +119,7 @@ def test_an_answer_without_end_is_refused(server: EmbeddingServer, space: Embedd
 
 
 @pytest.mark.parametrize("how", AWAY)
-def test_a_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server: EmbeddingServer, space: Any):  # C29
+def test_provider_in_trouble_is_unavailable_within_the_deadline(how: str, server: EmbeddingServer, space: Any):  # C29
     server.serve(AWAY[how])
     began = time.monotonic()
 
@@ -129,21 +129,21 @@ def test_a_provider_in_trouble_is_unavailable_within_the_deadline(how: str, serv
 
 
 @pytest.mark.parametrize("how", ["502", "HTML", "cut off", "hangs up"])
-def test_what_passes_is_asked_again(how: str, server: EmbeddingServer, space: EmbeddingSpace):  # C29
+def test_temporary_failure_is_retried(how: str, server: EmbeddingServer, space: EmbeddingSpace):  # C29
     server.serve(AWAY[how], times=2)
 
     assert len(embed.embedder(space).embed_documents(TEXTS)) == 3
     assert len(server.requests) == 3
 
 
-def test_a_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
+def test_dead_provider_is_unavailable(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):  # C29
     configured(base_url="http://127.0.0.1:9/v1")
 
     with pytest.raises(EmbeddingUnavailable, match="failed or was interrupted"):
         embed.embedder(space).embed_documents(TEXTS)
 
 
-def test_many_that_failed_together_do_not_come_back_together():  # X20
+def test_retries_are_spread():  # X20
     chances = [number / 10 for number in range(11)]
     waits = [{batches.wait_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
 
@@ -152,7 +152,7 @@ def test_many_that_failed_together_do_not_come_back_together():  # X20
     assert [min(each) / max(each) for each in waits] == [0.5] * 4
 
 
-def test_a_wait_that_is_asked_for_is_kept(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
+def test_requested_wait_is_respected(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
     configured(limits={"retry_s": 1.4})
     server.serve(does.answers({}, 429, retry_after="1"), times=1)
     began = time.monotonic()
@@ -161,7 +161,7 @@ def test_a_wait_that_is_asked_for_is_kept(server: EmbeddingServer, space: Embedd
     assert time.monotonic() - began >= 1
 
 
-def test_a_wait_beyond_the_budget_is_left_to_the_caller(server: EmbeddingServer, space: EmbeddingSpace):
+def test_wait_beyond_the_deadline_is_left_to_the_caller(server: EmbeddingServer, space: EmbeddingSpace):
     server.serve(does.answers({}, 429, retry_after="77"))
 
     with pytest.raises(EmbeddingUnavailable) as error:
@@ -170,7 +170,7 @@ def test_a_wait_beyond_the_budget_is_left_to_the_caller(server: EmbeddingServer,
 
 
 @pytest.mark.parametrize(("status", "says"), [(401, "OPENAI_API_KEY"), (403, "key"), (404, "SVC_EMBEDDING_MODEL")])
-def test_what_only_the_operator_can_mend_is_not_asked_again(status: int, says: str, server: Any, space: Any):
+def test_misconfiguration_is_not_retried(status: int, says: str, server: Any, space: Any):
     server.serve(does.answers({"error": {"message": f"wrong key {KEY}"}}, status))
 
     with pytest.raises(EmbeddingMisconfigured, match=says):
@@ -178,7 +178,7 @@ def test_what_only_the_operator_can_mend_is_not_asked_again(status: int, says: s
     assert len(server.requests) == 1
 
 
-def test_no_redirect_takes_the_key_elsewhere(server: EmbeddingServer, space: EmbeddingSpace):
+def test_redirects_are_not_followed(server: EmbeddingServer, space: EmbeddingSpace):
     with EmbeddingServer() as other:
         server.serve(does.redirects(other.url + "/embeddings", 307))
 
@@ -187,7 +187,7 @@ def test_no_redirect_takes_the_key_elsewhere(server: EmbeddingServer, space: Emb
         assert other.requests == []
 
 
-def test_a_text_that_is_too_long_is_refused_in_our_words(server: EmbeddingServer, space: EmbeddingSpace):
+def test_too_long_text_is_refused_with_our_message(server: EmbeddingServer, space: EmbeddingSpace):
     with pytest.raises(EmbeddingRefused, match="too long for the model") as error:
         embed.embedder(space).embed_documents(["one", "canary " * 2000])
 
@@ -195,9 +195,7 @@ def test_a_text_that_is_too_long_is_refused_in_our_words(server: EmbeddingServer
     assert "canary" not in str(error.value)
 
 
-def test_the_key_is_sent_and_shown_nowhere(
-    server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any
-):
+def test_key_is_sent_and_shown_nowhere(server: EmbeddingServer, space: Any, caplog: Any, configured: Any, capfd: Any):
     caplog.set_level(logging.DEBUG)
     embeds, text = embed.embedder(space), "-".join(["canary", "text"])
     embeds.embed_documents(TEXTS)
@@ -215,7 +213,7 @@ def test_the_key_is_sent_and_shown_nowhere(
     assert text not in "".join([*seen, written])
 
 
-def test_texts_go_in_batches_by_number_and_by_characters(server: EmbeddingServer, space: Any, configured: Any):
+def test_batches_are_limited_by_number_and_characters(server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=3)
     texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
 
@@ -229,7 +227,7 @@ def test_texts_go_in_batches_by_number_and_by_characters(server: EmbeddingServer
     assert max(sum(map(len, asked["input"])) for asked in server.requests) <= 100_000
 
 
-def test_no_more_requests_at_once_than_were_set(server: EmbeddingServer, space: Any, configured: Any):
+def test_concurrency_is_limited(server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=1, concurrency=2, limits={"read_s": 5, "request_s": 5, "total_s": 10})
     embed.embedder(space).embed_documents(["x"])
     go = server.hold()
@@ -257,14 +255,14 @@ def test_connections_stay_open_between_requests(settings: Any, configured: Any):
         embed.forget()
 
 
-def test_a_connection_that_the_provider_closes_as_it_is_used_again_is_replaced(server: EmbeddingServer, space: Any):
+def test_closed_idle_connection_is_replaced(server: EmbeddingServer, space: Any):
     embed.embedder(space).embed_query("one")
     server.serve(does.hangs_up(), times=1)
 
     assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
 
 
-def test_one_batch_that_fails_refuses_them_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
+def test_one_failed_batch_refuses_all(server: EmbeddingServer, space: Any, configured: Any):  # C30
     configured(batch=1, concurrency=1)
     embed.embedder(space).embed_documents(["x"])
     server.serve(server.answer_well, times=1)
@@ -276,7 +274,7 @@ def test_one_batch_that_fails_refuses_them_all(server: EmbeddingServer, space: A
     spaces._provider_connection().documents.shutdown()  # the one under way ends before the test does
 
 
-def test_a_caller_with_little_time_is_answered_in_it(server: EmbeddingServer, space: Any, configured: Any):
+def test_caller_deadline_is_respected(server: EmbeddingServer, space: Any, configured: Any):
     configured(limits={"read_s": 10, "request_s": 10, "total_s": 10, "retry_s": 10})
     embed.embedder(space).embed_documents(["x"])
     server.serve(does.silent())
@@ -288,11 +286,11 @@ def test_a_caller_with_little_time_is_answered_in_it(server: EmbeddingServer, sp
 
 
 class TestQueries:
-    def test_a_query_has_its_vector(self, server: EmbeddingServer, space: EmbeddingSpace):
+    def test_query_has_its_vector(self, server: EmbeddingServer, space: EmbeddingSpace):
         assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one"))
 
     @pytest.mark.parametrize("how", ["silent", "byte by byte", "headers byte by byte", "500"])
-    def test_a_slow_provider_holds_a_search_up_for_its_short_time_only(self, how: str, server: Any, space: Any):  # C29
+    def test_slow_provider_delays_a_search_only_briefly(self, how: str, server: Any, space: Any):  # C29
         server.serve(AWAY[how])
         began = time.monotonic()
 
@@ -301,7 +299,7 @@ class TestQueries:
         assert time.monotonic() - began < 2
         assert len(server.requests) == 1, "a search does not ask again"
 
-    def test_a_dead_provider_is_soon_not_asked_any_more(self, server: Any, space: Any, configured: Any):  # C29
+    def test_dead_provider_opens_the_breaker(self, server: Any, space: Any, configured: Any):  # C29
         configured(limits={"open_s": 60})
         server.serve(does.fails(500))
         embeds = embed.embedder(space)
@@ -311,7 +309,7 @@ class TestQueries:
 
         assert len(server.requests) == 3
 
-    def test_a_provider_that_came_back_is_used_again(self, server: Any, space: Any, configured: Any):  # C29
+    def test_recovered_provider_is_used_again(self, server: Any, space: Any, configured: Any):  # C29
         configured(limits={"open_s": 0.2})
         server.serve(does.fails(500))
         embeds = embed.embedder(space)
@@ -328,7 +326,7 @@ class TestQueries:
             time.sleep(0.02)
         assert found == pytest.approx(server.vector("one"))
 
-    def test_a_query_that_is_refused_keeps_nobody_else_away(self, server: EmbeddingServer, space: EmbeddingSpace):
+    def test_refused_query_does_not_open_the_breaker(self, server: EmbeddingServer, space: EmbeddingSpace):
         embeds = embed.embedder(space)
         for _ in range(5):
             with pytest.raises(EmbeddingRefused):

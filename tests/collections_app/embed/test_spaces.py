@@ -38,14 +38,14 @@ FAULTS = {
 
 
 class TestDefault:
-    def test_without_settings_it_is_the_model_that_comes_with_the_product(self):
+    def test_default_is_the_local_model(self):
         space = embed.default_space()
 
         assert (space.provider, space.model, space.dimensions) == ("local", "wordllama-l2-supercat", 256)
         assert embed.default_space() == space
         assert len(embed.embedder(space).embed_query("hello")) == 256
 
-    def test_the_operator_chooses_another_provider(self, configured: Any, server: EmbeddingServer):
+    def test_settings_choose_another_provider(self, configured: Any, server: EmbeddingServer):
         configured(dimensions=4)
         space = embed.default_space()
 
@@ -54,12 +54,14 @@ class TestDefault:
         assert embed.embedder(space).embed_query("one") == pytest.approx(server.vector("one", 4))
         assert server.requests[-1]["dimensions"] == 4
 
-    def test_dimensions_that_were_not_set_are_asked_for_once(self, configured: Any, server: EmbeddingServer):
+    def test_unset_dimensions_are_requested_once(self, configured: Any, server: EmbeddingServer):
         assert [embed.default_space().dimensions, embed.default_space().dimensions] == [8, 8]
         assert len(server.requests) == 1
         assert "dimensions" not in server.requests[0]
 
-    def test_while_the_provider_is_away_those_of_the_last_space_count(self, configured: Any, server: EmbeddingServer):
+    def test_last_known_dimensions_are_used_while_the_provider_is_unavailable(
+        self, configured: Any, server: EmbeddingServer
+    ):
         server.serve(does.fails(500))
         with pytest.raises(EmbeddingUnavailable):
             embed.default_space()
@@ -71,7 +73,7 @@ class TestDefault:
         assert embed.default_space() == space
 
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_a_provider_at_fault_is_as_one_that_is_away(self, fault: str, configured: Any, server: EmbeddingServer):
+    def test_faulty_provider_is_like_an_unavailable_one(self, fault: str, configured: Any, server: EmbeddingServer):
         behaviour, code = FAULTS[fault]
         server.serve(behaviour(server))
         with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as logged:
@@ -85,7 +87,7 @@ class TestDefault:
 
         assert embed.default_space() == space
 
-    def test_a_single_wrong_number_makes_no_space(self, configured: Any, server: EmbeddingServer):
+    def test_single_different_number_creates_no_space(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         embed.forget()
         server.serve(server.but(of_seven_numbers), times=1)
@@ -93,22 +95,20 @@ class TestDefault:
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
 
-    def test_a_number_that_is_said_twice_is_believed(self, configured: Any, server: EmbeddingServer):
+    def test_repeated_number_is_accepted(self, configured: Any, server: EmbeddingServer):
         embed.default_space()
         embed.forget()
         server.serve(server.but(of_seven_numbers))
 
         assert embed.default_space().dimensions == 7
 
-    def test_more_dimensions_than_can_be_stored_are_the_operators_matter(
-        self, configured: Any, server: EmbeddingServer
-    ):
+    def test_too_many_dimensions_are_a_misconfiguration(self, configured: Any, server: EmbeddingServer):
         server.dimensions = 3901
 
         with pytest.raises(EmbeddingMisconfigured, match="3901 dimensions, more than the 3900"):
             embed.default_space()
 
-    def test_as_many_as_can_be_stored_can_be_stored(self, configured: Any, server: EmbeddingServer):
+    def test_maximum_dimensions_can_be_stored(self, configured: Any, server: EmbeddingServer):
         server.dimensions = 3900
         space = embed.default_space()
         vector = embed.embedder(space).embed_query("one")
@@ -118,7 +118,7 @@ class TestDefault:
             cursor.execute("ALTER TABLE page ALTER vector SET STORAGE PLAIN")
             cursor.execute("INSERT INTO page VALUES (%s)", [str(vector)])
 
-    def test_a_local_model_that_does_not_exist_is_said(self, settings: Any):
+    def test_unknown_local_model_is_reported(self, settings: Any):
         settings.EMBEDDING = {**settings.EMBEDDING, "model": "gpt-9"}
 
         with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL"):
@@ -126,7 +126,7 @@ class TestDefault:
 
 
 class TestOtherSpaces:
-    def test_a_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, server: Any):
+    def test_collection_keeps_its_space_when_the_operator_chooses_another(self, configured: Any, server: Any):
         remote = embed.default_space()
         embed.embedder(remote).embed_documents(["one"])
         configured(provider="local", model=None)
@@ -137,16 +137,14 @@ class TestOtherSpaces:
         configured()
         assert len(embed.embedder(local_one).embed_query("one")) == 256
 
-    def test_a_space_asks_for_its_own_model(self, configured: Any, server: EmbeddingServer):
+    def test_space_uses_its_own_model(self, configured: Any, server: EmbeddingServer):
         old = embed.default_space()
         configured(model="model-b")
         embed.embedder(old).embed_query("one")
 
         assert server.requests[-1]["model"] == "model-a"
 
-    def test_what_is_asked_for_a_space_stays_when_the_operator_asks_for_another_number(
-        self, configured: Any, server: EmbeddingServer
-    ):
+    def test_dimensions_of_a_space_stay_when_the_setting_changes(self, configured: Any, server: EmbeddingServer):
         patient = {"query_s": 5.0}
         configured(patient)
         whole = embed.default_space()
@@ -160,7 +158,7 @@ class TestOtherSpaces:
             assert [asked.get("dimensions") for asked in server.requests] == [4, None]
 
     @pytest.mark.parametrize("provider", ["openai", "local", "retired"])
-    def test_one_whose_provider_is_not_there_any_more_is_unavailable(self, provider: str, settings: Any):
+    def test_space_of_a_removed_provider_is_unavailable(self, provider: str, settings: Any):
         settings.EMBEDDING = {**settings.EMBEDDING, "base_url": None, "api_key": None}
         space = EmbeddingSpace.objects.create(provider=provider, model="gone", dimensions=8)
 
@@ -169,7 +167,7 @@ class TestOtherSpaces:
 
 
 class TestProbe:
-    def test_the_first_use_of_a_space_keeps_the_vector_of_a_fixed_text(self, configured: Any, server: EmbeddingServer):
+    def test_first_use_of_a_space_stores_a_probe_vector(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         assert space.probe is None
         embed.embedder(space).embed_documents(["one"])
@@ -177,14 +175,14 @@ class TestProbe:
 
         assert space.probe == pytest.approx(server.vector(spaces.PROBE))
 
-    def test_it_is_believed_for_a_while(self, configured: Any, server: EmbeddingServer):
+    def test_probe_result_is_cached(self, configured: Any, server: EmbeddingServer):
         space = embed.default_space()
         for _ in range(3):
             embed.embedder(space).embed_documents(["one"])
 
         assert len([asked for asked in server.requests if asked["input"] == [spaces.PROBE]]) == 2, "dimensions, probe"
 
-    def test_a_model_that_was_changed_stops_the_loading(self, configured: Any, server: Any, later: Any):  # C31
+    def test_changed_model_stops_loading(self, configured: Any, server: Any, later: Any):  # C31
         space = embed.default_space()
         embed.embedder(space).embed_documents(["one"])
         server.model_turns = 1
@@ -196,7 +194,7 @@ class TestProbe:
         assert error.value.code == "model_changed"
         assert [asked["input"] for asked in server.requests] == [[spaces.PROBE]]
 
-    def test_a_hair_of_difference_is_the_same_model(self, configured: Any, server: Any, later: Any):
+    def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()
         embed.embedder(space).embed_documents(["one"])
 
@@ -210,7 +208,7 @@ class TestProbe:
 
         assert len(embed.embedder(space).embed_documents(["one", "two"])) == 2
 
-    def test_a_model_that_now_gives_more_dimensions_is_refused(self, configured: Any, server: Any, later: Any):  # C31
+    def test_model_with_changed_dimensions_is_refused(self, configured: Any, server: Any, later: Any):  # C31
         space = embed.default_space()
         embed.embedder(space).embed_documents(["one"])
         server.dimensions = 9
@@ -219,9 +217,7 @@ class TestProbe:
         with pytest.raises(EmbeddingRefused, match="9 dimensions in place of 8"):
             embed.embedder(space).embed_documents(["one"])
 
-    def test_a_space_that_is_retired_makes_room_for_one_of_the_same_name(
-        self, configured: Any, server: Any, later: Any
-    ):
+    def test_retired_space_allows_a_new_one_with_its_name(self, configured: Any, server: Any, later: Any):
         old = embed.default_space()
         embed.embedder(old).embed_documents(["one"])
         server.model_turns = 1
@@ -235,7 +231,7 @@ class TestProbe:
         with pytest.raises(EmbeddingUnavailable):
             embed.embedder(old)
 
-    def test_a_model_that_is_the_same_stays(self, configured: Any, server: Any, later: Any):
+    def test_unchanged_model_is_kept(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()
         embed.embedder(space).embed_documents(["one"])
         later()

@@ -36,7 +36,7 @@ def test_parsers_import_nothing_of_the_product():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_a_child_over_its_time_is_killed_with_its_group():  # C20
+def test_child_over_its_time_is_killed_with_its_group():  # C20
     began = time.monotonic()
     with pytest.raises(Unreadable) as refused:
         extract(FILES["html"], "html", limits(wall_s=0.05))
@@ -46,7 +46,7 @@ def test_a_child_over_its_time_is_killed_with_its_group():  # C20
     assert children() == []
 
 
-def test_a_child_over_its_memory_ends():  # C20
+def test_child_over_its_memory_ends():  # C20
     with pytest.raises(Unreadable) as refused:
         extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits(memory=150 * 1024 * 1024))
 
@@ -92,14 +92,14 @@ def test_many_files_are_read_at_once():
     assert children() == []
 
 
-def test_a_file_of_the_maximum_size_is_read():
+def test_file_of_the_maximum_size_is_read():
     data = pdf(["words"]) + b"\n%" + b"x" * 32 * 1024 * 1024
 
     assert extract(data, "pdf", limits()).text == "words"
 
 
 @pytest.mark.parametrize(("words", "may_pass"), [("import time; time.sleep(60)", True), ("while True: pass", False)])
-def test_a_file_that_got_no_processor_time_may_be_retried(
+def test_file_that_got_no_processor_time_may_be_retried(
     words: str, may_pass: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "other.py").write_text(words)

@@ -55,7 +55,7 @@ def good(format: str) -> Extracted:
 
 
 @pytest.mark.parametrize("format", TEXTS)
-def test_the_text_of_a_valid_file_is_extracted(format: str):
+def test_text_of_a_valid_file_is_extracted(format: str):
     result = good(format)
 
     assert result.text == TEXTS[format]
@@ -90,7 +90,7 @@ def test_pages_begin_where_their_text_does():
     assert good("docx").page_starts is None
 
 
-def test_a_file_without_text_is_empty_but_has_pages():  # C23
+def test_file_without_text_is_empty_but_has_pages():  # C23
     assert extracted(pdf(["", ""]), "pdf") == Extracted(text="", page_starts=(0, 0), headings=(), warnings=())
     assert extracted(saved(docx.Document().save), "docx").text == ""
     assert extracted("\n \u200b\u2060 \ufeff\t", "text").text == ""
@@ -111,7 +111,7 @@ def test_html_without_an_article_gives_all_visible_text():
     assert extracted("just words", "html").text == "just words"
 
 
-def test_the_declared_encoding_of_a_page_is_used():
+def test_declared_encoding_of_a_page_is_used():
     page = f"<html><head><meta charset='windows-1251'></head><body><p>{'Привет, мир. ' * 30}</p></body></html>"
 
     assert "Привет, мир. Привет" in extracted(page.encode("cp1251"), "html").text
@@ -141,7 +141,7 @@ def test_rows_without_a_header_have_no_column_names():
     assert extracted(saved(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
 
 
-def test_a_sheet_is_read_to_its_end_whatever_its_declared_size():
+def test_sheet_is_read_to_its_end_whatever_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(BytesIO(FILES["xlsx"])) as file:
         content = file.read(sheet)
@@ -152,7 +152,7 @@ def test_a_sheet_is_read_to_its_end_whatever_its_declared_size():
 
 
 @pytest.mark.parametrize(("delimiter", "end"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
-def test_the_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
+def test_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
     rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
     file = end.join(delimiter.join(row) for row in rows)
 
@@ -161,13 +161,13 @@ def test_the_delimiter_of_a_csv_is_detected(delimiter: str, end: str):
     ]  # fmt: skip
 
 
-def test_the_text_of_an_html_mail_is_extracted():
+def test_text_of_an_html_mail_is_extracted():
     mail = b"Subject: Hi\nContent-Type: text/html; charset=utf-8\n\n<p>Dear <b>Bob</b></p><p>Bye</p>"
 
     assert extracted(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
 
 
-def test_a_mail_with_both_kinds_gives_its_plain_text():
+def test_mail_with_both_kinds_gives_its_plain_text():
     mail = (
         b'Subject: Hi\nContent-Type: multipart/alternative; boundary="b"\n\n'
         b"--b\nContent-Type: text/html\n\n<p>html</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n"
@@ -211,18 +211,18 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize(("text", "encoding"), WRITTEN)
-def test_a_text_may_be_in_any_common_encoding(text: str, encoding: str):
+def test_text_may_be_in_any_common_encoding(text: str, encoding: str):
     assert extracted(text.encode(encoding), "text").text == text
 
 
-def test_a_long_text_is_recognized_by_its_beginning():
+def test_long_text_is_recognized_by_its_beginning():
     text = RUSSIAN * 8000
 
     assert extracted(text.encode("cp1251"), "text").text == text
     assert codecs.lookup("cp1251").name == "cp1251"
 
 
-def test_a_table_may_be_in_any_common_encoding_too():
+def test_table_may_be_in_any_common_encoding_too():
     assert "Город: Рига" in extracted("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
 
 
@@ -298,7 +298,7 @@ def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
     assert result.warnings == ()
 
 
-def test_a_deeply_nested_page_around_an_article_loses_nothing():
+def test_deeply_nested_page_around_an_article_loses_nothing():
     result = extracted(f"<html><body><article><p>{LOREM * 4}</p></article>{nested('<i>', '</i>', 400)}</body>", "html")
 
     assert LOREM.strip() in result.text and result.text.endswith("level 399 deepest")
@@ -328,7 +328,7 @@ def test_sections_may_be_nested_in_odt():
     assert result.text == TEXTS["odt"]
 
 
-def test_a_file_nested_too_deeply_is_refused_with_the_reason():
+def test_file_nested_too_deeply_is_refused_with_the_reason():
     control = "<w:sdt>" * 3_000, "</w:sdt>" * 3_000
     group = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
     deck = dict(entries_of(FILES["pptx"]))["ppt/slides/slide1.xml"].decode()

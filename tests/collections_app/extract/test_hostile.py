@@ -52,7 +52,7 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def is_hostile(item: Any) -> bool:
-    return bool(getattr(item, "originalname", "") == test_a_hostile_file_ends_within_its_limits.__name__)
+    return bool(getattr(item, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
 
 
 def test_there_are_enough_hostile_files():
@@ -60,7 +60,7 @@ def test_there_are_enough_hostile_files():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # C17 C18 C19 C20 C21 C23
+def test_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # C17 C18 C19 C20 C21 C23
     found, took_s = outcomes.running[name].result()
 
     assert re.fullmatch(CASES[name].outcome, found), found
@@ -69,7 +69,7 @@ def test_a_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", CASES)
-def test_a_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
+def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
     case = CASES[name]
     asked = {key: value for key, value in case.limits.items() if key.startswith("max_")}
     found = outcome(case.make(), case.format, replace(configured_limits(), **asked))
@@ -89,7 +89,7 @@ def test_no_hostile_file_includes_a_local_file():  # C19
         assert not LEAKED.search(found.text)
 
 
-def test_the_bombs_exceed_the_limits():  # C17
+def test_bombs_exceed_the_limits():  # C17
     """Without their limits they are read, so it is the limit that refuses them."""
     bomb = CASES["docx: bomb by ratio"]
     with pytest.raises(Unreadable) as refused:

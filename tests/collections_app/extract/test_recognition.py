@@ -37,7 +37,7 @@ def message(head: bytes, name: str, declared: str = "") -> str:
 
 
 @pytest.mark.parametrize("format", FILES)
-def test_a_valid_file_is_recognized(format: str):
+def test_valid_file_is_recognized(format: str):
     data, name = FILES[format], NAMES[format]
 
     for declared in (DECLARED[format], "", "application/octet-stream", "text/plain"):
@@ -48,13 +48,13 @@ def test_a_valid_file_is_recognized(format: str):
 
 
 @pytest.mark.parametrize("format", sorted(set(FILES) - {"markdown", "csv"}))
-def test_a_file_without_a_name_is_recognized_by_its_content(format: str):
+def test_file_without_a_name_is_recognized_by_its_content(format: str):
     assert recognise(FILES[format], "") == format
 
 
 @pytest.mark.parametrize("format", FILES)
 @pytest.mark.parametrize("other", FILES)
-def test_a_file_named_like_another_format_is_refused(format: str, other: str):  # C16
+def test_file_named_like_another_format_is_refused(format: str, other: str):  # C16
     is_text = {format, other} <= {"markdown", "csv", "text", "html"} and format != "html"
     is_mail_as_text = format == "eml" and other in ("markdown", "csv", "text")
     if format == other or is_text or is_mail_as_text:
@@ -64,7 +64,7 @@ def test_a_file_named_like_another_format_is_refused(format: str, other: str):  
 
 
 @pytest.mark.parametrize("format", FILES)
-def test_a_declared_type_that_disagrees_is_refused(format: str):  # C16
+def test_declared_type_that_disagrees_is_refused(format: str):  # C16
     for declared in ("image/png", "application/x-msdownload", DECLARED["pdf" if format != "pdf" else "html"]):
         assert "declared as" in message(FILES[format], NAMES[format], declared)
 
@@ -82,7 +82,7 @@ POLYGLOTS = {
 
 
 @pytest.mark.parametrize("name", POLYGLOTS)
-def test_a_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
+def test_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
     data, filename, format = POLYGLOTS[name]
 
     assert recognise(data, filename) == format
@@ -132,7 +132,7 @@ def test_text_is_recognized_in_other_encodings():
     assert recognise("漢字".encode() * 20_000, "a.md") == "markdown"
 
 
-def test_a_readme_may_begin_with_a_tag():
+def test_readme_may_begin_with_a_tag():
     assert recognise(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
 
 
@@ -177,11 +177,11 @@ CROWDED = {
 
 
 @pytest.mark.parametrize("name", CROWDED)
-def test_an_archive_with_many_entries_is_refused(name: str):
+def test_archive_with_many_entries_is_refused(name: str):
     assert "an archive of more than 2,000 entries" in message(CROWDED[name], "a.docx")
 
 
-def test_a_part_of_an_archive_is_read_once():
+def test_part_of_an_archive_is_read_once():
     """Overlapping names of entries would turn 256 KB into half a gigabyte of names."""
     tracemalloc.start()
     try:

@@ -121,12 +121,12 @@ def each_operator(draws: int, examples: int) -> None:
     law()
 
 
-def test_each_operator_finds_what_it_means_and_its_negation_the_rest() -> None:
+def test_operator_and_negation_are_complementary() -> None:
     each_operator(draws=2, examples=12)
 
 
 @pytest.mark.nightly
-def test_each_operator_finds_what_it_means_with_very_many_values() -> None:
+def test_operator_and_negation_are_complementary_for_many_values() -> None:
     each_operator(draws=3, examples=400)
 
 
@@ -139,7 +139,7 @@ def test_each_operator_finds_what_it_means_with_very_many_values() -> None:
         max_size=5,
     ),
 )
-def test_conditions_join_as_the_language_says(everything: list[Any], parts: list[tuple[str, str]]) -> None:
+def test_conditions_combine_as_specified(everything: list[Any], parts: list[tuple[str, str]]) -> None:
     text = "".join([joint + condition for joint, condition in parts])[len(parts[0][0]) :]
     agree(text, everything)
     joint, last = parts[-1]

@@ -47,7 +47,7 @@ def with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection
         (("itil",), ("crew", "itil"), ("crew",), READS),
     ],
 )
-def test_rights_follow_from_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
+def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
     collection = with_roles(readers, writers)
     ids(*roles)
     user = make_user("dora", *roles)
@@ -59,14 +59,14 @@ def test_rights_follow_from_roles(roles: Any, readers: Any, writers: Any, expect
         assert access.rights(user, found) == expected
 
 
-def test_a_role_that_contains_a_reader_role_reads():
+def test_role_that_contains_a_reader_role_reads():
     with_roles(("crew",), ())
     chief = Role.objects.create(name="chief", contains=ids("crew"))
 
     assert access.open_collection(make_user("dora", chief.name), "manuals", "read")
 
 
-def test_a_role_that_is_gone_gives_nothing(bob: User, carl: User):
+def test_deleted_role_grants_nothing(bob: User, carl: User):
     """Also not back to collection_admin: the list is not empty."""
     collection = with_roles(("crew",), ("crew",))
     Role.objects.get(name="crew").delete()
@@ -75,7 +75,7 @@ def test_a_role_that_is_gone_gives_nothing(bob: User, carl: User):
 
 
 @pytest.mark.parametrize(("right", "error"), [("read", NotFound), ("write", NotFound), ("manage", NotFound)])
-def test_an_unreadable_collection_is_missing_whatever_is_wanted(bob: User, right: Any, error: type[ServiceError]):
+def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any, error: type[ServiceError]):
     make_collection("manuals")
 
     with pytest.raises(error) as hidden:
@@ -86,7 +86,7 @@ def test_an_unreadable_collection_is_missing_whatever_is_wanted(bob: User, right
     assert hidden.value.as_items() == missing.value.as_items()  # C02
 
 
-def test_a_readable_collection_refuses_what_may_not_be_done_with_it():
+def test_readable_collection_is_403_for_forbidden_actions():
     collection = with_roles(("crew",), ())
     dora = make_user("dora", "crew")
 
@@ -97,7 +97,7 @@ def test_a_readable_collection_refuses_what_may_not_be_done_with_it():
             access.open_by_id(dora, collection.pk, right)
 
 
-def test_a_deleted_collection_is_gone_for_everybody(alice: User):
+def test_deleted_collection_is_gone_for_everybody(alice: User):
     make_collection("manuals").mark_deleted()
 
     with pytest.raises(NotFound):
@@ -115,20 +115,20 @@ def test_no_name_finds_another_collection(alice: User, name: str):  # C11
         access.open_all(alice, ["manuals", name])
 
 
-def test_a_name_is_the_same_however_it_is_composed(alice: User):  # C11
+def test_name_is_the_same_however_it_is_composed(alice: User):  # C11
     made = make_collection("Caf\u00e9")
 
     assert access.open_collection(alice, "Cafe\u0301", "read") == made
     assert access.open_all(alice, ["Cafe\u0301", "Caf\u00e9"]) == [made]
 
 
-def test_several_are_found_in_the_order_of_their_names(alice: User):
+def test_several_collections_are_returned_in_the_requested_order(alice: User):
     made = [make_collection(name) for name in ("a", "b", "c")]
 
     assert access.open_all(alice, ["c", "a", "c", "b"]) == [made[2], made[0], made[1]]
 
 
-def test_one_that_is_missing_refuses_all_and_is_named(bob: User):  # C03
+def test_missing_collection_is_named(bob: User):  # C03
     make_collection("open", reader_roles=ids("crew"))
     make_collection("hidden")
     dora = make_user("dora", "crew")
@@ -143,7 +143,7 @@ def test_one_that_is_missing_refuses_all_and_is_named(bob: User):  # C03
 
 
 @pytest.mark.parametrize("name", ["hidden", "missing", "\x00"])
-def test_a_hidden_and_a_missing_one_are_looked_for_alike(name: str):  # C02, C52
+def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02, C52
     make_collection("hidden")
     ids("crew")
     dora = make_user("dora", "crew")
@@ -154,7 +154,7 @@ def test_a_hidden_and_a_missing_one_are_looked_for_alike(name: str):  # C02, C52
     assert len(asked) == 1 and "is_writer" in asked[0]["sql"]
 
 
-def test_a_load_makes_what_is_missing_for_who_may(carl: User, bob: User):
+def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
     with pytest.raises(NotFound) as refused:
         access.open_or_make(bob, "new")
     assert refused.value.field == "collection_name"
@@ -164,7 +164,7 @@ def test_a_load_makes_what_is_missing_for_who_may(carl: User, bob: User):
     assert access.open_or_make(carl, "Caf\u00e9") == made
 
 
-def test_a_load_into_a_readable_one_is_denied_and_makes_none():
+def test_load_into_a_readable_collection_is_denied():
     with_roles(("crew",), ())
 
     with pytest.raises(AccessDenied):
@@ -172,7 +172,7 @@ def test_a_load_into_a_readable_one_is_denied_and_makes_none():
     assert Collection.objects.count() == 1
 
 
-def test_who_makes_collections_is_told_that_a_hidden_one_has_the_name(carl: User):
+def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User):
     with_roles((), ("crew",))
 
     with pytest.raises(Conflict) as refused:
@@ -180,32 +180,32 @@ def test_who_makes_collections_is_told_that_a_hidden_one_has_the_name(carl: User
     assert refused.value.code == "name_taken"
 
 
-def test_the_name_of_a_deleted_collection_is_free(carl: User):
+def test_name_of_a_deleted_collection_is_free(carl: User):
     make_collection("manuals").mark_deleted()
 
     assert access.open_or_make(carl, "manuals").deleted_at is None
 
 
 @pytest.mark.parametrize("name", ["", "   ", "a" * 201, "a\nb", "a\x00b"])
-def test_a_collection_cannot_be_called_anything(carl: User, name: str):  # C11
+def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
     with pytest.raises(BadRequest) as refused:
         access.open_or_make(carl, name)
     assert refused.value.field == "collection_name"
 
 
-def test_nobody_without_the_role_makes_one(bob: User):
+def test_creation_requires_the_role(bob: User):
     with pytest.raises(AccessDenied):
         access.make(bob, Collection(name="new"))
 
 
-def test_what_one_may_is_not_what_the_next_may(carl: User, bob: User):
+def test_permissions_are_not_shared_between_users(carl: User, bob: User):
     with_roles((), ())
     opened = access.open_collection(carl, "manuals", "manage")
 
     assert access.rights(bob, opened) == NOTHING
 
 
-def test_a_key_with_fewer_roles_counts_with_these(carl: User):
+def test_scoped_key_has_only_its_roles(carl: User):
     collection = with_roles((), ())
     carl.narrow_to(ids("itil"))
 

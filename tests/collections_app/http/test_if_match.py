@@ -44,7 +44,7 @@ def is_there(path: str, caller: Caller) -> bool:
     return bool(caller.get(path).status_code == 200)
 
 
-def test_a_changed_collection_is_not_deleted(manager: Caller, place: Collection):
+def test_changed_collection_is_not_deleted(manager: Caller, place: Collection):
     path, seen = of(place), tag(manager, of(place))
     manager.patch(path, {"alpha": 0.25})
 
@@ -55,7 +55,7 @@ def test_a_changed_collection_is_not_deleted(manager: Caller, place: Collection)
     assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
 
 
-def test_a_changed_document_is_not_deleted(manager: Caller, document: Document):
+def test_changed_document_is_not_deleted(manager: Caller, document: Document):
     path, seen = of(document), tag(manager, of(document))
     manager.patch(path, {"metadata": {"n": 2}})
 
@@ -66,12 +66,12 @@ def test_a_changed_document_is_not_deleted(manager: Caller, document: Document):
     assert manager.delete(path, headers=tag(manager, path)).status_code == 200 and not is_there(path, manager)
 
 
-def test_any_state_of_it_may_be_meant(manager: Caller, document: Document, place: Collection):
+def test_wildcard_matches_any_state(manager: Caller, document: Document, place: Collection):
     for path in (of(document), of(place)):
         assert manager.delete(path, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_another_content_is_another_state_of_a_document(manager: Caller, place: Collection, document: Document):
+def test_changed_content_changes_the_etag(manager: Caller, place: Collection, document: Document):
     seen = tag(manager, of(document))
     add(place, "New.", doc_id="one", is_loaded=False)
 
@@ -82,9 +82,7 @@ def test_another_content_is_another_state_of_a_document(manager: Caller, place: 
     assert manager.post(f"{of(document)}/reload").status_code == 202 and tag(manager, of(document)) != again
 
 
-def test_another_one_that_came_to_be_called_so_is_not_deleted(
-    manager: Caller, place: Collection, document: Document, monkeypatch: Any
-):
+def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, document: Document, monkeypatch: Any):
     found = documents.find
 
     def find_just_before(*asked: Any) -> Document:
@@ -98,7 +96,7 @@ def test_another_one_that_came_to_be_called_so_is_not_deleted(
     assert Document.objects.filter(doc_id="one", deleted_at=None).exists()
 
 
-def test_how_far_it_has_come_is_none(manager: Caller, document: Document):
+def test_progress_does_not_change_the_etag(manager: Caller, document: Document):
     seen = tag(manager, of(document))
     for state in ("embedding", "failed", "ready"):
         Version.objects.filter(document=document).update(state=state, attempt=3)
@@ -126,7 +124,7 @@ class TestAtOnce:
             return sent.result()
 
     @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-    def test_a_document(self, manager: Caller, document: Document, method: str):
+    def test_document(self, manager: Caller, document: Document, method: str):
         seen = tag(manager, of(document))
         change = [
             ("UPDATE document_version SET metadata = '{\"n\": 2}' WHERE document_id = %s", [document.pk]),
@@ -138,7 +136,7 @@ class TestAtOnce:
         assert failed(answer)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
         assert is_there(of(document), manager)
 
-    def test_a_collection(self, manager: Caller, place: Collection):
+    def test_collection(self, manager: Caller, place: Collection):
         seen = tag(manager, of(place))
         change = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
         answer = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=seen))

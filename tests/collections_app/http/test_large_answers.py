@@ -28,7 +28,7 @@ def without_collector() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("without_collector")
-def test_an_answer_is_gone_when_it_is_sent(manager: Caller):
+def test_response_memory_is_released(manager: Caller):
     document = add(make("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
     asked: list[tuple[Any, str, dict[str, str]]] = [
@@ -47,7 +47,7 @@ def test_an_answer_is_gone_when_it_is_sent(manager: Caller):
         assert sent() is None, view
 
 
-def test_an_original_of_many_pieces_comes_whole(manager: Caller):
+def test_large_original_is_complete(manager: Caller):
     text = "0123456789" * 250_000
     document = add(make("manuals"), text, is_loaded=False)
     path = f"{MANAGED}/{document.collection_id}/documents/{document.pk}/content"
@@ -62,7 +62,7 @@ def test_an_original_of_many_pieces_comes_whole(manager: Caller):
     assert failed(manager.get(path))[:2] == (404, "not_found")
 
 
-def test_a_long_document_is_answered_to_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
+def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
     add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
     add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
@@ -79,7 +79,7 @@ def test_a_long_document_is_answered_to_one_at_a_time(manager: Caller, monkeypat
         assert answer["Content-Type"] == "application/json"
 
 
-def test_an_id_is_compared_in_the_form_that_is_stored(manager: Caller):
+def test_id_is_compared_in_the_form_that_is_stored(manager: Caller):
     stored, sent = "Caf\u00e9", "Cafe\u0301"
     place = make(stored)
     for each in (stored, "other"):
@@ -97,7 +97,7 @@ def test_an_id_is_compared_in_the_form_that_is_stored(manager: Caller):
     )
 
 
-def test_documents_whose_versions_are_being_purged_are_no_more(manager: Caller):
+def test_documents_being_purged_are_hidden(manager: Caller):
     document = add(make("manuals"), is_loaded=False)
     document.versions.all().delete()
     path = f"{MANAGED}/{document.collection_id}/documents"
@@ -111,7 +111,7 @@ def test_documents_whose_versions_are_being_purged_are_no_more(manager: Caller):
         assert failed(call)[:2] == (404, "not_found")
 
 
-def test_who_makes_no_collections_learns_no_names_of_roles(stranger: Caller):
+def test_role_names_are_hidden_without_the_role(stranger: Caller):
     answers = [
         stranger.post(MANAGED, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]

@@ -26,7 +26,7 @@ from tests.conftest import make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_names_are_those_of_every_state_but_the_deleted(manager: Caller):
+def test_list_contains_all_but_deleted_collections(manager: Caller):
     manager.load("A text.", doc_id="ready")
     manager.load("Gone.", doc_id="gone")
     manager.post(LOAD_TEXT, {"text": "Later.", "doc_id": "queued", "wait": False}, collection_name="manuals")
@@ -37,7 +37,7 @@ def test_names_are_those_of_every_state_but_the_deleted(manager: Caller):
     assert manager.get(NAMES, collection_name="manuals").json() == ["ready", "queued", "empty", "failed"]
 
 
-def test_the_list_counts_documents_by_their_state(manager: Caller):
+def test_list_counts_documents_by_their_state(manager: Caller):
     manager.load("A text.", "b")
     manager.load("Another text. " * 200, "b")
     manager.post(LOAD_TEXT, {"text": "Later.", "wait": False}, collection_name="b")
@@ -56,7 +56,7 @@ def test_the_list_counts_documents_by_their_state(manager: Caller):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b["created_at"])
 
 
-def test_the_list_takes_few_statements_however_long_it_is(manager: Caller):
+def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
             assert manager.get(LIST).status_code == 200
@@ -77,7 +77,7 @@ def test_only_readable_collections_are_listed_and_counted(manager: Caller, stran
     assert [each["collection_name"] for each in by_key(make_user("dora", "crew")).get(LIST).json()] == ["open"]
 
 
-def test_a_deleted_document_is_nowhere(manager: Caller):
+def test_deleted_document_is_not_found(manager: Caller):
     manager.load("The toner is red.", doc_id="one")
     manager.load("The toner is blue.", doc_id="two")
     answer = manager.delete(DELETE_DOCUMENT, collection_name="manuals", id_value="one")
@@ -104,7 +104,7 @@ def test_parameters_of_deletions_may_be_in_the_body(manager: Caller):
     assert manager.get(LIST).json() == []
 
 
-def test_a_deleted_collection_is_nowhere_and_its_name_is_free(manager: Caller):
+def test_deleted_collection_is_not_found_and_its_name_is_free(manager: Caller):
     manager.load("A text.")
     manager.load("Another text.")
     answer = manager.delete(DELETE, collection_name="manuals")
@@ -131,14 +131,14 @@ def test_a_deleted_collection_is_nowhere_and_its_name_is_free(manager: Caller):
         (DELETE, {"collection_name": ["manuals", "manuals"]}, (400, "invalid_parameter", "collection_name")),
     ],
 )
-def test_a_wrong_deletion_deletes_nothing(manager: Caller, path: str, query: Any, expected: Any):
+def test_invalid_deletion_deletes_nothing(manager: Caller, path: str, query: Any, expected: Any):
     add(make("manuals"), doc_id="one", is_loaded=False)
 
     assert failed(manager.delete(path, **query)) == expected
     assert Document.objects.filter(deleted_at=None).count() == 1
 
 
-def test_a_document_is_deleted_only_in_its_own_collection(manager: Caller):  # C12
+def test_document_is_deleted_only_in_its_own_collection(manager: Caller):  # C12
     add(make("mine"), doc_id="one", is_loaded=False)
     add(make("other"), doc_id="two", is_loaded=False)
 
@@ -149,7 +149,7 @@ def test_a_document_is_deleted_only_in_its_own_collection(manager: Caller):  # C
     assert Document.objects.filter(deleted_at=None).count() == 2
 
 
-def test_who_may_delete(manager: Caller, stranger: Caller, as_admin: Caller):
+def test_deletion_requires_permission(manager: Caller, stranger: Caller, as_admin: Caller):
     """Documents: writers. The collection itself: a writer who also makes collections, and admin."""
     place = make("manuals", readers=("crew",), writers=("chiefs",))
     for name in ("one", "two"):

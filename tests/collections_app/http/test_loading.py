@@ -22,7 +22,7 @@ SIX = {
 }  # fmt: skip
 
 
-def test_a_text_can_be_found_when_the_load_is_answered(manager: Caller):
+def test_text_is_searchable_when_the_load_returns(manager: Caller):
     answer = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
     found = answer.json()
 
@@ -45,7 +45,7 @@ def test_a_text_can_be_found_when_the_load_is_answered(manager: Caller):
     assert manager.get(found["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
 
 
-def test_a_file_can_be_found_when_the_load_is_answered(manager: Caller):
+def test_file_is_searchable_when_the_load_returns(manager: Caller):
     form = {"metadata": json.dumps(SIX)}
     answer = manager.upload(
         pdf("The toner is red", "The mailbox is full"), "a.pdf", form=form, collection_name="manuals"
@@ -57,7 +57,7 @@ def test_a_file_can_be_found_when_the_load_is_answered(manager: Caller):
     assert (first["page"], first["page_end"], first["filename"]) == (1, 2, "a.pdf")
 
 
-def test_everything_may_stand_in_either_place(manager: Caller):
+def test_parameters_are_accepted_in_query_and_body(manager: Caller):
     everything = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
     in_query = manager.post(LOAD_TEXT, text=TEXT, wait="true", **everything)
     in_body = manager.post(LOAD_TEXT, {**everything, "text": TEXT, "wait": True, "doc_id": "two"})
@@ -69,7 +69,7 @@ def test_everything_may_stand_in_either_place(manager: Caller):
     assert manager.get(NAMES, collection_name="manuals").json() == ["one", "two", "three", "four"]
 
 
-def test_the_same_again_is_the_same_document(manager: Caller):
+def test_repeated_load_returns_the_same_document(manager: Caller):
     first, again = (manager.post(LOAD_TEXT, {"text": TEXT}, collection_name="manuals") for _ in range(2))
 
     assert (first.status_code, again.status_code) == (201, 200)
@@ -78,7 +78,7 @@ def test_the_same_again_is_the_same_document(manager: Caller):
     assert other.status_code == 201 and Document.objects.count() == 2
 
 
-def test_a_document_is_replaced_only_when_asked(manager: Caller):
+def test_document_is_replaced_only_when_asked(manager: Caller):
     manager.load("The first text.", doc_id="one")
     refused = manager.post(LOAD_TEXT, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
     assert failed(refused) == (409, "duplicate", "doc_id")
@@ -90,14 +90,14 @@ def test_a_document_is_replaced_only_when_asked(manager: Caller):
     assert [hit["page_content"] for hit in hits] == ["The second text."]
 
 
-def test_whoever_does_not_wait_gets_202_and_a_worker_does_it(manager: Caller):
+def test_load_without_waiting_is_202(manager: Caller):
     answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name="manuals", wait="")
 
     assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
     assert manager.get(NAMES, collection_name="manuals").json() == [answer.json()["doc_id"]]
 
 
-def test_whoever_has_many_waiting_waits_too_and_nobody_else_does(  # C46
+def test_queue_limit_applies_per_caller(  # C46
     manager: Caller, settings: Any
 ):
     settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 3}
@@ -113,14 +113,14 @@ def test_whoever_has_many_waiting_waits_too_and_nobody_else_does(  # C46
     assert manager.post(LOAD_TEXT, {"text": "one more"}, collection_name="flood").status_code == 201
 
 
-def test_a_long_one_is_left_to_the_worker(manager: Caller, settings: Any):
+def test_large_document_is_left_to_the_worker(manager: Caller, settings: Any):
     settings.COLLECTIONS = {**settings.COLLECTIONS, "wait_limit": 100}
 
     assert manager.post(LOAD_TEXT, {"text": "a " * 50}, collection_name="manuals").status_code == 201
     assert manager.post(LOAD_TEXT, {"text": "b " * 51}, collection_name="manuals").status_code == 202
 
 
-def test_a_file_that_cannot_be_read_is_kept_and_says_why(manager: Caller):  # C16
+def test_unreadable_file_is_stored_with_the_reason(manager: Caller):  # C16
     answer = manager.upload(b"%PDF-1.7 broken", "broken.pdf", collection_name="manuals")
     document = Document.objects.get()
 
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_says_why(manager: Caller):  # C1
     assert manager.get(NAMES, collection_name="manuals").json() == [document.doc_id]
 
 
-def test_a_document_without_text_is_empty(manager: Caller):  # C23
+def test_document_without_text_is_empty(manager: Caller):  # C23
     answer = manager.post(LOAD_TEXT, {"text": " \n\t "}, collection_name="manuals")
 
     assert (answer.status_code, answer.json()["document_status"]) == (201, "empty")
@@ -147,7 +147,7 @@ def test_a_document_without_text_is_empty(manager: Caller):  # C23
         (b"", "a.txt", (400, "empty_file", "file")),
     ],
 )
-def test_what_cannot_be_a_document_leaves_nothing(manager: Caller, content: bytes, filename: str, expected: Any):  # C16
+def test_invalid_load_leaves_nothing(manager: Caller, content: bytes, filename: str, expected: Any):  # C16
     answer = manager.upload(content, filename, collection_name="manuals")
 
     assert failed(answer) == expected
@@ -181,20 +181,20 @@ def test_what_cannot_be_a_document_leaves_nothing(manager: Caller, content: byte
         ({"text": "a"}, {"collection_name": "a\x00"}, (400, "invalid_parameter", "collection_name")),  # C11
     ],
 )
-def test_a_wrong_text_is_refused_and_leaves_nothing(manager: Caller, body: Any, query: Any, expected: Any):
+def test_invalid_text_is_refused_and_leaves_nothing(manager: Caller, body: Any, query: Any, expected: Any):
     answer = manager.post(LOAD_TEXT, body, **{"collection_name": "manuals", **query})
 
     assert failed(answer) == expected
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
-def test_a_missing_name_is_asked_for(manager: Caller):
+def test_collection_name_is_required(manager: Caller):
     assert failed(manager.post(LOAD_TEXT, {"text": "a"})) == (400, "mandatory", "collection_name")
     assert failed(manager.upload(b"a", "a.txt")) == (400, "mandatory", "collection_name")
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", "😀", "SELECT 1; --", "%2e%2e", "a b", "Ü"])
-def test_a_collection_may_be_called_what_people_call_it(manager: Caller, name: str):  # C11
+def test_collection_names_allow_any_script(manager: Caller, name: str):  # C11
     answer = manager.post(LOAD_TEXT, {"text": TEXT, "wait": False}, collection_name=name)
     assert (answer.status_code, answer.json()["collection_name"]) == (202, name)
     assert manager.get(NAMES, collection_name=name).status_code == 200
@@ -209,20 +209,20 @@ def test_a_collection_may_be_called_what_people_call_it(manager: Caller, name: s
         "metadata_limit": 1000,
     }
 )
-def test_what_is_too_large_is_413(manager: Caller):  # C14
+def test_too_large_load_is_413(manager: Caller):  # C14
     assert failed(manager.post(LOAD_TEXT, {"text": "ю" * 501}, collection_name="a"))[:2] == (413, "too_large")
     assert failed(manager.upload(b"x" * 1001, "a.txt", collection_name="a"))[:2] == (413, "too_large")
     assert not Collection.objects.exists()
 
 
 @pytest.mark.parametrize("path", ["/load_document_to_collection", LOAD_TEXT])
-def test_a_length_over_the_limit_is_refused_unread(manager: Caller, path: str):  # C14
+def test_length_over_the_limit_is_refused_unread(manager: Caller, path: str):  # C14
     refused = Client().post(path, b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8))
 
     assert failed(refused)[:2] == (413, "too_large")
 
 
-def test_who_may_only_read_is_denied_and_who_may_not_finds_nothing(manager: Caller, stranger: Caller):
+def test_reader_gets_403_and_others_404(manager: Caller, stranger: Caller):
     make("manuals", readers=("crew",))
     reader = by_key(make_user("dora", "crew"))
 
@@ -238,7 +238,7 @@ def test_who_may_only_read_is_denied_and_who_may_not_finds_nothing(manager: Call
 
 
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
-def test_who_may_not_load_is_told_so_before_the_file_is_looked_at(manager: Caller, stranger: Caller, content: bytes):
+def test_permission_is_checked_before_the_file(manager: Caller, stranger: Caller, content: bytes):
     made = make("manuals", readers=("crew",))
     reader = by_key(make_user("dora", "crew"))
     own = f"/api/collections/{made.pk}/documents"
@@ -254,7 +254,7 @@ def test_who_may_not_load_is_told_so_before_the_file_is_looked_at(manager: Calle
         assert failed(wrong) == (400, "invalid_parameter", "on_duplicate")
 
 
-def test_a_third_load_at_once_is_left_to_the_worker(manager: Caller):
+def test_third_concurrent_load_is_left_to_the_worker(manager: Caller):
     turns = [loading.CONCURRENT_LOADS.acquire(blocking=False) for _ in range(2)]
     try:
         answers = [
@@ -273,14 +273,14 @@ def test_a_third_load_at_once_is_left_to_the_worker(manager: Caller):
         assert manager.post(LOAD_TEXT, again, collection_name="manuals").status_code == 409
 
 
-def test_a_key_with_fewer_roles_loads_as_who_has_these(carl: User):
+def test_scoped_key_loads_with_its_roles(carl: User):
     key = by_key(carl, scope=[Role.objects.get(name="itil").pk])
 
     assert failed(key.post(LOAD_TEXT, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
     assert Document.objects.count() == 0
 
 
-def test_it_is_known_who_loaded(manager: Caller, carl: User):
+def test_loader_is_recorded(manager: Caller, carl: User):
     manager.load(TEXT)
 
     assert Version.objects.get().created_by == Document.objects.get().created_by == carl.pk
@@ -298,7 +298,7 @@ def test_it_is_known_who_loaded(manager: Caller, carl: User):
         "<script>alert(1)</script>",
     ],
 )
-def test_a_text_comes_back_as_it_was_sent(manager: Caller, text: str):  # C25, C26
+def test_text_comes_back_as_it_was_sent(manager: Caller, text: str):  # C25, C26
     manager.load(text)
     (found,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
 

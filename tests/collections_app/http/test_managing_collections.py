@@ -26,7 +26,7 @@ def one(collection: Collection, rest: str = "") -> str:
     return f"{MANAGED}/{collection.pk}{rest}"
 
 
-def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
+def test_collection_is_created_with_settings(manager: Caller, carl: User):
     role("crew")
     sent = {
         "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
@@ -48,7 +48,7 @@ def test_a_collection_is_made_with_its_settings(manager: Caller, carl: User):
     assert manager.get(one(stored)).json() == made and manager.get(MANAGED).json() == [made]
 
 
-def test_a_name_is_taken_once(manager: Caller):
+def test_collection_name_is_unique(manager: Caller):
     make("manuals", writers=("crew",))
 
     assert failed(manager.post(MANAGED, {"collection_name": "manuals"})) == (409, "name_taken", "collection_name")
@@ -57,7 +57,7 @@ def test_a_name_is_taken_once(manager: Caller):
     assert failed(renamed) == (409, "name_taken", "collection_name") and other.refreshed().name == "other"
 
 
-def test_who_may_make_change_and_delete(stranger: Caller, manager: Caller):
+def test_permissions_to_create_change_and_delete(stranger: Caller, manager: Caller):
     place = make("manuals", readers=("crew",), writers=("chiefs",))
     reader, writer = by_key(make_user("dora", "crew")), by_key(make_user("emil", "chiefs"))
     calls: list[Any] = [
@@ -89,7 +89,7 @@ def test_settings_are_changed_one_by_one(manager: Caller):
     assert stored.history.count() == 2
 
 
-def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller):
+def test_if_match_prevents_lost_updates(manager: Caller):
     place = make("manuals")
     tag = manager.get(one(place))["ETag"]
 
@@ -102,7 +102,7 @@ def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller
     assert manager.patch(one(place), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_whoever_gives_it_away_is_told_so(manager: Caller):
+def test_losing_own_write_access_is_reported(manager: Caller):
     place = make("manuals")
     role("crew")
     answer = manager.patch(one(place), {"writer_roles": ["crew"]})
@@ -111,7 +111,7 @@ def test_whoever_gives_it_away_is_told_so(manager: Caller):
     assert manager.get(one(place)).status_code == 404
 
 
-def test_a_language_can_be_chosen_for_what_comes(manager: Caller):
+def test_language_can_be_set_for_new_documents(manager: Caller):
     place = make("manuals")
     manager.load("The toner is on the shelf, and it is red.")
     assert manager.patch(one(place), {"language": "french"}).status_code == 200
@@ -121,14 +121,14 @@ def test_a_language_can_be_chosen_for_what_comes(manager: Caller):
     assert list(found) == ["english", "french"]
 
 
-def test_deleting_says_what_went(manager: Caller):
+def test_deletion_response_lists_what_was_deleted(manager: Caller):
     manager.load("A text.")
     answer = manager.delete(one(Collection.objects.get()))
 
     assert answer.json()["deleted_documents"] == 1 and manager.get(MANAGED).json() == []
 
 
-def test_the_list_is_narrowed_sorted_and_cut(manager: Caller):
+def test_list_supports_filter_order_and_limit(manager: Caller):
     for name in ("b", "a", "ab", "c"):
         make(name)
 
@@ -154,7 +154,7 @@ def test_the_list_is_narrowed_sorted_and_cut(manager: Caller):
         ({"collection_nam": "a"}, (400, "unknown_field", "collection_nam")),
     ],
 )
-def test_a_list_is_never_longer_than_was_asked_for(manager: Caller, query: dict[str, str], refusal: Any):
+def test_limit_is_respected(manager: Caller, query: dict[str, str], refusal: Any):
     answer = manager.get(MANAGED, **query)
 
     assert failed(answer) == refusal
@@ -162,13 +162,13 @@ def test_a_list_is_never_longer_than_was_asked_for(manager: Caller, query: dict[
         assert "-collection_name" in answer.json()["errors"][0]["message"]
 
 
-def test_all_that_is_wrong_with_new_settings_is_told_at_once(manager: Caller):
+def test_all_invalid_settings_are_reported(manager: Caller):
     wrong = manager.post(MANAGED, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
 
     assert {each["field"] for each in wrong.json()["errors"]} == {"alpha", "chunk_size", "language"}
 
 
-def test_the_list_takes_few_statements_however_long_it_is(manager: Caller):
+def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
             assert manager.get(MANAGED).status_code == 200
@@ -181,7 +181,7 @@ def test_the_list_takes_few_statements_however_long_it_is(manager: Caller):
     assert statements() == few <= 5
 
 
-def test_embedding_anew_goes_to_the_operators_model(manager: Caller):
+def test_reembedding_uses_the_configured_model(manager: Caller):
     place = make("manuals")
     other = EmbeddingSpace.objects.create(provider="openai", model="other", dimensions=8)
     Collection.objects.filter(pk=place.pk).update(space=other)
@@ -192,7 +192,7 @@ def test_embedding_anew_goes_to_the_operators_model(manager: Caller):
     assert answer.json()["next_embedding_model"] == embed.default_space().model
 
 
-def test_searching_answers_as_the_endpoint_does(manager: Caller):
+def test_search_equals_the_search_endpoint(manager: Caller):
     manager.load("The toner is red.", metadata={"type": "manual"})
     place = Collection.objects.get()
     asked = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
@@ -204,7 +204,7 @@ def test_searching_answers_as_the_endpoint_does(manager: Caller):
     assert failed(manager.post(one(place, "/search"), {**asked, "collection_names": ["x"]}))[1] == "unknown_field"
 
 
-def test_a_session_counts_with_its_csrf_token(carl: User):
+def test_session_requires_a_csrf_token(carl: User):
     place = make("manuals")
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
@@ -222,12 +222,12 @@ def test_a_session_counts_with_its_csrf_token(carl: User):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
-def test_without_credentials_nothing_is_told(method: str, db: Any):  # C01
+def test_missing_credentials_are_401(method: str, db: Any):  # C01
     for path in (MANAGED, f"{MANAGED}/1", f"{MANAGED}/1/documents", f"{MANAGED}/1/documents/1", f"{MANAGED}/1/search"):
         assert Client().generic(method, path, b"{", content_type="application/json").status_code == 401
 
 
-def test_loading_and_listing_go_on_while_settings_change(manager: Caller):
+def test_loads_and_lists_continue_while_settings_change(manager: Caller):
     """Settings count for what is loaded from then on."""
     manager.load("A text of forty characters or so it is. " * 30)
     place = Collection.objects.get()

@@ -34,7 +34,7 @@ def reader(place: Collection) -> Caller:
     return by_key(make_user("dora", "crew"))
 
 
-def test_a_document_tells_how_far_it_has_come(manager: Caller, place: Collection):
+def test_document_shows_its_progress(manager: Caller, place: Collection):
     document = add(place, "The toner is red.", doc_id="one", metadata={"type": "manual"})
     found = manager.get(one(document)).json()
 
@@ -50,7 +50,7 @@ def test_a_document_tells_how_far_it_has_come(manager: Caller, place: Collection
     assert manager.get(one(document)).json()["progress"] == {"chunks": 1, "embedded": 1}
 
 
-def test_a_failed_one_says_why_and_may_be_tried_again(manager: Caller, place: Collection):
+def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, place: Collection):
     document = add_failing(place)
     found = manager.get(one(document)).json()
     assert (
@@ -62,7 +62,7 @@ def test_a_failed_one_says_why_and_may_be_tried_again(manager: Caller, place: Co
     assert failed(manager.post(one(document, "/retry"))) == (409, "not_failed", None)
 
 
-def test_a_refused_retry_says_what_helps(manager: Caller, place: Collection):
+def test_refused_retry_explains_what_to_do(manager: Caller, place: Collection):
     loaded, queued = add(place), add(place, "Later.", is_loaded=False)
     said = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
 
@@ -70,7 +70,7 @@ def test_a_refused_retry_says_what_helps(manager: Caller, place: Collection):
     assert "this one is queued." in said[1] and "reload" not in said[1]
 
 
-def test_the_list_is_narrowed_sorted_and_cut(manager: Caller, place: Collection):
+def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection):
     add(place, "One.", filename="b.md", doc_id="one")
     add(place, "Two.", filename="A.md", doc_id="two")
     add_failing(place, doc_id="three")
@@ -96,7 +96,7 @@ def test_the_list_is_narrowed_sorted_and_cut(manager: Caller, place: Collection)
     assert manager.get(documents(place), filename="a\x00b").status_code == 400
 
 
-def test_the_list_takes_few_statements_however_long_it_is(manager: Caller, place: Collection):
+def test_list_runs_a_constant_number_of_queries(manager: Caller, place: Collection):
     def statements() -> int:
         with CaptureQueriesContext(connection) as asked:
             assert manager.get(documents(place)).status_code == 200
@@ -109,7 +109,7 @@ def test_the_list_takes_few_statements_however_long_it_is(manager: Caller, place
     assert statements() == few <= 5
 
 
-def test_uploading_is_as_at_the_endpoint(manager: Caller, place: Collection, reader: Caller):
+def test_upload_equals_the_load_endpoint(manager: Caller, place: Collection, reader: Caller):
     answer = manager.upload(pdf("The toner is red"), "a.pdf", to=documents(place), form={"metadata": '{"type": "x"}'})
 
     assert answer.status_code == 201 and answer.json()["collection_name"] == "manuals"
@@ -125,7 +125,7 @@ def test_uploading_is_as_at_the_endpoint(manager: Caller, place: Collection, rea
     assert failed(large)[:2] == (413, "too_large")
 
 
-def test_a_browser_uploads_with_its_token_in_a_header(carl: User, place: Collection):
+def test_browser_uploads_with_its_token_in_a_header(carl: User, place: Collection):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
     browser.get("/account/")
@@ -136,7 +136,7 @@ def test_a_browser_uploads_with_its_token_in_a_header(carl: User, place: Collect
     assert answer.status_code == 201 and Document.objects.get().created_by == carl.pk
 
 
-def test_metadata_are_replaced_as_a_whole_and_searches_follow(manager: Caller, place: Collection):
+def test_metadata_is_replaced_and_searches_use_it(manager: Caller, place: Collection):
     document = add(place, "The toner is red.", metadata={"type": "manual", "n": 1})
     answer = manager.patch(one(document), {"metadata": {"type": "note"}})
 
@@ -146,7 +146,7 @@ def test_metadata_are_replaced_as_a_whole_and_searches_follow(manager: Caller, p
     assert hit["metadata"] == {"type": "note"}
 
 
-def test_metadata_of_a_document_that_is_being_replaced_are_those_of_both(manager: Caller, place: Collection):
+def test_metadata_applies_to_old_and_new_version(manager: Caller, place: Collection):
     document = add(place, "Old.", doc_id="one")
     add(place, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
     manager.patch(one(document), {"metadata": {"type": "set"}})
@@ -169,14 +169,14 @@ def test_metadata_of_a_document_that_is_being_replaced_are_those_of_both(manager
         ({"metadata": {}, "state": "ready"}, (400, "unknown_field", "state")),  # C08
     ],
 )
-def test_wrong_metadata_change_nothing(manager: Caller, place: Collection, body: Any, expected: Any):
+def test_invalid_metadata_changes_nothing(manager: Caller, place: Collection, body: Any, expected: Any):
     document = add(place, metadata={"n": 1}, is_loaded=False)
     assert failed(manager.patch(one(document), body)) == expected
     assert Version.objects.get().metadata == {"n": 1}
 
 
 @pytest.mark.parametrize("metadata", [5, [], {"": 1}, {"priority": "5"}, {"n" * 201: 1}])
-def test_wrong_metadata_are_refused_as_by_a_load(manager: Caller, place: Collection, metadata: Any):
+def test_metadata_rules_equal_those_of_a_load(manager: Caller, place: Collection, metadata: Any):
     document = add(place, is_loaded=False)
     refused = manager.patch(one(document), {"metadata": metadata})
     by_a_load = manager.post(LOAD_TEXT, {"text": "A text.", "metadata": metadata}, collection_name="manuals")
@@ -184,7 +184,7 @@ def test_wrong_metadata_are_refused_as_by_a_load(manager: Caller, place: Collect
     assert refused.status_code == 400 and refused.json() == by_a_load.json()
 
 
-def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller, place: Collection):
+def test_if_match_prevents_lost_updates(manager: Caller, place: Collection):
     document = add(place, metadata={"n": 1})
     tag = {"If-Match": manager.get(one(document))["ETag"]}
 
@@ -193,7 +193,7 @@ def test_with_if_match_nobody_overwrites_what_they_have_not_seen(manager: Caller
     assert Version.objects.get().metadata == {"n": 2}
 
 
-def test_the_original_comes_as_a_download(manager: Caller, reader: Caller, place: Collection):  # C13, C25
+def test_original_can_be_downloaded(manager: Caller, reader: Caller, place: Collection):  # C13, C25
     content = b"<!DOCTYPE html><script>alert(1)</script><p>Hi"
     manager.upload(content, 'naïve "x";.html', to=documents(place))
     answer = reader.get(one(Document.objects.get(), "/content"))
@@ -206,7 +206,7 @@ def test_the_original_comes_as_a_download(manager: Caller, reader: Caller, place
     assert ".txt" in manager.get(one(Document.objects.get(newest__filename=""), "/content"))["Content-Disposition"]
 
 
-def test_a_document_is_loaded_anew_by_the_settings_of_now(manager: Caller, place: Collection):
+def test_reload_uses_current_settings(manager: Caller, place: Collection):
     first = add(place, "The toner is red. " * 50, doc_id="one")
     second = add(place, "The toner is red. " * 50, doc_id="two")
     manager.patch(f"{MANAGED}/{place.pk}", {"chunk_size": 100, "chunk_overlap": 0})
@@ -217,7 +217,7 @@ def test_a_document_is_loaded_anew_by_the_settings_of_now(manager: Caller, place
     assert manager.get(one(second)).json()["generation"] == 2 and manager.get(one(first)).json()["generation"] == 1
 
 
-def test_a_document_is_deleted_by_its_id(manager: Caller, place: Collection):
+def test_document_is_deleted_by_its_id(manager: Caller, place: Collection):
     document = add(place, doc_id="one")
 
     assert manager.delete(one(document)).json()["doc_id"] == "one"
@@ -234,7 +234,7 @@ CALLS: list[Any] = [
 ]
 
 
-def test_a_document_is_found_only_in_its_own_collection(manager: Caller, place: Collection):  # C12
+def test_document_is_found_only_in_its_own_collection(manager: Caller, place: Collection):  # C12
     document = add(make("other"), is_loaded=False)
 
     for call in CALLS:
@@ -243,7 +243,7 @@ def test_a_document_is_found_only_in_its_own_collection(manager: Caller, place: 
         assert of_other.status_code == 404 and of_other.content == missing.content
 
 
-def test_who_may_not_read_finds_nothing(stranger: Caller, place: Collection):  # C02
+def test_unreadable_collection_is_404(stranger: Caller, place: Collection):  # C02
     document = add(place, is_loaded=False)
 
     for call in CALLS:
@@ -251,7 +251,7 @@ def test_who_may_not_read_finds_nothing(stranger: Caller, place: Collection):  #
         assert hidden.status_code == 404 and hidden.content == missing.content
 
 
-def test_readers_read_and_change_nothing(reader: Caller, place: Collection):
+def test_readers_cannot_change_documents(reader: Caller, place: Collection):
     document = add(place, is_loaded=False)
 
     assert [call(reader, one(document)).status_code for call in CALLS] == [200, 403, 403, 200, 403, 403]
@@ -265,7 +265,7 @@ def test_nothing_is_found_in_a_deleted_one(manager: Caller, place: Collection):
 
 
 @pytest.mark.parametrize("sent", ["cafe\u0301.txt", "caf\u00e9.txt"])
-def test_a_file_is_found_by_its_name_however_it_is_composed(manager: Caller, sent: str):
+def test_file_is_found_by_its_name_however_it_is_composed(manager: Caller, sent: str):
     loaded = manager.upload(b"One text.", sent, collection_name="manuals").json()
     documents = loaded["status_url"].removeprefix("http://testserver").rpartition("/")[0]
 

@@ -27,7 +27,7 @@ def names() -> set[str]:
 
 
 @pytest.mark.parametrize("name", BLANK_ENDED)
-def test_none_is_made_whose_name_begins_or_ends_with_white_space(manager: Caller, name: str):
+def test_names_cannot_begin_or_end_with_white_space(manager: Caller, name: str):
     place = make("walk")
     for answer in (
         manager.post(LOAD_TEXT, {"text": "a"}, collection_name=name),
@@ -40,13 +40,13 @@ def test_none_is_made_whose_name_begins_or_ends_with_white_space(manager: Caller
 
 
 @pytest.mark.parametrize("name", BLANK_ENDED)
-def test_on_pages_people_mean_the_name_within(as_carl: Client, name: str):
+def test_pages_trim_names(as_carl: Client, name: str):
     assert as_carl.post("/collections/", {"name": name}).status_code == 302
     assert names() == {"walk"}
 
 
 @pytest.mark.parametrize("name", BLANK_ENDED)
-def test_one_that_is_called_so_from_before_goes_on(manager: Caller, name: str):
+def test_existing_name_with_white_space_keeps_working(manager: Caller, name: str):
     place = make(name)
     manager.load("A text.", name, doc_id="one")
     changed = manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name, "alpha": 0.5})
@@ -56,7 +56,7 @@ def test_one_that_is_called_so_from_before_goes_on(manager: Caller, name: str):
     assert manager.delete(DELETE, collection_name=name).status_code == 200
 
 
-def test_lists_look_for_a_part_of_a_name_and_endpoints_take_all_of_it(manager: Caller):
+def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: Caller):
     place = make("Handbooks of É")
     manager.upload(b"A text.", "Über Toner.TXT", collection_name=place.name, doc_id="Toner")
     documents = f"{MANAGED}/{place.pk}/documents"
@@ -74,7 +74,7 @@ def test_lists_look_for_a_part_of_a_name_and_endpoints_take_all_of_it(manager: C
         assert failed(refused)[:2] == (404, "not_found")
 
 
-def test_an_empty_name_is_refused_alike_everywhere(manager: Caller, stranger: Caller):
+def test_empty_name_is_refused_everywhere(manager: Caller, stranger: Caller):
     make("manuals")
     for caller in (manager, stranger):
         for answer in (
@@ -100,7 +100,7 @@ UNSEEN = ["wa\u200blk", "walk\u200d", "\ufeffwalk", "walk\u202egnp", "\u2066walk
 
 
 @pytest.mark.parametrize("name", UNSEEN, ids=ascii)
-def test_no_new_name_has_characters_that_nobody_sees(manager: Caller, name: str):
+def test_invisible_characters_are_refused_in_new_names(manager: Caller, name: str):
     place = make("walk")
     for answer in (
         manager.post(LOAD_TEXT, {"text": "a", "collection_name": name}),
@@ -113,7 +113,7 @@ def test_no_new_name_has_characters_that_nobody_sees(manager: Caller, name: str)
 
 
 @pytest.mark.parametrize("name", [each for each in UNSEEN if each.isprintable() or "\u200b" in each], ids=ascii)
-def test_one_that_has_such_characters_from_before_is_reached(manager: Caller, name: str):
+def test_existing_name_with_such_characters_is_reachable(manager: Caller, name: str):
     place = make(name)
     manager.load("A text.", name, doc_id="one")
     changed = manager.patch(f"{MANAGED}/{place.pk}", {"collection_name": name, "alpha": 0.5})

@@ -178,7 +178,7 @@ def searches(caller: Caller) -> list[Work]:
     ]
 
 
-def test_what_others_hold_changes_nothing(caller: Caller):  # C02, C03, C04, C06, C12, C51
+def test_data_of_others_changes_no_response(caller: Caller):  # C02, C03, C04, C06, C12, C51
     names = ("others", "more of others", "empty", "never there")
     foreign = [foreign_calls(caller, name) for name in names]
     found = same_everywhere([*own_calls(caller), *searches(caller), *(call for calls in foreign for call in calls)])
@@ -194,7 +194,7 @@ def test_what_others_hold_changes_nothing(caller: Caller):  # C02, C03, C04, C06
     assert renamed[0] == renamed[1] == renamed[2] == renamed[3], "hidden and missing are alike"
 
 
-def test_ids_of_others_lead_nowhere(caller: Caller):  # C02
+def test_ids_of_others_are_404(caller: Caller):  # C02
     place = make("others", writers=("strangers",))
     document = add(place, "A text.", is_loaded=False)
     for path in ("", "/documents", f"/documents/{document.pk}", f"/documents/{document.pk}/content"):
@@ -203,7 +203,7 @@ def test_ids_of_others_lead_nowhere(caller: Caller):  # C02
         assert hidden.status_code == 404 and hidden.content == missing.content
 
 
-def test_hidden_and_missing_ask_the_database_the_same(db: Any):  # C52
+def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
     make("others", writers=("strangers",))
     make("mine", writers=("crew",))
     caller = by_key(make_user("dora", "crew"))
@@ -220,7 +220,7 @@ def test_hidden_and_missing_ask_the_database_the_same(db: Any):  # C52
     assert of_hidden == statements("nobody") and all(of_hidden)
 
 
-def test_the_comparison_sees_a_difference(caller: Caller):
+def test_comparison_detects_a_difference(caller: Caller):
     """It would be worth nothing if it found everything alike."""
 
     def leak() -> None:

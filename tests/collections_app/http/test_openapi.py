@@ -35,7 +35,7 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def test_the_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
+def test_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
     validate_schema(schema)
     paths = [path for path in schema["paths"] if "collection" in path or path in EIGHT]
     assert set(EIGHT) <= set(paths) and len(paths) == len({path.rstrip("/") for path in paths})
@@ -43,7 +43,7 @@ def test_the_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]
     assert len(ids) == len(set(ids))
 
 
-def test_what_is_for_everybody_stands_before_the_single_tables(carl: User):
+def test_general_endpoints_come_before_tables(carl: User):
     first = ["Credentials", "Table API", "Document collections", "Management of collections"]
     seen = by_key(carl).get("/api/schema").json()
     used = {tag for found in seen["paths"].values() for operation in found.values() for tag in operation["tags"]}
@@ -52,7 +52,7 @@ def test_what_is_for_everybody_stands_before_the_single_tables(carl: User):
     assert {tag for tag in used if not tag.startswith("Table ") or tag in first} == set(first)
 
 
-def test_the_methods_are_those_that_are_taken(schema: dict[str, Any]):
+def test_described_methods_are_the_allowed_ones(schema: dict[str, Any]):
     for name, view in ENDPOINTS.items():
         assert set(schema["paths"][f"/{name}"]) == set(view.http_method_names) - {"head"}
 
@@ -88,7 +88,7 @@ def conforms(answer: Any, name: str) -> None:
         assert list(item) == SCHEMAS[name]["required"], name
 
 
-def test_answers_are_as_described(manager: Caller):
+def test_responses_match_the_description(manager: Caller):
     conforms(
         manager.post(LOAD_TEXT, {"text": "The toner is red.", "doc_id": "one"}, collection_name="manuals"), "Loaded"
     )
@@ -136,7 +136,7 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ca
 
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"ordering": "zz"}, {"foo": "1"}, {"offset": "-1"}])
-def test_what_a_list_refuses_is_declared(manager: Caller, schema: dict[str, Any], query: dict[str, str]):
+def test_refusals_of_lists_are_declared(manager: Caller, schema: dict[str, Any], query: dict[str, str]):
     made = manager.post(MANAGED, {"collection_name": "manuals"}).json()["sys_id"]
     for path in (MANAGED, f"{MANAGED}/{{sys_id}}/documents"):
         answer = manager.get(path.format(sys_id=made), **query)
@@ -166,7 +166,7 @@ def test_what_a_list_refuses_is_declared(manager: Caller, schema: dict[str, Any]
         (BY_TAG, {"collection_name": "manuals"}, {"tag_info": "n=2", "limit": 1, "offset": 0}),
     ],
 )
-def test_what_is_declared_in_the_query_string_beside_a_body_counts_there(
+def test_declared_query_parameters_work_beside_a_body(
     manager: Caller, schema: dict[str, Any], path: str, body: Any, query: dict[str, Any]
 ):
     manager.load("The toner.", doc_id="there", metadata={"n": 2})
@@ -195,7 +195,7 @@ def test_no_parameter_chooses_a_provider():  # C28
     assert not [view for view in ENDPOINTS.values() if set(view.known) - set(PARAMETERS)]
 
 
-def test_schemathesis_understands_every_operation(schema: dict[str, Any]):
+def test_schemathesis_loads_every_operation(schema: dict[str, Any]):
     found: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
 
     assert all(isinstance(each, schemathesis.core.result.Ok) for each in found)

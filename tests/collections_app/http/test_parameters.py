@@ -51,7 +51,7 @@ def spoken(*texts: str) -> TextValue:
         (parameters.metadata, {"n": 1}, {"n": 1}),
     ],
 )
-def test_what_is_understood(read: Read, value: Any, expected: Any):
+def test_valid_parameters(read: Read, value: Any, expected: Any):
     assert read("field", value) == expected
 
 
@@ -95,13 +95,13 @@ def test_what_is_understood(read: Read, value: Any, expected: Any):
         *((parameters.metadata, value) for value in NO_METADATA),
     ],
 )
-def test_what_is_refused_and_named(read: Read, value: Any):
+def test_invalid_parameters_are_named(read: Read, value: Any):
     with pytest.raises(BadRequest) as refused:
         read("field", value)
     assert refused.value.field in ("field", "metadata", "flag", "priority")
 
 
-def test_a_text_that_is_too_long_says_so():
+def test_too_long_text_is_reported():
     read = parameters.long_text(10)
 
     assert read("text", "ю" * 5) == "ю" * 5
@@ -111,7 +111,7 @@ def test_a_text_that_is_too_long_says_so():
         read("text", "")
 
 
-def test_the_same_in_two_places_is_once():
+def test_equal_values_in_query_and_body_are_accepted():
     found = parse_parameters(
         QueryDict("k=3&collection_names=a&flag=1"),
         {"k": 3, "collection_names": ["a"]},
@@ -140,24 +140,24 @@ def test_two_different_values_are_refused_by_name(name: str, read: Read, query: 
     assert (refused.value.code, refused.value.field) == ("contradiction", name)
 
 
-def test_what_is_wrong_in_one_place_is_wrong():
+def test_invalid_value_in_one_place_is_refused():
     with pytest.raises(BadRequest) as refused:
         parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number(1, 9))
     assert refused.value.code == "invalid_parameter"
 
 
-def test_null_is_as_left_out():
+def test_null_means_omitted():
     assert parse_parameters(QueryDict(""), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) is None
     assert parse_parameters(QueryDict("k=3"), {"k": None}, ("k",)).get("k", parameters.number(1, 9)) == 3
 
 
-def test_what_is_needed_is_asked_for():
+def test_required_parameters():
     with pytest.raises(BadRequest) as refused:
         parse_parameters(QueryDict(""), {}, ("query",)).needed("query", parameters.query)
     assert (refused.value.code, refused.value.field) == ("mandatory", "query")
 
 
-def test_every_unknown_name_is_told():
+def test_unknown_names_are_reported():
     with pytest.raises(BadRequest) as refused:
         parse_parameters(
             QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata")
@@ -165,7 +165,7 @@ def test_every_unknown_name_is_told():
     assert [each["field"] for each in refused.value.as_items()] == ["metdata", "owner", "model"]
 
 
-def test_a_filter_that_cannot_be_read_says_where():
+def test_invalid_filter_names_the_position():
     given = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
     with pytest.raises(BadRequest) as refused:
@@ -191,7 +191,7 @@ READERS = [
 
 @settings(max_examples=60, deadline=None)
 @given(value=JSON | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
-def test_anything_is_read_or_refused(value: Any):
+def test_any_input_is_parsed_or_refused(value: Any):
     """And what is read can be read again to the same."""
     for read in READERS:
         status, found = outcome(read, value)

@@ -36,13 +36,13 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("path", EIGHT)
-def test_no_view_takes_a_session(path: str):  # B57
+def test_no_view_accepts_a_session(path: str):  # B57
     view: Any = resolve(path).func
 
     assert set(view.cls.authentication_classes) == {Bearer, Basic}
 
 
-def test_a_session_alone_opens_nothing(as_alice: Client):  # B57, C01
+def test_session_is_refused(as_alice: Client):  # B57, C01
     for path in (*EIGHT, *(f"{path}/" for path in EIGHT)):
         for method in METHODS:
             refused = as_alice.generic(method, path, b"{}", content_type="application/json")
@@ -50,7 +50,7 @@ def test_a_session_alone_opens_nothing(as_alice: Client):  # B57, C01
 
 
 @pytest.mark.parametrize("path", EIGHT)
-def test_credentials_come_before_the_body(path: str, db: Any):  # C01
+def test_credentials_are_checked_before_the_body(path: str, db: Any):  # C01
     """Neither a wrong one nor one of another type is looked at."""
     method = sorted(TAKEN[path] - {"HEAD"})[-1]
     for content_type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
@@ -66,13 +66,13 @@ class Unread(bytes):
 
 
 @pytest.mark.parametrize("path", EIGHT)
-def test_basic_credentials_count(path: str, bob: User):
+def test_basic_credentials_are_accepted(path: str, bob: User):
     method = sorted(TAKEN[path] - {"HEAD"})[-1]
 
     assert Client().generic(method, path, headers=basic("bob")).status_code not in (401, 403)
 
 
-def test_only_its_methods_are_taken(stranger: Caller):
+def test_only_its_methods_are_allowed(stranger: Caller):
     for path, taken in TAKEN.items():
         for method in METHODS:
             for address in (path, f"{path}/"):
@@ -82,13 +82,13 @@ def test_only_its_methods_are_taken(stranger: Caller):
 
 
 @pytest.mark.parametrize("path", EIGHT)
-def test_an_error_is_json_for_a_browser_too(path: str, stranger: Caller):
+def test_error_is_json_for_a_browser_too(path: str, stranger: Caller):
     answer = stranger.send("PUT", path, headers={"Accept": "text/html"})
 
     assert answer["Content-Type"] == "application/json" and answer["Cache-Control"] == "no-store"
     assert Client().get("/get_list_of_collections", headers={"Accept": "text/html"}).status_code == 404
 
 
-def test_metrics_know_each_by_its_name(stranger: Caller):
+def test_metrics_label_each_endpoint(stranger: Caller):
     for path in EIGHT:
         assert resolve(path).view_name == resolve(f"{path}/").view_name == path[1:]

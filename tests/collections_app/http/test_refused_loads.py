@@ -10,7 +10,7 @@ from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, NAMES, Caller, f
 pytestmark = pytest.mark.django_db
 
 
-def test_who_wants_no_repetition_is_told_what_is_there(manager: Caller):
+def test_refused_duplicate_names_the_existing_document(manager: Caller):
     asked = {"text": "The toner is red.", "on_duplicate": "error"}
     kept = manager.post(LOAD_TEXT, asked, collection_name="manuals").json()["doc_id"]
     refused = manager.post(LOAD_TEXT, asked, collection_name="manuals")
@@ -19,7 +19,7 @@ def test_who_wants_no_repetition_is_told_what_is_there(manager: Caller):
     assert f"its doc_id is {kept}." in refused.json()["errors"][0]["message"]
 
 
-def test_a_file_without_a_name_is_told_from_no_file(manager: Caller):
+def test_file_without_a_name_differs_from_no_file(manager: Caller):
     for form, said in (({"file": "hello"}, "The part file has no file name"), ({"metadata": "{}"}, "Send one file")):
         refused = manager.form(form, collection_name="manuals")
         assert failed(refused) == (400, "mandatory", "file")
@@ -28,7 +28,7 @@ def test_a_file_without_a_name_is_told_from_no_file(manager: Caller):
     assert failed(other) == (415, "unsupported_media_type", "file")
 
 
-def test_a_text_of_control_characters_is_refused_and_nothing_is_kept(manager: Caller):
+def test_control_characters_are_refused(manager: Caller):
     refused = manager.post(LOAD_TEXT, {"text": "a\1\2\3b"}, collection_name="manuals")
 
     assert failed(refused) == (400, "invalid_parameter", "text")
@@ -37,7 +37,7 @@ def test_a_text_of_control_characters_is_refused_and_nothing_is_kept(manager: Ca
     assert manager.load("A single one\1 is let through.")["document_status"] == "ready"
 
 
-def test_a_text_may_hold_characters_that_nobody_knows(manager: Caller):
+def test_unassigned_characters_are_accepted(manager: Caller):
     for text in ("Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"):
         manager.load(text)
     kept = {each["page_content"] for each in manager.get(BY_TAG, collection_name="manuals").json()}
@@ -45,7 +45,7 @@ def test_a_text_may_hold_characters_that_nobody_knows(manager: Caller):
     assert kept == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
 
 
-def test_a_name_that_was_no_utf_8_is_refused_and_an_old_one_is_found(manager: Caller):
+def test_name_that_was_no_utf_8_is_refused_and_an_old_one_is_found(manager: Caller):
     sent = urlencode({"collection_name": b"\xff\xfe"})
     refused = manager.post(f"{LOAD_TEXT}?{sent}", {"text": "one"})
 

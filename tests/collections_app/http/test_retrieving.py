@@ -42,7 +42,7 @@ def ids(answer: Any) -> list[str]:
     return [each["doc_id"] for each in answer.json()]
 
 
-def test_a_passage_has_what_was_promised_and_no_vector(library: Caller):  # C50
+def test_passage_has_the_documented_fields(library: Caller):  # C50
     answer = library.get(RELEVANT, collection_names="printers", query="red toner")
     first = answer.json()[0]
 
@@ -72,7 +72,7 @@ def test_head_has_the_headers_of_get(library: Caller):
     assert library.send("HEAD", RELEVANT, collection_names="printers", query="toner").status_code == 200
 
 
-def test_names_may_be_a_list_a_text_or_stand_several_times(library: Caller):
+def test_collection_names_can_be_a_list_text_or_repeated(library: Caller):
     asked = {"query": "toner mailbox", "k": 9, "mode": "text"}
     both = ids(library.post(RELEVANT, {**asked, "collection_names": ["printers", "mail"]}))
 
@@ -116,7 +116,7 @@ FILTERS = [
         "ownerDYNAMICme",
     ],
 )
-def test_what_is_the_callers_own_is_no_metadata(library: Caller, carl: User, as_carl: Client, filter: str):
+def test_server_fields_are_not_metadata(library: Caller, carl: User, as_carl: Client, filter: str):
     place = Collection.objects.get(name="printers")
     library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
     asked = {"query": "toner", "metadata": filter}
@@ -132,7 +132,7 @@ def test_what_is_the_callers_own_is_no_metadata(library: Caller, carl: User, as_
     assert page.status_code == 400 and b"The filter cannot be understood" in page.content
 
 
-def test_a_filter_narrows_both(library: Caller):
+def test_filter_applies_to_searches_and_lists(library: Caller):
     for filter, expected in FILTERS:
         found = library.post(RELEVANT, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter})
         assert sorted(ids(found)) == sorted(expected), filter
@@ -141,7 +141,7 @@ def test_a_filter_narrows_both(library: Caller):
 
 @pytest.mark.parametrize(("path", "name"), [(RELEVANT, "metadata"), (BY_TAG, "tag_info")])
 @pytest.mark.parametrize("filter", ["priority=high", "=", "type", "^^", "ORDERBYtype", "type=a^OR", "x" * 17_000])
-def test_a_filter_that_cannot_be_read_is_a_400(empty: Caller, path: str, name: str, filter: str):  # C07
+def test_invalid_filter_is_400(empty: Caller, path: str, name: str, filter: str):  # C07
     needed = {"collection_names": "printers", "query": "a"} if path == RELEVANT else {"collection_name": "printers"}
     answer = empty.post(path, {name: filter, **needed})
 
@@ -168,11 +168,11 @@ def test_a_filter_that_cannot_be_read_is_a_400(empty: Caller, path: str, name: s
         ({"base_url": "http://x"}, (400, "unknown_field", "base_url")),  # C28
     ],
 )
-def test_a_search_that_cannot_be_understood_is_refused(empty: Caller, given: Any, expected: Any):
+def test_invalid_search_is_refused(empty: Caller, given: Any, expected: Any):
     assert failed(empty.post(RELEVANT, {"collection_names": ["mail"], "query": "a", **given})) == expected
 
 
-def test_a_body_of_another_type_is_415(empty: Caller):
+def test_body_of_another_type_is_415(empty: Caller):
     for method in ("GET", "POST"):
         answer = Client().generic(method, RELEVANT, b"query=a", content_type="text/plain", headers=empty.headers)
         assert failed(answer)[:2] == (415, "unsupported_media_type")
@@ -203,7 +203,7 @@ def test_whole_documents_page_after_page(manager: Caller):
     assert (past.json(), past["X-Total-Count"]) == ([], "5")
 
 
-def test_an_answer_ends_before_it_becomes_too_long(manager: Caller, monkeypatch: Any):
+def test_response_size_is_limited(manager: Caller, monkeypatch: Any):
     monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
     for number, size in enumerate((40, 50, 60, 300, 10)):
         manager.load(f"{number}" * size, doc_id=f"d{number}")
@@ -216,7 +216,7 @@ def test_an_answer_ends_before_it_becomes_too_long(manager: Caller, monkeypatch:
     assert pages == [["d0", "d1"], ["d2"], ["d3"], ["d4"]]
 
 
-def test_a_replaced_document_keeps_its_place(library: Caller):
+def test_replaced_document_keeps_its_place(library: Caller):
     library.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
     found = library.get(BY_TAG, collection_name="printers").json()
@@ -225,7 +225,7 @@ def test_a_replaced_document_keeps_its_place(library: Caller):
     ]  # fmt: skip
 
 
-def test_a_document_that_is_loaded_anew_is_shown_as_it_was(library: Caller):  # C41
+def test_document_being_reloaded_is_shown_unchanged(library: Caller):  # C41
     asked = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
     assert library.post(LOAD_TEXT, asked, collection_name="printers").status_code == 202
 
@@ -237,11 +237,11 @@ def test_a_document_that_is_loaded_anew_is_shown_as_it_was(library: Caller):  # 
 
 
 @pytest.mark.parametrize("limit", [0, 201, -1, "a", 10**12])
-def test_a_page_is_limited(empty: Caller, limit: Any):
+def test_page_is_limited(empty: Caller, limit: Any):
     assert failed(empty.get(BY_TAG, collection_name="printers", limit=limit)) == (400, "invalid_parameter", "limit")
 
 
-def test_without_the_provider_the_answer_is_of_words_and_says_so(library: Caller, monkeypatch: Any):
+def test_search_without_the_provider_is_by_words_and_says_so(library: Caller, monkeypatch: Any):
     def away(*_: Any) -> Any:
         raise embed.EmbeddingUnavailable("It is away.")
 
@@ -256,7 +256,7 @@ def test_without_the_provider_the_answer_is_of_words_and_says_so(library: Caller
     assert failed(refused)[:2] == (503, "embedding_unavailable") and int(refused["Retry-After"]) > 0
 
 
-def test_who_may_read_reads_and_nobody_else(library: Caller, stranger: Caller):
+def test_searching_requires_read_permission(library: Caller, stranger: Caller):
     Collection.objects.filter(name="mail").update(reader_roles=make("other", readers=("crew",)).reader_roles)
     reader = by_key(make_user("dora", "crew"))
 
@@ -267,7 +267,7 @@ def test_who_may_read_reads_and_nobody_else(library: Caller, stranger: Caller):
     assert failed(reader.get(RELEVANT, collection_names=["mail", "printers"], query="a"))[0] == 404
 
 
-def test_what_is_hostile_in_a_text_is_only_text(manager: Caller):  # C25, C26
+def test_hostile_text_is_returned_as_text(manager: Caller):  # C25, C26
     hostile = "<script>alert(1)</script> ![x](https://evil.example/?q=1) </script>"
     manager.load(hostile)
     answer = manager.get(RELEVANT, collection_names="manuals", query="alert")

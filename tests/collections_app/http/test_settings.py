@@ -37,7 +37,7 @@ def one(collection: Collection) -> str:
         ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
     ],
 )
-def test_wrong_settings_make_nothing(manager: Caller, sent: Any, expected: Any):
+def test_invalid_settings_create_nothing(manager: Caller, sent: Any, expected: Any):
     status, _, field = failed(manager.post(MANAGED, {"collection_name": "a", **sent} if sent else {}))
 
     assert (status, field) == (expected[0], expected[2])
@@ -65,7 +65,7 @@ def test_no_field_of_a_refusal_is_empty(manager: Caller):
         assert all(each.get("field", "none") for each in answer.json()["errors"]), answer.content
 
 
-def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
+def test_overlap_is_at_most_half_of_a_chunk(manager: Caller):
     sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
     assert manager.post(MANAGED, sent).status_code == 201
     made = Collection.objects.filter(name="a")
@@ -75,13 +75,13 @@ def test_an_overlap_is_at_most_half_of_a_chunk(manager: Caller):
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
-def test_an_overlap_that_is_not_said_is_one_that_can_be(manager: Caller, size: int | None, overlap: int):
+def test_default_overlap_fits_the_chunk_size(manager: Caller, size: int | None, overlap: int):
     made = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
 
     assert made.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
 
 
-def test_what_a_new_size_or_overlap_clashes_with_is_named(manager: Caller):
+def test_conflicting_setting_is_named(manager: Caller):
     place = make("manuals")
     for sent, field, stored in (
         ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
@@ -92,7 +92,7 @@ def test_what_a_new_size_or_overlap_clashes_with_is_named(manager: Caller):
     assert manager.patch(one(place), {"chunk_size": 400}).json()["chunk_overlap"] == 200
 
 
-def test_an_overlap_of_before_is_cut_to_what_is_allowed():
+def test_existing_overlap_is_reduced_to_the_limit():
     place, other = make("manuals"), make("other")
     change = import_module("collections_app.migrations.0005_overlap_at_most_half")
     drop = "ALTER TABLE document_collection DROP CONSTRAINT document_collection_overlap"

@@ -58,7 +58,7 @@ def small_files() -> Iterator[None]:
         yield
 
 
-def test_a_file_and_its_fields_arrive():
+def test_file_and_its_fields_arrive():
     content, upload = received(part("metadata", '{"type": "ü"}'.encode()) + FILE + part("wait", b"false") + END)
 
     assert (content, upload.size, upload.filename) == (b"Hello", 5, "hello.txt")
@@ -68,7 +68,7 @@ def test_a_file_and_its_fields_arrive():
 
 
 @pytest.mark.parametrize("size", [1, uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000])
-def test_a_file_of_any_size_is_whole(size: int, small_files: None):
+def test_file_of_any_size_is_whole(size: int, small_files: None):
     content = os.urandom(size)
 
     assert received(part("file", content, "a.bin") + END)[0] == content
@@ -95,7 +95,7 @@ def test_a_file_of_any_size_is_whole(size: int, small_files: None):
         (part("file", b"x", "a" * 10_000) + END, (400, "invalid_form")),  # C13
     ],
 )
-def test_a_wrong_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
+def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
     assert refused(body) == expected
 
 
@@ -106,7 +106,7 @@ def test_a_wrong_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
         (b"".join(part(str(number), b"x") for number in range(3000)), TooManyFieldsSent),
     ],
 )
-def test_a_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
+def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
     with pytest.raises(error) as raised:
         received(FILE + fields + END)
     found = to_service_error(raised.value)
@@ -131,18 +131,18 @@ def test_another_content_type_or_boundary_is_refused(content_type: str, expected
 
 
 @pytest.mark.parametrize("length", [len(FILE + END) + 1, len(FILE + END) - 10, len(FILE) // 2, 10**9])
-def test_a_length_that_lies_is_refused(length: int):  # C15
+def test_wrong_content_length_is_refused(length: int):  # C15
     assert refused(FILE + END, length=length) == (400, "invalid_form")
 
 
-def test_a_field_that_a_wrong_length_cuts_off_is_missed():  # C15
+def test_field_cut_off_by_a_wrong_length_is_missing():  # C15
     """The file came whole; the filter of who may see it did not."""
     whole = FILE + part("metadata", b'{"type": "secret"}') + END
 
     assert refused(whole, length=len(FILE)) == (400, "invalid_form")
 
 
-def test_a_file_over_the_limit_is_refused_while_it_comes(small_files: None, monkeypatch: Any):  # C14
+def test_file_over_the_limit_is_refused_during_the_upload(small_files: None, monkeypatch: Any):  # C14
     read = []
     request_read = WSGIRequest.read
 
@@ -159,7 +159,7 @@ def test_a_file_over_the_limit_is_refused_while_it_comes(small_files: None, monk
 @pytest.mark.parametrize(
     "filename", ["../../etc/x", "/etc/passwd", r"C:\docs\a.txt", "a.txt", "..", "con", "\u202egpj.exe"]
 )
-def test_a_file_name_is_a_label(filename: str):  # C13
+def test_file_name_is_a_label(filename: str):  # C13
     """Never with the folders, and nothing is written by it. `..` alone is no name, so that there is no file."""
     if filename == "..":
         assert refused(part("file", b"x", filename) + END) == (400, "mandatory")
@@ -169,7 +169,7 @@ def test_a_file_name_is_a_label(filename: str):  # C13
     assert not set(upload.filename) & set("/\\\u202e")
 
 
-def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: Any):  # C14, C15
+def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C14, C15
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     large = part("file", os.urandom(2 * uploads.IN_MEMORY_BYTES), "a.bin")
     with uploads.received(request_of(large + END)) as upload:
@@ -191,7 +191,7 @@ def test_many_files_without_a_name_are_refused(manager: Caller):  # C14
 
 
 @pytest.mark.parametrize("size", [2 * uploads.IN_MEMORY_BYTES, uploads.IN_MEMORY_BYTES + 1])
-def test_a_disk_without_room_passes(size: int):
+def test_full_disk_is_503(size: int):
     """No file may grow over what fits into memory, nearly as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     body = part("file", os.urandom(size), "a.bin") + END

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 ASKED: dict[str, Any] = {"metadata": {"type": "guide"}}
 
 
-def test_a_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
+def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     data = bytes(range(256)) * 10_000
     stored = accept(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **ASKED)
 
@@ -38,14 +38,14 @@ def test_a_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     ]  # fmt: skip
 
 
-def test_an_id_is_generated_unless_the_caller_gives_one(collection: Collection):
+def test_id_is_generated_unless_the_caller_gives_one(collection: Collection):
     stored = accept(collection, b"a").document
     assert stored.doc_id == stored.id
     assert accept(collection, b"b", doc_id="Cafe\u0301").document.doc_id == "Café"
 
 
 @pytest.mark.parametrize("doc_id", ["", "   ", "a\x00b", "a\nb", "\ud800", "x" * 201])
-def test_an_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc_id: str):
+def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc_id: str):
     with pytest.raises(BadRequest) as refused:
         accept(collection, doc_id=doc_id)
     assert refused.value.field == "doc_id"
@@ -68,7 +68,7 @@ def test_an_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, 
         ("n" * 10_000, "n" * 255),
     ],
 )
-def test_a_file_name_is_cleaned(collection: Collection, sent: str, expected: str):  # C13
+def test_file_name_is_cleaned(collection: Collection, sent: str, expected: str):  # C13
     assert accept(collection, filename=sent).version.filename == expected
 
 
@@ -99,7 +99,7 @@ class TestDuplicates:
 
     @pytest.mark.parametrize(("on_duplicate", "differs", "doc_id", "outcome"), CASES)
     @pytest.mark.parametrize("is_worked_on", [False, True])
-    def test_a_repeated_load_has_this_outcome(
+    def test_repeated_load_has_this_outcome(
         self, collection: Collection, on_duplicate: str, differs: Any, doc_id: Any, outcome: str, is_worked_on: bool
     ):
         first = accept(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
@@ -127,13 +127,13 @@ class TestDuplicates:
             assert not stored.is_duplicate
             deletion.delete_document(elsewhere, stored.document.doc_id)
 
-    def test_a_deleted_document_is_not_a_duplicate(self, collection: Collection, loaded: Loaded):
+    def test_deleted_document_is_not_a_duplicate(self, collection: Collection, loaded: Loaded):
         first = loaded("The same.", doc_id="x")
         deletion.delete_document(collection, "x")
         again = loaded("The same.", doc_id="x")
         assert (again.document_id != first.document_id, again.generation, again.state) == (True, 1, "ready")
 
-    def test_a_failed_document_is_retried(self, collection: Collection):
+    def test_failed_document_is_retried(self, collection: Collection):
         first = accept(collection, b"The same.")
         Version.objects.update(state=State.FAILED, error_code="damaged", error="x", attempt=5)
         again = accept(collection, b"The same.", takes_lease=True)
@@ -149,7 +149,7 @@ def test_loading_into_a_deleted_collection_is_refused(collection: Collection):  
     assert Document.objects.count() == 0
 
 
-def test_an_interrupted_upload_leaves_nothing(collection: Collection):  # C15
+def test_interrupted_upload_leaves_nothing(collection: Collection):  # C15
     def breaks() -> Any:
         yield b"x" * 3_000_000
         raise OSError
@@ -193,7 +193,7 @@ class TestConcurrency:
         document = Document.objects.get()
         assert document.newest == Version.objects.get(generation=20)
 
-    def test_the_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
+    def test_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
         collection = make_collection("manuals")
         with transaction.atomic():
             version = accept(collection, b"a")

@@ -35,7 +35,7 @@ class TestRepeatedLoad:
     """A failed document is retried by the first request that sends it again."""
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_version_leased_in_between_stays_with_the_worker(self):
+    def test_version_leased_in_between_stays_with_the_worker(self):
         collection = make_collection("manuals")
         version = accept(collection).version
         Version.objects.update(state=State.FAILED)
@@ -57,7 +57,7 @@ class TestRepeatedLoad:
         assert (stored.version.pk, stored.is_duplicate, stored.lease_token) == (version.pk, True, None)
         assert Version.objects.get().lease_token == token
 
-    def test_a_finished_version_is_not_leased(self, collection: Collection, loaded: Loaded):
+    def test_finished_version_is_not_leased(self, collection: Collection, loaded: Loaded):
         version = loaded()
         assert leases.take(version.pk) is None
         token = uuid4()
@@ -69,7 +69,7 @@ class TestRepeatedLoad:
 
 @pytest.mark.parametrize("is_purged", [False, True])
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
+def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
     collection: Collection, is_replaced: bool, is_purged: bool
 ):
     accepted = accept(collection, doc_id="x", takes_lease=True)
@@ -90,7 +90,7 @@ def test_a_document_replaced_or_deleted_during_its_load_is_not_reported_as_faile
     }
 
 
-def test_an_empty_document_keeps_no_chunks_of_an_earlier_attempt(collection: Collection):
+def test_empty_document_keeps_no_chunks_of_an_earlier_attempt(collection: Collection):
     version = accept(collection, b"  ").version
     Chunk.objects.create(version=version, collection=collection, number=0, text="x", char_start=0, char_end=1)
     Version.objects.update(chunks_count=1)
@@ -100,7 +100,7 @@ def test_an_empty_document_keeps_no_chunks_of_an_earlier_attempt(collection: Col
 
 class TestPurge:
     @pytest.mark.django_db(transaction=True)
-    def test_a_failed_purge_does_not_delay_others(self, collection: Collection, loaded: Loaded):
+    def test_failed_purge_does_not_delay_others(self, collection: Collection, loaded: Loaded):
         stuck = loaded("Words that are counted just now.", doc_id="x")
         other = make_collection("other")
         loaded("Another.", into=other, doc_id="y")
@@ -116,7 +116,7 @@ class TestPurge:
         assert not purge() and not Version.objects.exists()
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, loaded: Loaded):
+    def test_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, loaded: Loaded):
         loaded("Another.", doc_id="kept")
         loaded("The same words.", doc_id="x")
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
@@ -128,7 +128,7 @@ class TestPurge:
         purge()
         assert (wrong_counts(collection), counted()["document"]) == ([], 1)
 
-    def test_a_document_of_few_large_chunks_counts_as_long(self, collection: Collection, loaded: Loaded):
+    def test_document_of_few_large_chunks_counts_as_long(self, collection: Collection, loaded: Loaded):
         loaded("The same words.", doc_id="x")
         Version.objects.update(characters=deletion.CHARACTERS_AT_ONCE + 1)
         loaded("Newer words.", doc_id="x", on_duplicate="replace")
@@ -165,7 +165,7 @@ def test_while_a_provider_is_unavailable_only_one_document_tries_it(collection: 
 
 
 @pytest.mark.parametrize("cause", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
-def test_a_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type[psycopg.Error]):
+def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type[psycopg.Error]):
     accepted = accept(collection, takes_lease=True)
     version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
     error = OperationalError("x")
@@ -189,7 +189,7 @@ MANY = """
 """
 
 
-def test_the_lookup_of_equal_content_uses_its_index(collection: Collection):
+def test_lookup_of_equal_content_uses_its_index(collection: Collection):
     accept(collection)
     with connection.cursor() as cursor:
         cursor.execute(MANY)

@@ -47,7 +47,7 @@ class TestDocument:
         assert wrong_counts(collection) == []
 
     @pytest.mark.parametrize("state", ["queued", "extracting", "splitting", "embedding", "failed", "empty"])
-    def test_a_document_in_any_state_can_be_deleted(self, collection: Collection, state: str):
+    def test_document_in_any_state_can_be_deleted(self, collection: Collection, state: str):
         accept(collection, doc_id="x")
         Version.objects.update(state=state, is_searched=state == "empty")
         assert deletion.delete_document(collection, "x") == 0
@@ -65,7 +65,7 @@ class TestDocument:
         with pytest.raises(NotFound):
             deletion.delete_document(collection, "x")
 
-    def test_the_worker_subtracts_the_counts_of_a_long_document(self, collection: Collection, loaded: Loaded):
+    def test_worker_subtracts_the_counts_of_a_long_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         loaded("Another document.", doc_id="kept")
@@ -77,7 +77,7 @@ class TestDocument:
         assert wrong_counts(collection) == []
         assert counted() == dict.fromkeys(counted(), 1)
 
-    def test_an_interrupted_purge_is_continued(self, collection: Collection, loaded: Loaded):
+    def test_interrupted_purge_is_continued(self, collection: Collection, loaded: Loaded):
         for number in range(5):
             loaded(text(20, start=number * 20), doc_id=str(number))
             deletion.delete_document(collection, str(number))
@@ -122,14 +122,14 @@ class TestCollection:
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
 
-    def test_a_row_with_documents_cannot_be_deleted_directly(self, collection: Collection, loaded: Loaded):
+    def test_row_with_documents_cannot_be_deleted_directly(self, collection: Collection, loaded: Loaded):
         loaded()
         connection.cursor().execute("SET CONSTRAINTS ALL IMMEDIATE")
         with pytest.raises(IntegrityError), transaction.atomic():
             Collection.objects.all().delete()
         assert Collection.objects.get() == collection
 
-    def test_a_deleted_collection_leaves_one_log_entry(self, collection: Collection, loaded: Loaded):
+    def test_deleted_collection_leaves_one_log_entry(self, collection: Collection, loaded: Loaded):
         loaded()
         deletion.delete_collection(collection)
         purge()
@@ -282,7 +282,7 @@ def many_chunks(loaded: Loaded, count: int) -> Iterator[Collection]:
 
 @pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
-def test_a_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(loaded: Loaded):  # C44
+def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(loaded: Loaded):  # C44
     with many_chunks(loaded, 1_000_000) as collection:
         began = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
@@ -299,7 +299,7 @@ def test_a_million_chunks_are_hidden_immediately_and_purged_in_short_transaction
         assert (counted(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows(), 0)
 
 
-def test_a_lease_on_a_purged_version_is_lost(collection: Collection):
+def test_lease_on_a_purged_version_is_lost(collection: Collection):
     accepted = accept(collection, doc_id="x", takes_lease=True)
     deletion.delete_document(collection, "x")
     purge()

@@ -107,7 +107,7 @@ def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection
     assert_same_as_without_interruption(version, expected_rows, 2)
 
 
-def test_a_worker_paused_past_its_lease_stores_nothing_more(collection: Collection, expected_rows: list[Any]):  # C34
+def test_worker_paused_past_its_lease_stores_nothing_more(collection: Collection, expected_rows: list[Any]):  # C34
     slow = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
     version = accept(collection, slow, format="html", filename="a.html").version
     with worker() as zombie:
@@ -123,7 +123,7 @@ def test_a_worker_paused_past_its_lease_stores_nothing_more(collection: Collecti
     assert (Version.objects.values().get(pk=version.pk), chunks(version), counted()) == before
 
 
-def test_a_worker_paused_within_a_transaction_continues(collection: Collection, expected_rows: list[Any]):
+def test_worker_paused_within_a_transaction_continues(collection: Collection, expected_rows: list[Any]):
     version = accept(collection, LONG).version
     with worker() as paused:
         with block_writes("chunk"):
@@ -135,7 +135,7 @@ def test_a_worker_paused_within_a_transaction_continues(collection: Collection, 
     assert_same_as_without_interruption(version, expected_rows, 1)
 
 
-def test_a_document_deleted_during_processing_leaves_nothing(collection: Collection, expected_rows: list[Any]):  # C42
+def test_document_deleted_during_processing_leaves_nothing(collection: Collection, expected_rows: list[Any]):  # C42
     before = counted()
     accept(collection, LONG, doc_id="x")
     with worker() as working:
@@ -150,7 +150,7 @@ def test_a_document_deleted_during_processing_leaves_nothing(collection: Collect
     assert rows("SELECT 1 FROM term_count WHERE collection_id = %s", collection.pk) == []
 
 
-def test_a_worker_that_shuts_down_returns_its_lease(collection: Collection, expected_rows: list[Any]):
+def test_worker_that_shuts_down_returns_its_lease(collection: Collection, expected_rows: list[Any]):
     version = accept(collection, LONG).version
     with worker(*CELERY) as celery:
         with block_writes("chunk"):

@@ -30,7 +30,7 @@ def leased_ids(most: int = 1000) -> list[int]:
 
 
 class TestTurns:
-    def test_the_oldest_version_is_leased_first(self, collection: Collection):
+    def test_oldest_version_is_leased_first(self, collection: Collection):
         waiting = [accept(collection, b"%d" % number).version.pk for number in range(3)]
         assert leased_ids() == waiting
 
@@ -62,7 +62,7 @@ class TestTurns:
         Version.objects.filter(pk=later.pk).update(next_at="2999-01-01T00:00Z")
         assert (leased_ids(), leases.due().count()) == ([], 0)
 
-    def test_an_expired_lease_can_be_taken(self, collection: Collection):  # C33
+    def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
         held = accept(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
@@ -70,7 +70,7 @@ class TestTurns:
         assert lease is not None
         assert (lease.version_id, lease.attempt, lease.token != held.lease_token) == (held.version.pk, 2, True)
 
-    def test_a_lease_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
+    def test_lease_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
         accept(collection, takes_lease=True)
         ((left,),) = rows("SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM document_version")
         assert 58 < left <= 60
@@ -93,7 +93,7 @@ def test_two_workers_never_lease_the_same_version():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_message_delivered_many_times_does_the_work_once():  # X19
+def test_message_delivered_many_times_does_the_work_once():  # X19
     collection, other = make_collection("manuals"), make_collection("undisturbed")
     texts = [text(60, start=100 * number).encode() for number in range(3)]
     alone = [accept(other, each).version for each in texts]
@@ -113,7 +113,7 @@ def test_a_message_delivered_many_times_does_the_work_once():  # X19
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_locked_version_is_skipped_even_with_an_expired_lease():  # C34
+def test_locked_version_is_skipped_even_with_an_expired_lease():  # C34
     version = accept(make_collection("manuals"), takes_lease=True).version
     expire_leases()
     with another_connection() as link, link.transaction():
@@ -136,7 +136,7 @@ class TestFence:
     )
 
     @pytest.mark.parametrize("write", WRITES)
-    def test_a_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
+    def test_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
         accepted = accept(collection, takes_lease=True)
         zombie = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
         expire_leases()
@@ -146,7 +146,7 @@ class TestFence:
             write(zombie)  # type: ignore[operator]
         assert Version.objects.values().get() == before
 
-    def test_a_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
+    def test_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
         accepted = accept(collection, takes_lease=True)
         expire_leases()
         assert work() == 1
@@ -154,14 +154,14 @@ class TestFence:
         assert worker.work_on(accepted.version.pk, accepted.lease_token, until=1e12) == "ready"  # type: ignore[arg-type]
         assert Version.objects.values().get() == before
 
-    def test_an_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
+    def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
         assert worker.work_on(999_999, uuid4(), until=1e12) == "deleting"
         version = accept(collection).version
         assert worker.work_on(version.pk, uuid4(), until=1e12) == "queued"
 
 
 class TestAttempts:
-    def test_a_document_that_kills_each_worker_fails_after_five_attempts(self, collection: Collection):  # C47
+    def test_document_that_kills_each_worker_fails_after_five_attempts(self, collection: Collection):  # C47
         poison = accept(collection, b"poison").version
         other = accept(collection, b"other").version
         for attempt in range(1, 6):
@@ -174,14 +174,14 @@ class TestAttempts:
         assert "worker stopped" in poison.error
         assert Version.objects.get(pk=other.pk).state == "ready"
 
-    def test_a_stored_result_resets_the_attempts(self, collection: Collection):
+    def test_stored_result_resets_the_attempts(self, collection: Collection):
         accepted = accept(collection, takes_lease=True)
         Version.objects.update(attempt=5)
         version = leases.leased_version(accepted.version.pk, accepted.lease_token)  # type: ignore[arg-type]
         leases.advance(version, state=State.SPLITTING)
         assert Version.objects.get().attempt == 1
 
-    def test_a_returned_lease_is_not_counted(self, collection: Collection):
+    def test_returned_lease_is_not_counted(self, collection: Collection):
         accept(collection)
         for _ in range(20):
             lease = leases.take_next()

@@ -83,7 +83,7 @@ def test_each_batch_is_searched_after_the_previous_one(collection: Collection, l
 
 
 @pytest.mark.parametrize("positions", [{}, {"{space}": 100}, {"{space}": 10_000}])
-def test_the_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
+def test_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
     """Vectors before the position may have been deleted; they are created again."""
     accept(collection, LONG)
     while one_step() != "embedding":

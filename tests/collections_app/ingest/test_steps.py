@@ -42,7 +42,7 @@ def space_without_provider(**columns: Any) -> EmbeddingSpace:
 
 
 class TestSteps:
-    def test_a_processed_document_is_searchable(self, collection: Collection, loaded: Loaded):
+    def test_processed_document_is_searchable(self, collection: Collection, loaded: Loaded):
         version = loaded(text(20), metadata={"type": "guide"})
         assert (version.state, version.is_searched, version.lease_token, version.error) == ("ready", True, None, "")
         assert version.ready_at is not None
@@ -54,7 +54,7 @@ class TestSteps:
         assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored)
         assert wrong_counts(collection) == []
 
-    def test_the_request_and_the_worker_store_the_same(self, collection: Collection, loaded: Loaded):
+    def test_request_and_the_worker_store_the_same(self, collection: Collection, loaded: Loaded):
         here = loaded(text(MANY))
         elsewhere = make_collection("elsewhere")
         accept(elsewhere, text(MANY).encode())
@@ -82,7 +82,7 @@ class TestSteps:
         assert found == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""
 
-    def test_the_language_of_a_collection_applies_to_each_document(self, collection: Collection, loaded: Loaded):
+    def test_language_of_a_collection_applies_to_each_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(text_configuration="german")
         collection.refresh_from_db()
 
@@ -90,14 +90,14 @@ class TestSteps:
 
         assert found.text_configuration == "german"
 
-    def test_the_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
+    def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), takes_lease=True)
         version = worker.load_now(accepted, within_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_a_file_that_is_too_slow_for_a_request_is_left_to_the_worker(
+    def test_file_that_is_too_slow_for_a_request_is_left_to_the_worker(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
@@ -109,7 +109,7 @@ class TestSteps:
         assert work() == 1
         assert Version.objects.get().state == "ready"
 
-    def test_a_long_text_is_split_by_the_worker(
+    def test_long_text_is_split_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(time_budget, "LONG_TEXT", 1000)
@@ -122,7 +122,7 @@ class TestSteps:
         assert worker.load_now(accepted, within_s=600).state == "ready"
 
     @pytest.mark.parametrize("new", ["Short.", " "])
-    def test_a_long_text_is_replaced_by_the_worker(
+    def test_long_text_is_replaced_by_the_worker(
         self, collection: Collection, loaded: Loaded, monkeypatch: pytest.MonkeyPatch, new: str
     ):
         old = loaded(text(40), doc_id="x")
@@ -137,17 +137,17 @@ class TestSteps:
 
 class TestFinalStates:
     @pytest.mark.parametrize("data", [b"   \n\t ", b"\xef\xbb\xbf"])
-    def test_a_document_without_text_is_empty(self, collection: Collection, data: bytes):
+    def test_document_without_text_is_empty(self, collection: Collection, data: bytes):
         version = worker.load_now(accept(collection, data, takes_lease=True))
         assert (version.state, version.is_searched, version.chunks_count) == ("empty", True, 0)
         assert version.warnings == [publishing.NO_TEXT]
 
-    def test_an_unreadable_file_fails_permanently(self, collection: Collection):
+    def test_unreadable_file_fails_permanently(self, collection: Collection):
         version = worker.load_now(accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True))
         assert (version.state, version.error_code, version.is_searched) == ("failed", "damaged", False)
         assert version.error and work() == 0
 
-    def test_a_failed_document_can_be_retried(self, collection: Collection):
+    def test_failed_document_can_be_retried(self, collection: Collection):
         failed = accept(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
         worker.load_now(failed)
         Version.objects.update(format="text")  # as if a parser had been mended
@@ -158,7 +158,7 @@ class TestFinalStates:
             worker.retry(Document.objects.get())
         assert refused.value.code == "not_failed"
 
-    def test_an_internal_error_is_retried_and_reveals_nothing_of_the_document(
+    def test_internal_error_is_retried_and_reveals_nothing_of_the_document(
         self, collection: Collection, loaded: Loaded
     ):
         Collection.objects.update(text_configuration="no_such_language")
@@ -171,7 +171,7 @@ class TestFinalStates:
         assert work() == 1
         assert Version.objects.values_list("state", "error", "error_code").get() == ("ready", "", "")
 
-    def test_a_statement_timeout_of_a_request_is_left_to_the_worker(self, collection: Collection, loaded: Loaded):
+    def test_statement_timeout_of_a_request_is_left_to_the_worker(self, collection: Collection, loaded: Loaded):
         """A worker with repeated statement timeouts fails in the end."""
         with connection.cursor() as cursor:
             cursor.execute(
@@ -188,7 +188,7 @@ class TestFinalStates:
             end_pauses()
         assert version.state == "failed" and work() == 0
 
-    def test_a_file_that_got_no_processor_time_is_retried(
+    def test_file_that_got_no_processor_time_is_retried(
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "stopped.py").write_text("import time; time.sleep(60)")
@@ -204,9 +204,7 @@ class TestFinalStates:
 
 
 class TestReplacing:
-    def test_the_old_version_is_searched_until_the_new_one_is_ready(
-        self, collection: Collection, loaded: Loaded
-    ):  # C41
+    def test_old_version_is_searched_until_the_new_one_is_ready(self, collection: Collection, loaded: Loaded):  # C41
         old = loaded("The old words.", doc_id="x")
         new = accept(collection, b"The new text.", doc_id="x", on_duplicate="replace").version
         assert list(Version.objects.filter(is_searched=True)) == [old]
@@ -216,7 +214,7 @@ class TestReplacing:
         assert counted() == dict.fromkeys(counted(), 1)
         assert wrong_counts(collection) == []
 
-    def test_the_old_version_stays_if_the_new_one_fails(self, collection: Collection, loaded: Loaded):
+    def test_old_version_stays_if_the_new_one_fails(self, collection: Collection, loaded: Loaded):
         old = loaded("The old words.", doc_id="x")
         options: dict[str, Any] = {"doc_id": "x", "on_duplicate": "replace"}
         failed = accept(collection, b"%PDF-1.4 broken", format="pdf", **options).version
@@ -229,13 +227,13 @@ class TestReplacing:
         deletion.purge(time.monotonic() + 10)
         assert Version.objects.get().generation == 3
 
-    def test_a_replacement_without_text_is_empty(self, collection: Collection, loaded: Loaded):
+    def test_replacement_without_text_is_empty(self, collection: Collection, loaded: Loaded):
         loaded("The old words.", doc_id="x")
         new = loaded(" ", doc_id="x", on_duplicate="replace")
         assert (Version.objects.get(), new.state, new.is_searched) == (new, "empty", True)
         assert (counted()["chunk"], rows("SELECT * FROM term_count")) == (0, [])
 
-    def test_a_newer_version_overtakes_an_older_one(self, collection: Collection):
+    def test_newer_version_overtakes_an_older_one(self, collection: Collection):
         for number in range(5):
             accept(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
         work()
@@ -244,7 +242,7 @@ class TestReplacing:
         assert (version.generation, version.state, version.is_searched) == (5, "ready", True)
         assert wrong_counts(collection) == []
 
-    def test_a_long_old_version_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
+    def test_long_old_version_is_purged_in_batches(self, collection: Collection, loaded: Loaded, settings: Any):
         Collection.objects.update(chunk_size=100, chunk_overlap=50)
         collection.refresh_from_db()
         old = loaded(text(2500), doc_id="x")
@@ -258,7 +256,7 @@ class TestReplacing:
 
 
 class TestProvider:
-    def test_a_long_outage_fails_no_document(self, collection: Collection, loaded: Loaded):  # C29
+    def test_long_outage_fails_no_document(self, collection: Collection, loaded: Loaded):  # C29
         Collection.objects.update(space=space_without_provider())
         collection.refresh_from_db()
         version = loaded()
@@ -296,7 +294,7 @@ class TestProvider:
         assert provider_pauses.after_failure(1, 60) == 60
         assert provider_pauses.left_s(2) == 0
 
-    def test_the_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, loaded: Loaded):
+    def test_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(next_space=space_without_provider())
         collection.refresh_from_db()
         version = loaded()
@@ -316,7 +314,7 @@ class TestProvider:
         assert not Version.objects.get().is_searched
 
 
-def test_a_document_deleted_during_its_load_leaves_nothing(collection: Collection):  # C42
+def test_document_deleted_during_its_load_leaves_nothing(collection: Collection):  # C42
     for done in range(4):
         accepted = accept(collection, b"text", doc_id="x", takes_lease=True)
         for _ in range(done):

@@ -16,7 +16,7 @@ from .conftest import ask, make, names, put
 pytestmark = pytest.mark.django_db
 
 
-def test_what_waits_in_the_queue_is_not_looked_at(printers: Collection) -> None:
+def test_queued_documents_are_not_scanned(printers: Collection) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {scope.UNSEARCHED}", [[printers.pk]])
@@ -45,7 +45,7 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
         assert "chunk_words_terms" in "\n".join([line for (line,) in cursor.fetchall()])
 
 
-def test_where_words_have_the_whole_say_the_nearest_of_the_others_come_first(printers: Collection) -> None:
+def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
     put(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
     found = ask(printers, "email inbox toner", alpha=1.0).hits
     cosines = [hit.scores["vector"] or 0.0 for hit in found if hit.score == 0.0]
@@ -54,7 +54,7 @@ def test_where_words_have_the_whole_say_the_nearest_of_the_others_come_first(pri
     assert by_cosine == names(ask(printers, "xyzzyq email", mode="vector"))
 
 
-def test_of_many_equal_ones_only_the_texts_of_the_answer_are_read(db: Any) -> None:
+def test_only_texts_of_the_result_are_read(db: Any) -> None:
     collection = make()
     for number in range(12):
         put(collection, f"d{number:02}", "The same words everywhere.")

@@ -42,7 +42,7 @@ def test_scores_are_from_zero_to_one_and_best_first(found: list[Candidate]) -> N
 
 
 @given(candidates)
-def test_the_order_of_the_candidates_plays_no_part(found: list[Candidate]) -> None:
+def test_order_of_candidates_does_not_matter(found: list[Candidate]) -> None:
     assert fuse(found) == fuse(found[::-1])
 
 
@@ -59,11 +59,11 @@ def test_the_order_of_the_candidates_plays_no_part(found: list[Candidate]) -> No
         ([], 0.7, {}),
     ],
 )
-def test_what_both_sides_say_adds_up(rows: Any, alpha: float, expected: dict[int, float]) -> None:
+def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dict[int, float]) -> None:
     assert scores(made(*rows, alpha=alpha)) == expected
 
 
-def test_cosines_count_within_their_space_and_words_over_all() -> None:
+def test_cosines_are_normalised_per_space_and_words_overall() -> None:
     found = [
         Candidate(chunk_id=1, collection_id="a", space_id=1, alpha=0.5, text=4.0, vector=0.9),
         Candidate(chunk_id=2, collection_id="a", space_id=1, alpha=0.5, text=0.0, vector=0.7),

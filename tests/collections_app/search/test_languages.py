@@ -60,7 +60,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_a_language_with_a_configuration_is_known(language: str) -> None:
+def test_language_with_a_configuration_is_known(language: str) -> None:
     assert guess(SENTENCES[language]) == language
 
 
@@ -70,7 +70,7 @@ def test_capitals_make_no_difference(language: str) -> None:
 
 
 @pytest.mark.parametrize("what", WITHOUT)
-def test_everything_else_is_read_word_by_word(what: str) -> None:
+def test_unknown_languages_are_simple(what: str) -> None:
     assert guess(WITHOUT[what]) == "simple"
 
 
@@ -82,7 +82,7 @@ def test_every_configuration_of_the_database_is_tried_and_no_other_is_guessed() 
     assert {*SENTENCES, "simple"} == known
 
 
-def test_a_few_foreign_words_do_not_decide() -> None:
+def test_few_foreign_words_do_not_decide() -> None:
     quoted = "The words „der, die, das“ and „und“ are the most frequent ones in German, as it was said before."
     assert guess(quoted) == "english"
     assert guess(SENTENCES["english"] * 3 + SENTENCES["russian"]) == "english"
@@ -108,7 +108,7 @@ def test_each_document_is_found_by_the_words_of_its_language() -> None:
 
 
 @pytest.mark.django_db
-def test_a_stop_word_of_one_language_is_not_looked_for_in_a_text_without_language() -> None:
+def test_stop_word_of_one_language_is_not_looked_for_in_a_text_without_language() -> None:
     collection = make(text_configuration="")
     for number in range(30):
         put(collection, f"english {number}", SENTENCES["english"] + f" Its number is {number}.")
@@ -129,7 +129,7 @@ def test_one_language_among_many_documents_of_another_ranks_first_for_its_words(
 
 
 @pytest.mark.django_db
-def test_a_language_that_left_is_not_looked_for() -> None:
+def test_removed_language_is_not_searched() -> None:
     collection = make(text_configuration="")
     put(collection, "one", SENTENCES["french"])
     put(collection, "one", SENTENCES["english"])

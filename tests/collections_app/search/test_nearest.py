@@ -74,9 +74,7 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 # C05
-def test_the_index_finds_what_a_scan_finds_and_no_other_is_taken(
-    large: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_search_equals_a_scan(large: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = list(Version.objects.filter(collection=large).order_by("pk").values_list("pk", flat=True))
     for kept in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
         scope = Scope(collection=large, versions=kept, chunks=None if kept is None else PER_VERSION * len(kept))
@@ -101,7 +99,7 @@ def plan_of_a_search(large: Collection) -> str:
 
 
 @pytest.mark.django_db
-def test_a_vector_that_is_no_direction_is_left_out(db: Any) -> None:
+def test_zero_vector_is_omitted(db: Any) -> None:
     """A zero vector has a cosine with nothing."""
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=3)
     collection = make(space=space)

@@ -72,7 +72,7 @@ def told(found: SearchResult) -> list[dict[str, Any]]:
     max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
 )
 @given(worlds, st.integers(0, 2))
-def test_answers_are_the_same_whatever_others_hold(foreign: list[tuple[str, str]], removed: int) -> None:
+def test_data_of_others_does_not_change_results(foreign: list[tuple[str, str]], removed: int) -> None:
     assert answers(foreign, removed) == answers([])
 
 
@@ -82,11 +82,11 @@ def test_answers_are_the_same_whatever_others_hold(foreign: list[tuple[str, str]
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
 )
 @given(worlds, st.integers(0, 2))
-def test_answers_are_the_same_in_many_worlds(foreign: list[tuple[str, str]], removed: int) -> None:
+def test_results_are_equal_in_many_worlds(foreign: list[tuple[str, str]], removed: int) -> None:
     assert answers(foreign, removed) == answers([])
 
 
-def test_the_test_sees_what_it_is_to_see() -> None:
+def test_test_detects_a_leak() -> None:
     """The same text in the own collection changes scores, so an answer that depended on others' would differ."""
     collection = make()
     put(collection, "a", "printer paper")
@@ -96,7 +96,7 @@ def test_the_test_sees_what_it_is_to_see() -> None:
 
 
 # C04
-def test_a_chunk_of_others_whose_words_have_the_same_hash_is_not_found(printers: Collection) -> None:
+def test_hash_collision_with_another_collection_is_not_found(printers: Collection) -> None:
     """Who knows the id of a collection could look for such words."""
     other = make("theirs")
     theirs = put(other, "secret", "printer paper lamp")
@@ -109,7 +109,7 @@ def test_a_chunk_of_others_whose_words_have_the_same_hash_is_not_found(printers:
 
 
 # C52
-def test_no_statement_of_a_search_reads_through_what_others_hold(printers: Collection) -> None:
+def test_no_statement_scans_rows_of_others(printers: Collection) -> None:
     other = make("theirs")
     for number in range(5):
         put(other, f"d{number}", "printer paper lamp " * 20)

@@ -18,7 +18,7 @@ from .conftest import PRINTERS, ask, make, names, put
 pytestmark = pytest.mark.django_db
 
 
-def test_the_passage_that_answers_comes_first_in_every_mode(printers: Collection) -> None:
+def test_passage_that_answers_comes_first_in_every_mode(printers: Collection) -> None:
     for mode in ("hybrid", "text", "vector"):
         assert names(ask(printers, "the printer's lamp is red", mode=mode))[0] == "toner", mode
 
@@ -34,7 +34,7 @@ def test_meaning_finds_what_has_none_of_the_words(printers: Collection) -> None:
     assert names(ask(printers, "email inbox"))[0] == "mail"
 
 
-def test_a_hit_tells_all_that_the_contract_promises(printers: Collection) -> None:
+def test_hit_has_all_specified_fields(printers: Collection) -> None:
     put(printers, "sheet", "# Fax\n\nNever fax twice.", status="open", extra=[1, {"a": None}])
     (hit,) = ask(printers, "fax", k=1).hits
     assert (hit.doc_id, hit.collection_name, hit.filename) == ("sheet", "help", "sheet.txt")
@@ -75,7 +75,7 @@ def test_no_query_is_an_error(printers: Collection, query: str, mode: str) -> No
     ask(printers, query, mode=mode)
 
 
-def test_a_query_without_known_words_has_no_answer_by_words(printers: Collection) -> None:
+def test_query_without_known_words_has_no_answer_by_words(printers: Collection) -> None:
     assert names(ask(printers, "the of and", mode="text")) == []
     assert names(ask(printers, "xyzzyqwerty", mode="text")) == []
     assert len(names(ask(printers, "xyzzyqwerty"))) == len(PRINTERS)
@@ -85,11 +85,11 @@ def test_k_is_the_most_that_is_found(printers: Collection) -> None:
     assert [len(ask(printers, "printer", k=k).hits) for k in (1, 2, 200)] == [1, 2, 4]
 
 
-def test_an_empty_collection_finds_nothing(db: Any) -> None:
+def test_empty_collection_finds_nothing(db: Any) -> None:
     assert ask(make("empty", text_configuration=""), "printer").hits == []
 
 
-def test_the_share_of_words_is_the_collections_own_or_the_requests(printers: Collection) -> None:
+def test_share_of_words_is_the_collections_own_or_the_requests(printers: Collection) -> None:
     def best(**more: Any) -> list[float]:
         return [hit.score for hit in ask(printers, "printer lamp", **more).hits]
 
@@ -109,12 +109,12 @@ def test_equal_passages_stand_in_the_order_of_their_documents(db: Any) -> None:
     assert len({hit.id for hit in ask(collection, "same words").hits}) == 4
 
 
-def test_the_same_search_answers_the_same(printers: Collection) -> None:
+def test_same_search_answers_the_same(printers: Collection) -> None:
     assert ask(printers, "printer paper") == ask(printers, "printer paper")
 
 
 # C07
-def test_a_filter_keeps_what_its_conditions_say(db: Any) -> None:
+def test_filter_keeps_what_its_conditions_say(db: Any) -> None:
     collection = make()
     for number, status in enumerate(["open", "closed", "open"]):
         put(collection, f"d{number}", f"Printer number {number}.", status=status, priority=number)
@@ -124,7 +124,7 @@ def test_a_filter_keeps_what_its_conditions_say(db: Any) -> None:
         assert names(ask(collection, "printer", filter="status=none", mode=mode)) == []
 
 
-def test_a_document_that_is_not_searched_is_not_found(printers: Collection) -> None:
+def test_document_that_is_not_searched_is_not_found(printers: Collection) -> None:
     Version.objects.filter(document__doc_id="toner").update(is_searched=False)
     for mode in ("hybrid", "text", "vector"):
         for wanted in ("", "missingISEMPTY"):
@@ -132,7 +132,7 @@ def test_a_document_that_is_not_searched_is_not_found(printers: Collection) -> N
 
 
 # C41
-def test_a_replaced_document_is_found_with_its_new_content_alone(printers: Collection) -> None:
+def test_replaced_document_is_found_with_its_new_content_alone(printers: Collection) -> None:
     put(printers, "toner", "The plotter has ink instead.")
     found = ask(printers, "toner lamp plotter ink")
     assert [hit.page_content for hit in found.hits if hit.doc_id == "toner"] == ["The plotter has ink instead."]
@@ -201,7 +201,7 @@ def unasked(db: Any) -> Collection:
 
 
 # C29
-def test_without_vectors_the_answer_is_of_words_and_says_so(unasked: Collection) -> None:
+def test_search_without_vectors_uses_words_and_says_so(unasked: Collection) -> None:
     found = ask(unasked, "printer lamp")
     assert found.is_without_vectors and names(found)[0] == "toner"
     assert found.hits[0].score == 1.0 and found.hits[0].scores["vector"] is None
@@ -209,13 +209,13 @@ def test_without_vectors_the_answer_is_of_words_and_says_so(unasked: Collection)
 
 
 # C29
-def test_without_vectors_a_search_for_meaning_alone_is_put_off(unasked: Collection) -> None:
+def test_vector_search_without_vectors_is_503(unasked: Collection) -> None:
     with pytest.raises(Unavailable):
         ask(unasked, "printer lamp", mode="vector")
 
 
 # C29
-def test_one_space_without_vectors_makes_the_whole_answer_one_of_words(unasked: Collection, db: Any) -> None:
+def test_one_unavailable_space_makes_the_search_use_words(unasked: Collection, db: Any) -> None:
     other = make("other")
     put(other, "fax", "The fax has a lamp too.")
     found = ask([unasked, other], "lamp")
@@ -223,14 +223,14 @@ def test_one_space_without_vectors_makes_the_whole_answer_one_of_words(unasked: 
     assert {hit.scores["vector"] for hit in found.hits} == {None}
 
 
-def test_what_is_asked_for_has_its_own_defaults() -> None:
+def test_search_request_defaults() -> None:
     asked = SearchRequest(query="x", k=5, filter=Filter())
     assert (asked.mode, asked.alpha, asked.count) == ("hybrid", None, 100)
 
 
 # C54
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
-def test_a_search_that_began_before_its_collection_went_over_finds_its_vectors(
+def test_search_that_began_before_its_collection_went_over_finds_its_vectors(
     mode: str, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     goes_over: list[Callable[[], Any]] = []

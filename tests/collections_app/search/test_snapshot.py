@@ -43,7 +43,7 @@ def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[SearchRes
 
 
 # C41 C45
-def test_a_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> None:
+def test_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> None:
     collection = make()
     put(collection, "turbine", "The state of the turbine is 0.")
 
@@ -58,7 +58,7 @@ def test_a_search_finds_a_document_once_while_it_is_replaced_again_and_again() -
 
 
 # C45
-def test_a_search_sees_a_document_or_not_while_it_is_deleted() -> None:
+def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
     collection = make()
     for number in range(6):
         put(collection, f"turbine{number}", f"The state of turbine {number}.")

@@ -38,7 +38,7 @@ def test_words(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
-def test_the_places_belong_to_the_same_words(text: str) -> None:
+def test_places_belong_to_the_same_words(text: str) -> None:
     found = prepared_with_places(text)
     assert found.text == prepared(text)
     assert len(found.text) == len(found.starts) == len(found.ends)

@@ -40,7 +40,7 @@ def expected_rows(product: Product) -> list[Any]:
     return product.chunks("expected_rows")
 
 
-def test_the_loss_of_all_messages_delays_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
+def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
     for number in range(10):
         assert product.load(f"flushed {number}", text(40)).status == 202
         broker(product).flushall()
@@ -86,7 +86,7 @@ def test_repeatedly_killed_workers_lose_and_duplicate_nothing(product: Product, 
     assert all(product.chunks(f"killed {number}") == expected_rows for number in range(20))
 
 
-def test_a_web_process_killed_during_a_load_loses_nothing(product: Product, expected_rows: list[Any]):  # C35
+def test_web_process_killed_during_a_load_loses_nothing(product: Product, expected_rows: list[Any]):  # C35
     answered = []
 
     def load() -> None:
@@ -127,7 +127,7 @@ def load_until(product: Product, is_over: threading.Event, name: str, acknowledg
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.nightly)])
-def test_an_immediate_database_stop_loses_no_acknowledged_load(
+def test_immediate_database_stop_loses_no_acknowledged_load(
     product: Product, expected_rows: list[Any], times: int
 ):  # C38
     acknowledged: list[str] = []

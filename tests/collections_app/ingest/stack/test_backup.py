@@ -30,7 +30,7 @@ SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
 
 
 @pytest.mark.nightly
-def test_a_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  # C53
+def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  # C53
     acknowledged: list[str] = []
     is_over = threading.Event()
     loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged))
