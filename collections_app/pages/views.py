@@ -225,9 +225,10 @@ class DeleteDocument(OneDocument):
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection, found = self.open(sys_id, document)
         if "confirmed" not in request.POST:
-            return ask(request, f"Delete “{found.doc_id}”? This cannot be undone.", collection)
+            return ask(request, f"Delete “{found.page_title()}”? This cannot be undone.", collection)
+        title = found.page_title()
         deletion.delete_document(collection, found.doc_id)
-        return self.done(collection, f"“{found.doc_id}” was deleted.")
+        return self.done(collection, f"“{title}” was deleted.")
 
 
 class RetryDocument(OneDocument):
@@ -236,7 +237,7 @@ class RetryDocument(OneDocument):
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
         collection, found = self.open(sys_id, document)
         worker.retry(found)
-        return self.done(collection, f"“{found.doc_id}” is being processed again.")
+        return self.done(collection, f"“{found.page_title()}” is being processed again.")
 
 
 class DeleteCollection(CollectionPage):

@@ -146,7 +146,10 @@ class AccountProvisioning:
 
     def _create_link(self, user: User, *, is_new: bool) -> IdentityLink:
         """ "An account holds at most one sub per issuer: another sub of the same issuer is refused." """
-        if IdentityLink.objects.filter(user=user, issuer=self.issuer).exists():
+        existing = IdentityLink.objects.select_related("user").filter(user=user, issuer=self.issuer).first()
+        if existing is not None and existing.sub == self.sub:
+            return existing  # created by a concurrent sign-in
+        if existing is not None:
             raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"{user.login} is linked to another subject.")
         link = IdentityLink(
             user=user,

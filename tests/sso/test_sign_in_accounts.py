@@ -6,6 +6,7 @@ import pytest
 
 from accounts.models import User
 from sso.models import IdentityLink, OidcSetting, SignIn
+from sso.provisioning.sign_in import AccountProvisioning
 from system import properties
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
@@ -157,6 +158,18 @@ def test_another_subject_of_the_same_provider_is_refused(browser: Browser):  # A
 
     refused(browser.sign_in(), "subject_conflict", 403)
     assert IdentityLink.objects.get().sub == "sub-ann"
+
+
+def test_concurrent_first_sign_ins_share_one_link(browser: Browser, monkeypatch: Any):
+    ann()
+    active(browser.provider)
+    browser.sign_in()
+    # What the second of them saw before the first was committed.
+    monkeypatch.setattr(AccountProvisioning, "_link", lambda self: None)
+    second = Browser(browser.provider)
+
+    assert second.sign_in().status_code == 302 and second.login == "ann"
+    assert IdentityLink.objects.count() == 1
 
 
 def test_an_administrator_may_reset_the_link(browser: Browser):  # A45
