@@ -64,12 +64,26 @@ def test_all_of_it_works_by_keyboard(at_desk: Visitor):
 
     expect(page.get_by_role("button", name="Delete notes.txt")).to_be_focused()
     page.keyboard.press("Enter")
-    # The dialog opens a moment after the key; a Tab before that would leave the button for the next link.
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(documents(page)).not_to_contain_text("notes.txt")
     expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_focused()
+
+
+def test_a_list_that_was_just_refreshed_asks_before_it_deletes(at_desk: Visitor):
+    at_desk.sign_in("carl")
+    make_collection(at_desk.page)
+    page = at_desk.page
+    page.set_input_files("#files", file("notes.txt", b"Notes"))
+    wait_until_ready(page)
+    page.evaluate("""
+        document.addEventListener("htmx:afterSwap", () =>
+            setTimeout(() => document.querySelector("#documents button.danger").click()), {once: true});
+        htmx.trigger(document.body, "uploaded");
+    """)
+    expect(page.get_by_role("dialog")).to_contain_text("Delete “notes.txt”?")
+    expect(documents(page)).to_contain_text("notes.txt")
 
 
 def walk(page: Page, until: str) -> list[str]:
