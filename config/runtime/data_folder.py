@@ -5,8 +5,8 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from config.env import ConfigurationError
@@ -44,13 +44,19 @@ class DataFolder:
 
     def prepare(self) -> None:
         """Create the folder and its parts, private to this user."""
-        try:
+        with self.writing():
             for part in (self.root, self.secrets, self.run, self.sockets):
                 part.mkdir(mode=0o700, parents=True, exist_ok=True)
             refuse_foreign(self.sockets)
             probe = self.run / "writable"
             probe.touch()
             probe.unlink()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Report an error of the file system, such as a full disk, as one sentence."""
+        try:
+            yield
         except OSError as error:
             raise ConfigurationError(
                 f"The data folder {self.root} is not writable ({error.strerror}). "

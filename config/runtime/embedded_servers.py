@@ -26,7 +26,7 @@ def wheel(package: str) -> Path:
     """The folder of an installed package, found without importing it."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
-        raise ConfigurationError(f"The package {package} is not installed; start again with ./run")
+        raise ConfigurationError(f"The package {package} is not installed. Start again with ./run")
     return Path(found.origin).parent
 
 
@@ -54,19 +54,19 @@ class Postgres:
     @property
     def did_not_start(self) -> str:
         return (
-            f"PostgreSQL did not start with the data in {self.folder.postgres}; what it said stands above. "
-            "If they are damaged, move the folder away and restore a backup."
+            f"PostgreSQL did not start with the data in {self.folder.postgres}; see its messages above. "
+            "If the data is damaged, move the folder away and restore a backup."
         )
 
     def initialise(self) -> None:
-        """Make the cluster when there is none; a half-made one never gets the final name."""
+        """Create the cluster if there is none; an incomplete one never gets the final name."""
         version = self.folder.postgres / "PG_VERSION"
         if version.exists():
             self._check(version)
             return
         if self.folder.postgres.exists() and any(self.folder.postgres.iterdir()):
             raise ConfigurationError(
-                f"The folder {self.folder.postgres} is damaged: it holds files but no PostgreSQL cluster. "
+                f"The folder {self.folder.postgres} is damaged: it contains files but no PostgreSQL cluster. "
                 "Move it away and restore a backup, or set SVC_DATA_DIR to a new folder."
             )
         unfinished = self.folder.root / "postgres.unfinished"
@@ -85,7 +85,7 @@ class Postgres:
         found = version.read_text(encoding="ascii", errors="replace").strip()
         if found != POSTGRES_MAJOR:
             raise ConfigurationError(
-                f"The data in {self.folder.postgres} was made by PostgreSQL {found}, this is {POSTGRES_MAJOR}. "
+                f"The data in {self.folder.postgres} was created by PostgreSQL {found}; this is {POSTGRES_MAJOR}. "
                 "Restore a backup made by the older version into a new SVC_DATA_DIR."
             )
 
@@ -112,7 +112,7 @@ class Postgres:
         return [*unprivileged.prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
 
     def is_ready(self, process_id: int) -> bool:
-        """Asked of its own status file: a connection tried too early would be logged as an error."""
+        """Read from the server's status file, because an early connection would be logged as an error."""
         try:
             lines = (self.folder.postgres / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         except OSError:
@@ -120,7 +120,7 @@ class Postgres:
         return len(lines) > 7 and lines[0] == str(process_id) and lines[7].strip() == "ready"
 
     def make_database(self) -> None:
-        """Make our database in a new cluster."""
+        """Create the database in a new cluster."""
         ask = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
         known = subprocess.run(
             [*ask, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
@@ -131,7 +131,7 @@ class Postgres:
 
 
 class Valkey:
-    """Valkey on a Unix socket in the data folder; it appends every change to a file: a kill loses a second at most."""
+    """Valkey on a Unix socket in the data folder. Changes are appended to a file; a kill loses one second at most."""
 
     stop_signal = signal.SIGTERM
 
@@ -183,7 +183,7 @@ def last_line(output: str) -> str:
 
 
 def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> bool:
-    """True as soon as the server answers; False when it ended or took too long."""
+    """Return True when the server answers, False if it ended or took too long."""
     until = time.monotonic() + START_WITHIN_S
     while time.monotonic() < until and process.poll() is None:
         if server.is_ready(process.pid):

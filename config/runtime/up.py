@@ -50,15 +50,17 @@ def main(words: list[str], environment: Environment) -> int:
         )
     folder = DataFolder(environment.data_dir)
     folder.prepare()
-    claim = folder.hold(only or "up")
+    with folder.writing():
+        claim = folder.hold(only or "up")
     wants_web = only in (None, "web")
     if wants_web:
         folder.draining.unlink(missing_ok=True)
         refuse_wrong_certificate(environment)
         refuse_taken_port(environment)
         shutil.rmtree(folder.metrics, ignore_errors=True)
-        folder.metrics.mkdir(mode=0o700)
-        folder.runs_at(environment.base_url or environment.local_url)
+        with folder.writing():
+            folder.metrics.mkdir(mode=0o700)
+            folder.runs_at(environment.base_url or environment.local_url)
     # A single part has no prefix, so that its lines stay JSON for log collectors.
     supervisor = Supervisor(claim, has_prefix=only is None)
     supervisor.listen()

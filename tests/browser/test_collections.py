@@ -71,7 +71,7 @@ def test_all_of_it_works_by_keyboard(at_desk: Visitor):
     expect(page.get_by_role("heading", name="Documents", exact=True)).to_be_focused()
 
 
-def test_a_list_that_was_just_refreshed_asks_before_it_deletes(at_desk: Visitor):
+def test_refreshed_list_asks_before_it_deletes(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page

@@ -67,7 +67,7 @@ def refusal(words: str, data: Path, **variables: str) -> str:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("postgresql://me@127.0.0.1:1/service", "cannot be reached; check DATABASE_URL"),
+        ("postgresql://me@127.0.0.1:1/service", "cannot be reached. Check DATABASE_URL"),
         ("mysql://me@127.0.0.1/service", "must begin with postgresql://"),
         ("postgresql://me@db.example.com/", "names no database"),
     ],
@@ -105,9 +105,9 @@ def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Pa
     [
         ("missing", "servicebase", 'database "missing" does not exist'),
         ("poor", "nobody", 'role "nobody" does not exist'),
-        ("without_vector", "servicebase", "has no extension vector; install pgvector 0.8.4 or newer"),
-        ("old_vector", "servicebase", "has pgvector 0.7.0; 0.8.4 or newer is needed"),
-        ("latin", "servicebase", "encoding is LATIN1; make it anew with: CREATE DATABASE"),
+        ("without_vector", "servicebase", "has no extension vector. Install pgvector 0.8.4 or newer"),
+        ("old_vector", "servicebase", "has pgvector 0.7.0, but 0.8.4 or newer is required"),
+        ("latin", "servicebase", "encoding of the database is LATIN1. Create it again with: CREATE DATABASE"),
         ("poor", "poor", 'permission denied to create extension "vector"'),
     ],
 )
@@ -131,7 +131,7 @@ def test_old_pgvector_is_refused_with_the_update_command(server: SharedServers, 
 
     sentence = refusal("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
 
-    assert "still uses pgvector 0.7.0; let its owner run: ALTER EXTENSION vector UPDATE" in sentence
+    assert "still uses pgvector 0.7.0. Let its owner run: ALTER EXTENSION vector UPDATE" in sentence
 
 
 def test_database_owner_is_enough_after_the_extension_exists(server: SharedServers, tmp_path: Path):
@@ -176,7 +176,7 @@ class Replica(Postgres):
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(Older, "The database is PostgreSQL 16; version 17 or newer is needed."), (Replica, "names a replica")],
+    [(Older, "The database is PostgreSQL 16; version 17 or newer is required."), (Replica, "names a replica")],
 )
 def test_unsuitable_server_is_refused(kind: type[Postgres], said: str, tmp_path: Path):
     server = SharedServers(tmp_path / "server", kind).start_postgres()

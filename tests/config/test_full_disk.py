@@ -1,6 +1,7 @@
 """A full disk under the data folder: probes and reads work, writes answer 503, and no restart is needed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,3 +110,13 @@ def test_sigterm_stops_in_order_on_a_full_disk(stack: Stack, disk: Path):
     assert "stopped" in stack.output
     assert "\nTraceback" not in stack.output, "the supervisor must not fail"
     assert stack.left() == []
+
+
+def test_start_on_a_full_disk_is_refused_in_one_sentence(stack: Stack, disk: Path):
+    shutil.rmtree(disk / "fillers", ignore_errors=True)
+    fill(disk / "filler")
+    refused = manage("up", env=stack.env, check=False)
+
+    # Whichever write fails first: the start itself, or PostgreSQL.
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("servicebase: ") and len(refused.stderr.splitlines()) == 1

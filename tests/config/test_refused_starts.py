@@ -108,8 +108,11 @@ def test_read_only_folder_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"notes.txt": "mine"}, "is damaged: it holds files but no PostgreSQL cluster. Move it away and restore"),
-        ({"PG_VERSION": "17\n"}, "was made by PostgreSQL 17, this is 18. Restore a backup made by the older version"),
+        ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
+        (
+            {"PG_VERSION": "17\n"},
+            "was created by PostgreSQL 17; this is 18. Restore a backup made by the older version",
+        ),
     ],
 )
 def test_folder_with_other_data_is_refused_and_not_changed(
@@ -167,5 +170,5 @@ def test_outdated_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch)
     installed = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda asked: "2.0" if asked == name else installed(asked))
 
-    with pytest.raises(ConfigurationError, match=f"{name} must be .* or newer; start again with ./run"):
+    with pytest.raises(ConfigurationError, match=f"{name} must be .* or newer. Start again with ./run"):
         prepare.refuse_old_packages()

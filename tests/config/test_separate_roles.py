@@ -60,7 +60,7 @@ def prepared(roles: Roles, tmp_path_factory: pytest.TempPathFactory) -> Roles:
     """The service came too early, then the owner did its part."""
     too_early = prepare(roles, "servicebase_service", tmp_path_factory.mktemp("early"))
     assert too_early.returncode == 1
-    assert "may not change the database" in too_early.stderr and len(too_early.stderr.splitlines()) == 1
+    assert "cannot change the database" in too_early.stderr and len(too_early.stderr.splitlines()) == 1
     by_owner = prepare(roles, "servicebase_owner", tmp_path_factory.mktemp("owner"))
     assert by_owner.returncode == 0, by_owner.stderr
     return roles

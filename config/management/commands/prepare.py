@@ -1,4 +1,4 @@
-"""`manage.py prepare`: brings a database to this version of the code; `up` runs it before everything else."""
+"""`manage.py prepare`: checks and migrates the database, and creates what every installation has."""
 
 import importlib.metadata
 import io
@@ -26,9 +26,9 @@ from tableapi.setup import demo_records as demo_records
 from tableapi.setup import shipped_tables, system_tables
 
 OLDEST_POSTGRES = 17
-# Below these, known holes: PyJWT accepted unknown critical headers, Django had injection fixes.
+# Older versions have known vulnerabilities: unknown critical headers in PyJWT, injections in Django.
 OLDEST_PACKAGES = {"PyJWT": (2, 15, 1), "Django": (5, 2, 19)}
-LOCK = 7_301_002  # two hosts that start at once migrate one after the other
+LOCK = 7_301_002  # hosts that start at the same time migrate one after the other
 
 FACTS = """
     SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
@@ -38,14 +38,14 @@ FACTS = """
 
 
 class Command(BaseCommand):
-    help = "Check and migrate the database, make what every installation has."
+    help = "Check and migrate the database, and create what every installation has."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--welcome", metavar="ADDRESS", help="keep what `up` prints when it runs")
+        parser.add_argument("--welcome", metavar="ADDRESS", help="store the welcome text that `up` prints")
 
     def handle(self, *_: Any, welcome: str | None = None, **__: Any) -> None:
         refuse_old_packages()
-        refuse_unfit_database()
+        refuse_unsuitable_database()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             try:
@@ -53,24 +53,24 @@ class Command(BaseCommand):
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
         if welcome:
-            said = io.StringIO()
-            call_command("welcome", welcome, stdout=said)
-            write_private(settings.DATA_FOLDER.welcome, said.getvalue())
+            text = io.StringIO()
+            call_command("welcome", welcome, stdout=text)
+            write_private(settings.DATA_FOLDER.welcome, text.getvalue())
 
     def bring_up_to_date(self) -> None:
         if pending_migrations():
-            self.stdout.write("bringing the database up to date")
+            self.stdout.write("updating the database")
             migrate()
-        # Not every new one comes with a migration.
+        # These can be new without a migration.
         properties.make_rows()
         roles.create_shipped()
         system_tables.make()
         shipped_tables.make()
         schedules.make_rows()
         environment = settings.ENVIRONMENT
-        setup.make(environment.admin_login, lambda: chosen_password() or kept(ADMIN_PASSWORD))
+        setup.make(environment.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD))
         if environment.wants_demo:
-            demo.make(lambda: kept(DEMO_PASSWORD))
+            demo.make(lambda: stored_password(DEMO_PASSWORD))
             demo_records.make()
             demo_documents.make()
 
@@ -83,31 +83,31 @@ def migrate() -> None:
         if not isinstance(cause, psycopg.errors.InsufficientPrivilege):
             raise
         raise ConfigurationError(
-            f"The user of DATABASE_URL may not change the database ({first_line(cause)}); run ./run manage prepare "
-            "once with its owner's DATABASE_URL, or let a superuser do what is missing."
+            f"The user of DATABASE_URL cannot change the database ({first_line(cause)}). Run ./run manage prepare "
+            "once with the DATABASE_URL of its owner, or let a superuser make the change."
         ) from None
 
 
 def from_driver(error: BaseException | None) -> psycopg.Error | None:
-    """The driver's error behind one of Django's, however deep."""
+    """The driver's error that caused one of Django's."""
     while error is not None and not isinstance(error, psycopg.Error):
         error = error.__cause__ or error.__context__
     return error
 
 
 def chosen_password() -> str | None:
-    """The first administrator's password as the operator set it; in production not one that everybody knows."""
-    given: str | None = settings.ENVIRONMENT.admin_password
-    if given and settings.ENVIRONMENT.is_production:
+    """The first administrator's password from the settings; in production it must be a strong one."""
+    password: str | None = settings.ENVIRONMENT.admin_password
+    if password and settings.ENVIRONMENT.is_production:
         try:
-            validate_password(given, User(login=settings.ENVIRONMENT.admin_login))
+            validate_password(password, User(login=settings.ENVIRONMENT.admin_login))
         except ValidationError as error:
             raise ConfigurationError(f"SVC_ADMIN_PASSWORD cannot be used: {' '.join(error.messages)}") from None
-    return given
+    return password
 
 
-def kept(name: str) -> str:
-    """A random password, kept in a private file of the data folder."""
+def stored_password(name: str) -> str:
+    """A random password, stored in a private file of the data folder."""
     settings.DATA_FOLDER.prepare()
     return str(settings.DATA_FOLDER.secret(name, lambda: secrets.token_urlsafe(12)))
 
@@ -115,45 +115,45 @@ def kept(name: str) -> str:
 def refuse_old_packages() -> None:
     for name, oldest in OLDEST_PACKAGES.items():
         if version(importlib.metadata.version(name)) < oldest:
-            raise ConfigurationError(f"{name} must be {dotted(oldest)} or newer; start again with ./run")
+            raise ConfigurationError(f"{name} must be {dotted(oldest)} or newer. Start again with ./run")
 
 
-def refuse_unfit_database() -> None:
-    """One sentence for each way in which a database cannot be used."""
+def refuse_unsuitable_database() -> None:
+    """Refuse a database that cannot be used, with one sentence."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(FACTS)
             major, encoding, is_replica, installed, available = cursor.fetchone()
     except Error as error:
         raise ConfigurationError(
-            f"The database cannot be reached; check DATABASE_URL. It says: {first_line(error)}"
+            f"The database cannot be reached. Check DATABASE_URL. The error was: {first_line(error)}"
         ) from None
     if major < OLDEST_POSTGRES:
-        raise ConfigurationError(f"The database is PostgreSQL {major}; version {OLDEST_POSTGRES} or newer is needed.")
+        raise ConfigurationError(f"The database is PostgreSQL {major}; version {OLDEST_POSTGRES} or newer is required.")
     if encoding != "UTF8":
         raise ConfigurationError(
-            f"The database's encoding is {encoding}; make it anew with: "
+            f"The encoding of the database is {encoding}. Create it again with: "
             "CREATE DATABASE servicebase TEMPLATE template0 ENCODING 'UTF8'"
         )
     if is_replica:
-        raise ConfigurationError("DATABASE_URL names a replica, which cannot be written; name the primary there.")
-    refuse_unfit_vector(installed, available)
+        raise ConfigurationError("DATABASE_URL names a replica, which is read-only. Set it to the primary.")
+    refuse_unsuitable_vector(installed, available)
 
 
-def refuse_unfit_vector(installed: str | None, available: str | None) -> None:
-    wanted = dotted(OLDEST_VECTOR)
+def refuse_unsuitable_vector(installed: str | None, available: str | None) -> None:
+    required = dotted(OLDEST_VECTOR)
     found = installed or available
     if found is None:
         raise ConfigurationError(
-            f"The database has no extension vector; install pgvector {wanted} or newer on its server."
+            f"The database has no extension vector. Install pgvector {required} or newer on its server."
         )
     if version(found) >= OLDEST_VECTOR:
         return
     if available and version(available) >= OLDEST_VECTOR:
         raise ConfigurationError(
-            f"The database still uses pgvector {found}; let its owner run: ALTER EXTENSION vector UPDATE"
+            f"The database still uses pgvector {found}. Let its owner run: ALTER EXTENSION vector UPDATE"
         )
-    raise ConfigurationError(f"The database has pgvector {found}; {wanted} or newer is needed.")
+    raise ConfigurationError(f"The database has pgvector {found}, but {required} or newer is required.")
 
 
 def dotted(numbers: tuple[int, ...]) -> str:
