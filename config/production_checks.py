@@ -15,7 +15,7 @@ def is_weak(secret: str) -> bool:
 
 
 def refuse_unsafe_production(environment: Environment) -> None:
-    """Refuse settings that are unsafe in production."""
+    """Raise an error for the first unsafe setting."""
     if not environment.is_production:
         return
     reasons = {

@@ -60,7 +60,7 @@ class DataFolder:
         except OSError as error:
             raise ConfigurationError(
                 f"The data folder {self.root} is not writable ({error.strerror}). "
-                "Change its owner or set SVC_DATA_DIR to another folder."
+                "Check its owner and its free space, or set SVC_DATA_DIR to another folder."
             ) from None
 
     def secret(self, name: str, make: Callable[[], str]) -> str:

@@ -65,11 +65,12 @@ class Supervisor:
         self.claim = claim
         self.reaper_lock = threading.RLock()
         self.is_closing = False
-        self.reaper = self._start_reaper()
+        self.reaper: subprocess.Popen[str]
+        self._start_reaper()
         self.reaper_keeper = threading.Thread(target=self._keep_reaper, daemon=True)
         self.reaper_keeper.start()
 
-    def _start_reaper(self) -> subprocess.Popen[str]:
+    def _start_reaper(self) -> None:
         """Start the reaper and report every process group that is running to it."""
         self.reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(__file__).with_name("reaper.py"))],
@@ -82,7 +83,6 @@ class Supervisor:
         for child in self.children:
             if child.process is not None:
                 self._announce(child, child.process)
-        return self.reaper
 
     def _keep_reaper(self) -> None:
         """Start the reaper again whenever it ends, also while the parts are still starting."""

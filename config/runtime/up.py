@@ -41,39 +41,21 @@ def main(words: list[str], environment: Environment) -> int:
     parser.add_argument("--only", choices=PARTS, help="run one part against DATABASE_URL and REDIS_URL")
     only: str | None = parser.parse_args(words).only
     refuse_unsafe_production(environment)
-    if only and (environment.database_url is None or environment.redis_url is None):
-        raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
-    if only and (environment.secret_key is None or not environment.secret_keys):
-        raise ConfigurationError(
-            "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. With keys of its own, "
-            "a host could read neither the sessions nor the secrets of the others."
-        )
+    if only:
+        refuse_unshared_settings(environment)
+    parts = (only,) if only else PARTS
     folder = DataFolder(environment.data_dir)
     folder.prepare()
     with folder.writing():
         claim = folder.hold(only or "up")
-    wants_web = only in (None, "web")
-    if wants_web:
-        folder.draining.unlink(missing_ok=True)
-        refuse_wrong_certificate(environment)
-        refuse_taken_port(environment)
-        shutil.rmtree(folder.metrics, ignore_errors=True)
-        with folder.writing():
-            folder.metrics.mkdir(mode=0o700)
-            folder.runs_at(environment.base_url or environment.local_url)
+    if "web" in parts:
+        prepare_web(environment, folder)
     # A single part has no prefix, so that its lines stay JSON for log collectors.
     supervisor = Supervisor(claim, has_prefix=only is None)
     supervisor.listen()
     reason = "interrupt"
     try:
-        start_servers(supervisor, environment, folder)
-        prepare(folder, environment.local_url if wants_web else None)
-        parts = (only,) if only else PARTS
-        for part in parts:
-            supervisor.start(part_child(part, environment, folder))
-        if wants_web:
-            # In a thread, so that parts that end in the meantime are restarted as usual.
-            threading.Thread(target=welcome_when_ready, args=(environment, folder, supervisor), daemon=True).start()
+        start(supervisor, environment, folder, parts)
         code, reason = supervisor.watch()
     except Stopped:
         code = 0
@@ -84,6 +66,38 @@ def main(words: list[str], environment: Environment) -> int:
         raise
     stop(supervisor, folder, reason)
     return code
+
+
+def refuse_unshared_settings(environment: Environment) -> None:
+    """Parts on several hosts must share their servers and keys."""
+    if environment.database_url is None or environment.redis_url is None:
+        raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
+    if environment.secret_key is None or not environment.secret_keys:
+        raise ConfigurationError(
+            "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. With keys of its own, "
+            "a host could read neither the sessions nor the secrets of the others."
+        )
+
+
+def prepare_web(environment: Environment, folder: DataFolder) -> None:
+    folder.draining.unlink(missing_ok=True)
+    refuse_wrong_certificate(environment)
+    refuse_taken_port(environment)
+    shutil.rmtree(folder.metrics, ignore_errors=True)
+    with folder.writing():
+        folder.metrics.mkdir(mode=0o700)
+        folder.runs_at(environment.base_url or environment.local_url)
+
+
+def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, parts: tuple[str, ...]) -> None:
+    start_servers(supervisor, environment, folder)
+    has_web = "web" in parts
+    prepare(folder, environment.local_url if has_web else None)
+    for part in parts:
+        supervisor.start(part_child(part, environment, folder))
+    if has_web:
+        # In a thread, so that parts that end in the meantime are restarted as usual.
+        threading.Thread(target=welcome_when_ready, args=(environment, folder, supervisor), daemon=True).start()
 
 
 class Stopped(Exception):

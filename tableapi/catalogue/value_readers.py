@@ -221,9 +221,11 @@ def references(column: ValueColumn, value: Any) -> list[str]:
 
 def json_value(column: ValueColumn, value: Any) -> Any:
     try:
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
     except TypeError:  # the body parser returns a decimal where a float would lose digits
         raise InvalidValue("A number has more digits than a JSON column stores; send it as text.") from None
+    except ValueError:
+        raise InvalidValue("JSON has no NaN and no infinite numbers.") from None
     return value
 
 

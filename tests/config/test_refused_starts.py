@@ -94,7 +94,7 @@ def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Pat
 
     said = refusal(words, tmp_path / "file" / "data")
 
-    assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Change its owner" in said
+    assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")

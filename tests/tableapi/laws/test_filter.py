@@ -51,6 +51,6 @@ def test_generated_worlds_are_varied() -> None:
             found = expected(interview.world, question)
             kinds.append(REFUSED if found == REFUSED else "some" if found else "none")
 
-    chance(15)(given(interviews())(look))()
     # Generated values depend on constants of the loaded modules, so the counts vary from run to run.
-    assert kinds.count("some") > 15 and kinds.count(REFUSED) > 5, kinds
+    chance(40)(given(interviews())(look))()
+    assert kinds.count("some") > 30 and kinds.count(REFUSED) > 10, kinds
