@@ -28,7 +28,7 @@ B = 0.75
 CHUNKS_AT_ONCE = 500
 
 # The position of a word in the vector: 28 bits of its hash; positions count from 1.
-PLACE = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
+POSITION = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
 # The hash of the word and its collection, so that one index keeps the words of collections apart.
 TERM = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
@@ -42,38 +42,38 @@ LANGUAGE = TERM.format(collection="{collection}", lexeme="'language ' || {config
 # was no faster in English and slower in Chinese, where joining the hashes costs more than md5.
 STORE = f"""
     INSERT INTO chunk_words (chunk_id, version_id, terms, weights)
-    SELECT given.id, %(version)s, made.terms, made.weights
-    FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS given (id, words, length)
+    SELECT chunk.id, %(version)s, computed.terms, computed.weights
+    FROM unnest(%(ids)s::bigint[], %(words)s::text[], %(lengths)s::float8[]) AS chunk (id, words, length)
     CROSS JOIN LATERAL (
         WITH word AS MATERIALIZED (
-            SELECT {PLACE.format(lexeme="%(mark)s::text || found.lexeme")} AS place,
-                {TERM.format(collection="%(collection)s::text", lexeme="%(mark)s::text || found.lexeme")} AS term,
-                {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * given.length)) AS weight
-            FROM unnest(to_tsvector(%(configuration)s::regconfig, given.words)) AS found
-            CROSS JOIN LATERAL (SELECT cardinality(found.positions)::float8) AS times (count)
-        ), placed AS (
+            SELECT {POSITION.format(lexeme="%(mark)s::text || token.lexeme")} AS position,
+                {TERM.format(collection="%(collection)s::text", lexeme="%(mark)s::text || token.lexeme")} AS term,
+                {K1 + 1} * times.count / (times.count + {K1} * (1 - {B} + {B} * chunk.length)) AS weight
+            FROM unnest(to_tsvector(%(configuration)s::regconfig, chunk.words)) AS token
+            CROSS JOIN LATERAL (SELECT cardinality(token.positions)::float8) AS times (count)
+        ), weighted AS (
             -- Two words can share a position; their weights add up as if they were one word.
-            SELECT place, sum(weight)::real AS weight FROM word GROUP BY place
+            SELECT position, sum(weight)::real AS weight FROM word GROUP BY position
         )
         SELECT (SELECT array_agg(DISTINCT term) FROM word) AS terms, (
-            SELECT '{{' || string_agg(place || ':' || weight, ',' ORDER BY place) || '}}/268435456' FROM placed
+            SELECT '{{' || string_agg(position || ':' || weight, ',' ORDER BY position) || '}}/268435456' FROM weighted
         )::sparsevec AS weights
-    ) AS made
-    WHERE made.terms IS NOT NULL ORDER BY given.id
+    ) AS computed
+    WHERE computed.terms IS NOT NULL ORDER BY chunk.id
     ON CONFLICT (chunk_id) DO NOTHING
 """
 
 # In the order of the terms, so that concurrent loads do not deadlock.
 COUNT = """
-    INSERT INTO term_count AS known (collection_id, term, chunks)
+    INSERT INTO term_count AS counted (collection_id, term, chunks)
     SELECT %(collection)s, term, %(sign)s * count(*)
     FROM (
         SELECT unnest(terms) AS term FROM chunk_words WHERE version_id = %(version)s
         UNION ALL SELECT 0 FROM chunk WHERE version_id = %(version)s
         UNION ALL SELECT %(language)s FROM chunk WHERE version_id = %(version)s
-    ) AS found
+    ) AS token
     GROUP BY term ORDER BY term
-    ON CONFLICT (collection_id, term) DO UPDATE SET chunks = known.chunks + excluded.chunks
+    ON CONFLICT (collection_id, term) DO UPDATE SET chunks = counted.chunks + excluded.chunks
 """
 # This transaction has locked the rows already, because it changed them above.
 FORGET = """
@@ -82,7 +82,7 @@ FORGET = """
         UNION ALL SELECT %(language)s
     )
 """
-OF_VERSION = f"""
+LANGUAGE_OF_VERSION = f"""
     SELECT {LANGUAGE.format(collection="collection_id", configuration="text_configuration")}
     FROM document_version WHERE id = %s
 """
@@ -90,26 +90,26 @@ OF_VERSION = f"""
 # Stop words of the other languages are excluded from `simple`, where they would seem rare.
 QUERY_WORDS = f"""
     WITH language AS MATERIALIZED (
-        SELECT asked.collection, config.cfgname::text AS configuration,
-            {MARK.format(configuration="config.cfgname::text", unmarked="asked.unmarked")} AS mark
-        FROM unnest(%(collections)s::text[], %(unmarked)s::text[]) AS asked (collection, unmarked)
+        SELECT scope.collection, config.cfgname::text AS configuration,
+            {MARK.format(configuration="config.cfgname::text", unmarked="scope.unmarked")} AS mark
+        FROM unnest(%(collections)s::text[], %(unmarked)s::text[]) AS scope (collection, unmarked)
         CROSS JOIN pg_ts_config AS config
-        JOIN term_count AS known ON known.collection_id = asked.collection
-            AND known.term = {LANGUAGE.format(collection="asked.collection", configuration="config.cfgname::text")}
+        JOIN term_count AS counted ON counted.collection_id = scope.collection
+            AND counted.term = {LANGUAGE.format(collection="scope.collection", configuration="config.cfgname::text")}
     )
-    SELECT language.collection, language.configuration, word.lexeme, word.place, word.term, coalesce(known.chunks, 0)
+    SELECT language.collection, language.configuration, word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
     FROM language
     CROSS JOIN LATERAL (
-        SELECT found.lexeme, {PLACE.format(lexeme="language.mark || found.lexeme")},
-            {TERM.format(collection="language.collection", lexeme="language.mark || found.lexeme")}
-        FROM unnest(to_tsvector(language.configuration::regconfig, %(words)s)) AS found
-    ) AS word (lexeme, place, term)
-    LEFT JOIN term_count AS known ON known.collection_id = language.collection AND known.term = word.term
+        SELECT token.lexeme, {POSITION.format(lexeme="language.mark || token.lexeme")},
+            {TERM.format(collection="language.collection", lexeme="language.mark || token.lexeme")}
+        FROM unnest(to_tsvector(language.configuration::regconfig, %(words)s)) AS token
+    ) AS word (lexeme, position, term)
+    LEFT JOIN term_count AS counted ON counted.collection_id = language.collection AND counted.term = word.term
     WHERE language.configuration <> '{PLAIN}' OR NOT EXISTS (
         SELECT FROM language AS other WHERE other.collection = language.collection
             AND to_tsvector(other.configuration::regconfig, word.lexeme) = ''
     )
-    ORDER BY language.collection, known.chunks, word.term
+    ORDER BY language.collection, counted.chunks, word.term
 """
 SIZES = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collection_id = ANY(%s)"
 
@@ -119,7 +119,7 @@ class QueryWord:
     """A word of a query in one language of a collection; `chunks` is the number of chunks that contain it."""
 
     lexeme: str
-    place: int
+    position: int
     term: int
     chunks: int
     configuration: str = PLAIN
@@ -139,14 +139,14 @@ class QueryTerms:
     def vector(self) -> str:
         """The weight of each word, as a sparse vector literal.
 
-        >>> word = QueryWord(lexeme="fox", place=7, term=1, chunks=1)
+        >>> word = QueryWord(lexeme="fox", position=7, term=1, chunks=1)
         >>> QueryTerms(chunks=1, words=(word,)).vector()
         '{7:0.287682}/268435456'
         """
         weights: dict[int, float] = {}
         for word in self.known:
-            weights[word.place] = max(weights.get(word.place, 0.0), rarity(word.chunks, self.chunks))
-        return "{" + ",".join([f"{place}:{weights[place]:.6f}" for place in sorted(weights)]) + "}/268435456"
+            weights[word.position] = max(weights.get(word.position, 0.0), rarity(word.chunks, self.chunks))
+        return "{" + ",".join([f"{position}:{weights[position]:.6f}" for position in sorted(weights)]) + "}/268435456"
 
 
 def rarity(chunks: int, of: int) -> float:
@@ -209,7 +209,7 @@ def count_out(version_id: int, collection_id: str) -> None:
 def _count(version_id: int, collection_id: str, sign: int) -> None:
     parameters: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
     with connection.cursor() as cursor:
-        cursor.execute(OF_VERSION, [version_id])
+        cursor.execute(LANGUAGE_OF_VERSION, [version_id])
         parameters["language"] = cursor.fetchone()[0]
         cursor.execute(COUNT, parameters)
         if sign < 0:
@@ -218,10 +218,10 @@ def _count(version_id: int, collection_id: str, sign: int) -> None:
 
 def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
     """The words of a query by collection id, in each language that occurs in the collection."""
-    ids = [each.sys_id for each in collections]
+    ids = [collection.sys_id for collection in collections]
     parameters: dict[str, Any] = {
         "collections": ids,
-        "unmarked": [each.unmarked_configuration for each in collections],
+        "unmarked": [collection.unmarked_configuration for collection in collections],
         "words": prepared(query),
     }
     words: dict[str, list[QueryWord]] = {collection_id: [] for collection_id in ids}
@@ -229,8 +229,8 @@ def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, Q
         cursor.execute(SIZES, [ids])
         sizes = dict(cursor.fetchall())
         cursor.execute(QUERY_WORDS, parameters)
-        for collection, configuration, lexeme, place, term, chunks in cursor.fetchall():
+        for collection, configuration, lexeme, position, term, chunks in cursor.fetchall():
             words[collection].append(
-                QueryWord(lexeme=lexeme, place=place, term=term, chunks=chunks, configuration=configuration)
+                QueryWord(lexeme=lexeme, position=position, term=term, chunks=chunks, configuration=configuration)
             )
     return {pk: QueryTerms(chunks=sizes.get(pk, 0), words=tuple(terms)) for pk, terms in words.items()}

@@ -77,7 +77,7 @@ process_cache.register("characters of words", _SPACES.clear)
 
 
 # The start and end of a character in the original text.
-Place = tuple[int, int]
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ def indexed(text: str) -> str:
         return words
     # Altogether never more distinct words than the longest text has without them.
     room = max(0, LONGEST_TEXT - len(set(words.split())))
-    kept = frozenset(list(dict.fromkeys(single))[:room])
-    return " ".join([words, *[character for character in single if character in kept]])
+    added = frozenset(list(dict.fromkeys(single))[:room])
+    return " ".join([words, *[character for character in single if character in added]])
 
 
 def stands_alone(word: str) -> bool:
@@ -158,69 +158,72 @@ def _bigrams(run: str) -> str:
     return " ".join([run[at : at + 2] for at in range(max(1, len(run) - 1))])
 
 
-def prepared_with_places(text: str, alone: Set[str] = frozenset()) -> Prepared:
+def prepared_with_spans(text: str, alone: Set[str] = frozenset()) -> Prepared:
     """As `prepared`, with offsets for highlights; the characters in `alone` are added as separate words.
 
-    >>> text = prepared_with_places("ﬁle, 東京都")
+    >>> text = prepared_with_spans("ﬁle, 東京都")
     >>> text.text.split()
     ['file', '東京', '京都']
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    whole, places = _normalised(text[:LONGEST_TEXT])
-    whole = _only_words(_lower(whole))
+    normalised, spans = _normalised(text[:LONGEST_TEXT])
+    normalised = _only_words(_lower(normalised))
     at = 0
-    pieces: list[tuple[str, Sequence[Place]]] = []
-    for run in _RUN.finditer(whole):
-        pieces.append((whole[at : run.start()], places[at : run.start()]))
-        pieces.append(_placed_bigrams(run.group(), places[run.start() : run.end()]))
+    pieces: list[tuple[str, Sequence[Span]]] = []
+    for run in _RUN.finditer(normalised):
+        pieces.append((normalised[at : run.start()], spans[at : run.start()]))
+        pieces.append(_bigrams_with_spans(run.group(), spans[run.start() : run.end()]))
         at = run.end()
-    pieces.append((whole[at:], places[at:]))
-    pieces += [(f" {each}", (place, place)) for each, place in zip(whole, places, strict=True) if each in alone]
-    return _cut("".join([each for each, _ in pieces]), [place for _, each in pieces for place in each])
+    pieces.append((normalised[at:], spans[at:]))
+    pieces += [
+        (f" {character}", (span, span)) for character, span in zip(normalised, spans, strict=True) if character in alone
+    ]
+    return _cut("".join([piece for piece, _ in pieces]), [span for _, piece_spans in pieces for span in piece_spans])
 
 
-def _normalised(text: str) -> tuple[str, list[Place]]:
+def _normalised(text: str) -> tuple[str, list[Span]]:
     """The normalised text without invisible characters, and the origin of each character."""
     if unicodedata.is_normalized("NFKC", text) and not _INVISIBLE_RUN.search(text):
         return text, list(zip(range(len(text)), range(1, len(text) + 1), strict=True))
-    written: list[str] = []
-    places: list[Place] = []
+    normalised: list[str] = []
+    spans: list[Span] = []
     for segment in _SEGMENT.finditer(text):
-        for part, place in _parts(segment.group(), segment.start()):
-            seen = _INVISIBLE_RUN.sub("", part)
-            written.append(seen)
-            places += [place] * len(seen)
-    return "".join(written), places
+        for part, span in _parts(segment.group(), segment.start()):
+            visible = _INVISIBLE_RUN.sub("", part)
+            normalised.append(visible)
+            spans += [span] * len(visible)
+    return "".join(normalised), spans
 
 
-def _parts(segment: str, start: int) -> list[tuple[str, Place]]:
+def _parts(segment: str, start: int) -> list[tuple[str, Span]]:
     if segment.isascii():
-        return [(each, (at, at + 1)) for at, each in enumerate(segment, start)]
-    wanted = unicodedata.normalize("NFKC", segment)
+        return [(character, (at, at + 1)) for at, character in enumerate(segment, start)]
+    normalised = unicodedata.normalize("NFKC", segment)
     parts = [
-        (unicodedata.normalize("NFKC", each.group()), (start + each.start(), start + each.end()))
-        for each in _CLUSTER.finditer(segment)
+        (unicodedata.normalize("NFKC", match.group()), (start + match.start(), start + match.end()))
+        for match in _CLUSTER.finditer(segment)
     ]
-    if "".join([part for part, _ in parts]) != wanted:
-        return [(wanted, (start, start + len(segment)))]
+    if "".join([part for part, _ in parts]) != normalised:
+        return [(normalised, (start, start + len(segment)))]
     return parts
 
 
-def _placed_bigrams(run: str, places: Sequence[Place]) -> tuple[str, list[Place]]:
-    before, behind = places[0], places[-1]
-    found = [before]
+def _bigrams_with_spans(run: str, spans: Sequence[Span]) -> tuple[str, list[Span]]:
+    first, last = spans[0], spans[-1]
+    result = [first]
     for at in range(max(1, len(run) - 1)):
-        found += [*places[at : at + 2], behind]
-    return f" {_bigrams(run)} ", found
+        result += [*spans[at : at + 2], last]
+    return f" {_bigrams(run)} ", result
 
 
-def _cut(text: str, places: Sequence[Place]) -> Prepared:
-    kept = bytearray(b"\x01") * len(text)
-    for long in _OVERLONG.finditer(text):
-        start = long.start() + LONGEST_WORD
-        kept[start : long.end()] = bytes(long.end() - start)
-    if 0 in kept:
-        text = "".join([each for each, stays in zip(text, kept, strict=True) if stays])
-        places = [each for each, stays in zip(places, kept, strict=True) if stays]
-    return Prepared(text, tuple([each[0] for each in places]), tuple([each[1] for each in places]))
+def _cut(text: str, spans: Sequence[Span]) -> Prepared:
+    """Shorten overlong words, as `_paired` does."""
+    mask = bytearray(b"\x01") * len(text)
+    for match in _OVERLONG.finditer(text):
+        start = match.start() + LONGEST_WORD
+        mask[start : match.end()] = bytes(match.end() - start)
+    if 0 in mask:
+        text = "".join([character for character, is_kept in zip(text, mask, strict=True) if is_kept])
+        spans = [span for span, is_kept in zip(spans, mask, strict=True) if is_kept]
+    return Prepared(text, tuple([start for start, _ in spans]), tuple([end for _, end in spans]))

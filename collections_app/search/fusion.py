@@ -41,7 +41,7 @@ def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
 
     >>> candidates = [Candidate(chunk_id=n, collection_id="", space_id=1, alpha=0.7, text=t, vector=v)
     ...               for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
-    >>> [(each.candidate.chunk_id, round(each.score, 3)) for each in fuse(candidates)]
+    >>> [(chunk.candidate.chunk_id, round(chunk.score, 3)) for chunk in fuse(candidates)]
     [(1, 0.7), (3, 0.5), (2, 0.3)]
     """
     best_text = max([candidate.text or 0.0 for candidate in candidates], default=0.0)

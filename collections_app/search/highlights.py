@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from collections_app.lexical.tokens import Prepared, prepared_with_places, stands_alone
+from collections_app.lexical.tokens import Prepared, prepared_with_spans, stands_alone
 
 # Private-use characters, which never occur in prepared text.
 START, STOP = "\ue000", "\ue001"
@@ -46,21 +46,21 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
     with connection.cursor() as cursor:
         cursor.execute(MARKED, [OPTIONS, *parameters])
         for number, text, (marked,) in zip(numbers, texts, cursor.fetchall(), strict=True):
-            offsets[number] = _merge(places(marked, text))
+            offsets[number] = _merge(marked_offsets(marked, text))
     return offsets
 
 
 def _prepare(passage: Passage) -> Prepared:
-    return prepared_with_places(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
+    return prepared_with_spans(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
 
 
 def _within_limit(passages: Sequence[Passage]) -> list[int]:
     """The numbers of the passages to mark."""
-    left, numbers = MOST_CHARACTERS, []
+    remaining, numbers = MOST_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
-            left -= len(passage.text)
-            if left < 0:
+            remaining -= len(passage.text)
+            if remaining < 0:
                 break
             numbers.append(number)
     return numbers
@@ -76,10 +76,10 @@ def as_query(lexemes: Iterable[str]) -> str:
     return " | ".join([f"'{lexeme}'" for lexeme in quoted])
 
 
-def places(marked: str, text: Prepared) -> list[tuple[int, int]]:
+def marked_offsets(marked: str, text: Prepared) -> list[tuple[int, int]]:
     """The offsets of the marked words in the original text.
 
-    >>> places(f"the {START}fox{STOP}", Prepared("the fox", range(7), range(1, 8)))
+    >>> marked_offsets(f"the {START}fox{STOP}", Prepared("the fox", range(7), range(1, 8)))
     [(4, 7)]
     """
     if marked.replace(START, "").replace(STOP, "") != text.text:

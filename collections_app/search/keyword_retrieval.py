@@ -51,7 +51,7 @@ class Plan:
     any_of: tuple[int, ...] = ()
     pairs: tuple[tuple[int, ...], ...] = ()
     # The upper bound: at worst the rarer word of each pair always occurs with the other.
-    most: int = 0
+    max_chunks: int = 0
 
     def condition(self) -> tuple[str, list[Any]]:
         parts = ["words.terms && %s::bigint[]"] if self.any_of else []
@@ -63,31 +63,31 @@ class Plan:
 def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
     """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
-    >>> rare, often = (QueryWord(lexeme="", place=1, term=n, chunks=n) for n in (3, 900))
+    >>> rare, often = (QueryWord(lexeme="", position=1, term=n, chunks=n) for n in (3, 900))
     >>> plan([rare, often], 1_000, 100)
-    Plan(any_of=(3,), pairs=(), most=3)
+    Plan(any_of=(3,), pairs=(), max_chunks=3)
     """
-    left, most, any_of = budget, 0, []
+    remaining, max_chunks, any_of = budget, 0, []
     frequent = []
     for word in sorted(words, key=lambda word: (word.chunks, word.term)):
-        if chunks <= budget or word.chunks <= left:
+        if chunks <= budget or word.chunks <= remaining:
             any_of.append(word.term)
-            left -= word.chunks
-            most += word.chunks
+            remaining -= word.chunks
+            max_chunks += word.chunks
         else:
             frequent.append(word)
     pairs: list[tuple[int, ...]] = []
-    for one, two in combinations(frequent[:FREQUENT_WORDS], 2):
+    for rarer, other in combinations(frequent[:FREQUENT_WORDS], 2):
         # As if the words occurred independently.
-        expected = one.chunks * two.chunks / max(1, chunks)
-        if expected <= left or not (any_of or pairs):
-            pairs.append((one.term, two.term))
-            left -= int(expected)
-            most += one.chunks
+        expected = rarer.chunks * other.chunks / max(1, chunks)
+        if expected <= remaining or not (any_of or pairs):
+            pairs.append((rarer.term, other.term))
+            remaining -= int(expected)
+            max_chunks += rarer.chunks
     if frequent and not (any_of or pairs):
         pairs.append((frequent[0].term,))
-        most = frequent[0].chunks
-    return Plan(any_of=tuple(any_of), pairs=tuple(pairs), most=most)
+        max_chunks = frequent[0].chunks
+    return Plan(any_of=tuple(any_of), pairs=tuple(pairs), max_chunks=max_chunks)
 
 
 def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
@@ -100,11 +100,11 @@ def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
         terms = [word.term for word in known]
         condition = f"{in_scope} AND words.terms && %s::bigint[]"
         return _own(scope, BEST.format(condition=condition), [query.vector(), *scope_values, terms, count])
-    part = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
-    chosen = plan(known, query.chunks, int(MOST_CANDIDATES / max(part, 0.1)))
+    share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
+    chosen = plan(known, query.chunks, int(MOST_CANDIDATES / max(share, 0.1)))
     has_words, values = chosen.condition()
     condition = f"{has_words} AND {in_scope}"
-    if min(chosen.most, query.chunks) > MOST_AT_ONCE:
+    if min(chosen.max_chunks, query.chunks) > MOST_AT_ONCE:
         parameters = [*values, *scope_values, query.vector(), count]
         return _own(scope, BEST_OF_MANY.format(condition=condition), parameters)
     return _own(scope, BEST.format(condition=condition), [query.vector(), *values, *scope_values, count])

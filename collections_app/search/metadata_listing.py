@@ -60,15 +60,15 @@ def matching(collection: Collection, filter: Filter, *, limit: int, offset: int)
     caller at a time."""
     condition, values = filter.sql("version.metadata")
     parts = {"condition": condition, "limit": limit, "offset": offset, "most": MOST_CHARACTERS}
-    asked = [collection.pk, *values]
-    rows = _rows(STATEMENT.format(**parts, may_be_long=False), asked)
+    parameters = [collection.pk, *values]
+    rows = _rows(STATEMENT.format(**parts, may_be_long=False), parameters)
     if not any(characters is not None and characters > MOST_CHARACTERS for *_, characters in rows):
         yield _contents(collection, rows, offset)
         return
     if not LONG.acquire(blocking=False):
-        raise Unavailable("Another long document is being answered. Try again shortly.")
+        raise Unavailable("Another long document is being returned. Try again shortly.")
     try:
-        yield _contents(collection, _rows(STATEMENT.format(**parts, may_be_long=True), asked), offset)
+        yield _contents(collection, _rows(STATEMENT.format(**parts, may_be_long=True), parameters), offset)
     finally:
         LONG.release()
 
@@ -81,9 +81,9 @@ def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def _contents(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> Contents:
-    found = [document(collection, row[1:-1]) for row in rows if row[1] is not None]
-    after = offset + len(found)
-    return Contents(rows[0][0], found, after if found and after < rows[0][0] else None)
+    documents = [document(collection, row[1:-1]) for row in rows if row[1] is not None]
+    total, end = rows[0][0], offset + len(documents)
+    return Contents(total, documents, end if documents and end < total else None)
 
 
 def document(collection: Collection, row: tuple[Any, ...]) -> dict[str, Any]:

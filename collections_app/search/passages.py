@@ -30,7 +30,7 @@ ROWS = """
     WHERE chunk.id = ANY(%s)
 """
 
-PLACES = """
+POSITIONS = """
     SELECT chunk.id, version.document_id, chunk.number
     FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
 """
@@ -96,10 +96,10 @@ def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
     """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
     tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
     with connection.cursor() as cursor:
-        cursor.execute(PLACES, [[chunk.candidate.chunk_id for chunk in tied]])
-        places = {chunk_id: place for chunk_id, *place in cursor.fetchall()}
-    existing = [chunk for chunk in tied if chunk.candidate.chunk_id in places]
-    return sorted(existing, key=lambda chunk: (chunk.rank, places[chunk.candidate.chunk_id]))[:k]
+        cursor.execute(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
+        positions = {chunk_id: position for chunk_id, *position in cursor.fetchall()}
+    existing = [chunk for chunk in tied if chunk.candidate.chunk_id in positions]
+    return sorted(existing, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
 
 
 def _rows(chunk_ids: Sequence[int]) -> dict[int, PassageRow]:

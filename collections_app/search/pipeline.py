@@ -63,7 +63,7 @@ def search(collections: Sequence[Collection], request: SearchRequest) -> SearchR
         if not moved:
             return _search(collections, request, vectors)
     # Only once, because the vectors of a former space stay available for a while.
-    current = [moved.get(each.pk, each) for each in collections]
+    current = [moved.get(collection.pk, collection) for collection in collections]
     vectors = _vectors(current, request)
     with snapshot():
         return _search(current, request, vectors)
@@ -73,9 +73,9 @@ def _moved(collections: Sequence[Collection], request: SearchRequest) -> Mapping
     """Collections that switched to another embedding space while the query was embedded."""
     if request.mode == "text":
         return {}
-    before = {each.pk: each.space_id for each in collections}
-    now = Collection.objects.filter(pk__in=before).select_related("space").order_by()
-    return {each.pk: each for each in now if each.space_id != before[each.pk]}
+    old_spaces = {collection.pk: collection.space_id for collection in collections}
+    current = Collection.objects.filter(pk__in=old_spaces).select_related("space").order_by()
+    return {collection.pk: collection for collection in current if collection.space_id != old_spaces[collection.pk]}
 
 
 def _search(
@@ -96,7 +96,7 @@ def _vectors(collections: Sequence[Collection], request: SearchRequest) -> Mappi
     """
     if request.mode == "text":
         return {}
-    spaces: dict[int, EmbeddingSpace] = {each.space_id: each.space for each in collections}
+    spaces: dict[int, EmbeddingSpace] = {collection.space_id: collection.space for collection in collections}
     try:
         return {
             space_id: vector_retrieval.vector_literal(embed.embedder(space).embed_query(request.query))

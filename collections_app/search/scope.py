@@ -69,15 +69,19 @@ def snapshot() -> Iterator[None]:
 
 def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
     """The scopes of the collections, without those where no version passes the filter."""
+    ids = [collection.pk for collection in collections]
     if filter.is_empty:
-        unsearched = _rows(UNSEARCHED, [[each.pk for each in collections]])
-        return [Scope(collection=each, unsearched=unsearched.get(each.pk, ([],))[0]) for each in collections]
+        unsearched = _rows(UNSEARCHED, [ids])
+        return [
+            Scope(collection=collection, unsearched=unsearched.get(collection.pk, ([],))[0])
+            for collection in collections
+        ]
     condition, values = filter.sql("version.metadata")
-    matching = _rows(MATCHING.format(condition=condition), [[each.pk for each in collections], *values])
+    matching = _rows(MATCHING.format(condition=condition), [ids, *values])
     return [
-        Scope(collection=each, versions=matching[each.pk][0], chunks=matching[each.pk][1])
-        for each in collections
-        if each.pk in matching
+        Scope(collection=collection, versions=matching[collection.pk][0], chunks=matching[collection.pk][1])
+        for collection in collections
+        if collection.pk in matching
     ]
 
 

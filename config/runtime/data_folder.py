@@ -76,20 +76,20 @@ class DataFolder:
     def hold(self, role: str) -> int:
         """Lock the folder for one supervisor; the lock ends when the returned file is closed, or with the process."""
         path = self.run / f"{role}.lock"
-        held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(held, 32).decode(errors="replace").strip() or "unknown"
-            os.close(held)
+            holder = os.read(lock, 32).decode(errors="replace").strip() or "unknown"
+            os.close(lock)
             raise AlreadyRunning(
                 f"Servicebase is already running from {self.root} (process {holder}). "
                 "Stop it first, or set another SVC_DATA_DIR and SVC_PORT."
             ) from None
-        os.ftruncate(held, 0)
+        os.ftruncate(lock, 0)
         with suppress(OSError):  # the lock is what matters; the disk may be full
-            os.write(held, str(os.getpid()).encode())
-        return held
+            os.write(lock, str(os.getpid()).encode())
+        return lock
 
     def runs_at(self, address: str) -> None:
         """Record the address of the service of this process."""

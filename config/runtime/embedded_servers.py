@@ -24,10 +24,10 @@ START_WITHIN_S = 60.0
 
 def wheel(package: str) -> Path:
     """The folder of an installed package, found without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ConfigurationError(f"The package {package} is not installed. Start again with ./run")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def postgres_tool(name: str) -> str:
@@ -76,16 +76,16 @@ class Postgres:
             "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8",
             "--locale", "C", "--data-checksums", "--no-sync",
         ]  # fmt: skip
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(made.stderr)}")
+        initdb = subprocess.run(command, capture_output=True, text=True, check=False)
+        if initdb.returncode != 0:
+            raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(initdb.stderr)}")
         unfinished.replace(self.folder.postgres)
 
     def _check(self, version: Path) -> None:
-        found = version.read_text(encoding="ascii", errors="replace").strip()
-        if found != POSTGRES_MAJOR:
+        major = version.read_text(encoding="ascii", errors="replace").strip()
+        if major != POSTGRES_MAJOR:
             raise ConfigurationError(
-                f"The data in {self.folder.postgres} was created by PostgreSQL {found}; this is {POSTGRES_MAJOR}. "
+                f"The data in {self.folder.postgres} was created by PostgreSQL {major}; this is {POSTGRES_MAJOR}. "
                 "Restore a backup made by the older version into a new SVC_DATA_DIR."
             )
 
@@ -102,7 +102,7 @@ class Postgres:
             "log_min_messages": "fatal",
             "log_checkpoints": "off",
             "log_line_prefix": "",
-            # A failed statement is logged by its state, never with the values a person sent.
+            # A failed statement is logged by its state, never with its values.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_parameter_max_length": "0",
@@ -121,13 +121,13 @@ class Postgres:
 
     def make_database(self) -> None:
         """Create the database in a new cluster."""
-        ask = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
-        known = subprocess.run(
-            [*ask, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
+        psql = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
+        existing = subprocess.run(
+            [*psql, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        if known.stdout.strip() != "1":
-            subprocess.run([*ask, "-d", "postgres", "-c", f"CREATE DATABASE {DATABASE}"], check=True)
+        if existing.stdout.strip() != "1":
+            subprocess.run([*psql, "-d", "postgres", "-c", f"CREATE DATABASE {DATABASE}"], check=True)
 
 
 class Valkey:
@@ -147,7 +147,7 @@ class Valkey:
     def did_not_start(self) -> str:
         return (
             f"Valkey did not start with the data in {self.folder.valkey}. Move that folder away and start again: "
-            "it holds only wake-ups for background work, which finds by itself what it missed."
+            "it holds only notices of background work, which is found again without them."
         )
 
     def initialise(self) -> None:
@@ -163,12 +163,12 @@ class Valkey:
         ]  # fmt: skip
 
     def is_ready(self, process_id: int) -> bool:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.settimeout(1)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(1)
             try:
-                asked.connect(str(self.socket))
-                asked.sendall(b"PING\r\n")
-                return asked.recv(16).startswith(b"+PONG")
+                client.connect(str(self.socket))
+                client.sendall(b"PING\r\n")
+                return client.recv(16).startswith(b"+PONG")
             except OSError:
                 return False
 
@@ -198,19 +198,19 @@ def borrowed(environment: Environment) -> Iterator[None]:
     folder = DataFolder(environment.data_dir)
     folder.prepare()
     try:
-        held = folder.hold("up")
+        claim = folder.hold("up")
     except AlreadyRunning:
         yield
         return
     server = Postgres(folder)
     server.initialise()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
-        supervisor = Supervisor(held, out=log)  # its reaper ends the server when this command is killed
+        supervisor = Supervisor(claim, out=log)  # its reaper ends the server when this command is killed
         process = supervisor.start(Child("postgres", server.command(), stop_signal=server.stop_signal))
         try:
             if not wait_until_ready(server, process):
-                said = (folder.run / "postgres.log").read_text(encoding="utf-8", errors="replace")
-                raise ConfigurationError(f"PostgreSQL did not start: {last_line(said)}")
+                output = (folder.run / "postgres.log").read_text(encoding="utf-8", errors="replace")
+                raise ConfigurationError(f"PostgreSQL did not start: {last_line(output)}")
             server.make_database()
             yield
         finally:

@@ -1,8 +1,8 @@
-"""Outlives the supervisor by a few seconds to stop what it left: a SIGKILLed supervisor leaves no process behind.
+"""Stops the processes of a supervisor that was killed, so that none is left behind.
 
 Reads lines "+ GROUP SIGNAL" and "- GROUP" from standard input; its end means that the supervisor is gone.
-It also inherits the claim on the data folder, so a new start waits until everything old has ended.
-Started as a script, without site packages: it costs about 9 MB.
+It also inherits the lock on the data folder, so a new start is refused until all old processes have ended.
+Started as a script, without site packages, so that it needs only about 9 MB.
 """
 
 import os
@@ -22,16 +22,16 @@ def is_alive(group: int) -> bool:
 
 
 def stop(groups: dict[int, int]) -> None:
-    """Ask every group in reverse order of start, then insist."""
-    for group, asked in reversed(groups.items()):
+    """Signal every group in reverse order of start, and kill what is still alive after the timeout."""
+    for group, stop_signal in reversed(groups.items()):
         if is_alive(group):
-            os.killpg(group, asked)
+            os.killpg(group, stop_signal)
     until = time.monotonic() + STOP_WITHIN_S
-    left = list(groups)
-    while left and time.monotonic() < until:
-        left = [group for group in left if is_alive(group)]
+    running = list(groups)
+    while running and time.monotonic() < until:
+        running = [group for group in running if is_alive(group)]
         time.sleep(0.05)
-    for group in left:
+    for group in running:
         if is_alive(group):
             os.killpg(group, signal.SIGKILL)
 
@@ -41,9 +41,9 @@ def main() -> None:
         signal.signal(ignored, signal.SIG_IGN)
     groups: dict[int, int] = {}
     for line in sys.stdin:
-        word, group, *asked = line.split()
-        if word == "+":
-            groups[int(group)] = int(asked[0])
+        sign, group, *stop_signal = line.split()
+        if sign == "+":
+            groups[int(group)] = int(stop_signal[0])
         else:
             groups.pop(int(group), None)
     stop(groups)

@@ -8,9 +8,9 @@ from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORD
 from .column_schemas import TYPES
 
 
-def parameter(name: str, schema: Object, about: str, place: str = "query") -> Object:
-    described = {"name": name, "in": place, "schema": schema, "description": about}
-    return described | ({"required": True} if place == "path" else {})
+def parameter(name: str, schema: Object, about: str, location: str = "query") -> Object:
+    described = {"name": name, "in": location, "schema": schema, "description": about}
+    return described | ({"required": True} if location == "path" else {})
 
 
 SWITCH: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}

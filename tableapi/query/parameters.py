@@ -61,8 +61,8 @@ class ListRequest:
 
 def parse_list(raw: RawParameters) -> ListRequest:
     """The parameters of a list; raises BadRequest, and QueryError for the query."""
-    limit = _number(raw, "sysparm_limit", DEFAULT_LIMIT, most=MOST_RECORDS)
-    page = _number(raw, "sysparm_page", 1, most=DEEPEST_RECORD)
+    limit = _number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MOST_RECORDS)
+    page = _number(raw, "sysparm_page", 1, maximum=DEEPEST_RECORD)
     cursor = _value(raw, "sysparm_cursor")
     if limit * page > DEEPEST_RECORD:
         message = f"Pages end at record {DEEPEST_RECORD}; follow sysparm_cursor from Link instead."
@@ -130,12 +130,12 @@ def _switch(name: str, value: str, allowed: str = "1 or 0") -> bool:
     return SWITCH[value.lower()]
 
 
-def _number(raw: RawParameters, name: str, default: int, most: int) -> int:
+def _number(raw: RawParameters, name: str, default: int, maximum: int) -> int:
     text = _value(raw, name)
     if not raw.getlist(name):
         return default
-    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
-        raise _invalid(name, f"{name} must be a whole number from 1 to {most:,}.")
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= maximum:
+        raise _invalid(name, f"{name} must be a whole number from 1 to {maximum:,}.")
     return int(text)
 
 

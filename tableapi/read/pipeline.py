@@ -126,9 +126,9 @@ def _style(output: OutputOptions) -> OutputStyle:
 
 
 def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: Inputs, database: str) -> int:
-    most = COUNTED_UP_TO if request.count == "estimated" else None
-    key = ("count", plan.table.name, request.output, request.query.shape, most)
-    statement = context.view.cached(key, lambda: select.counted(plan, most))
+    limit = COUNTED_UP_TO if request.count == "estimated" else None
+    key = ("count", plan.table.name, request.output, request.query.shape, limit)
+    statement = context.view.cached(key, lambda: select.counted(plan, limit))
     ((count,),) = statement_runner.fetch(statement, inputs, database)
     return int(count)
 

@@ -21,7 +21,7 @@ def collecting(errors: list[Invalid]) -> Iterator[None]:
     try:
         yield
     except Invalid as error:
-        if error.as_items() not in [known.as_items() for known in errors]:
+        if error.as_items() not in [other.as_items() for other in errors]:
             errors.append(error)
 
 

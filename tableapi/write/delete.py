@@ -27,12 +27,12 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     if own_table is None:
         system_records.delete(table, sys_id)  # also releases references, as in the administration
         return
-    own = catalogue.tables_by_id.get(current.columns[own_table].value, table)
-    if own is not table:
-        designed_records.lock(own, sys_id)
-    references.release(catalogue, own, sys_id)
-    values = designed_records.stored_values(own, sys_id)
-    display = own.display_column
+    record_table = catalogue.tables_by_id.get(current.columns[own_table].value, table)
+    if record_table is not table:
+        designed_records.lock(record_table, sys_id)
+    references.release(catalogue, record_table, sys_id)
+    values = designed_records.stored_values(record_table, sys_id)
+    display = record_table.display_column
     name = values.get(display.name) if display else None
-    deletion_log.write(own.name, sys_id, str(name or sys_id), values)
-    designed_records.delete(own, sys_id)
+    deletion_log.write(record_table.name, sys_id, str(name or sys_id), values)
+    designed_records.delete(record_table, sys_id)

@@ -13,7 +13,7 @@ from tableapi.sql.operators import FOLD, key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
-OWN_VERSION = "sys_version"
+VERSION = "sys_version"
 
 
 def _condition(text: StatementBuilder, decision: Decision, anchor: TableAlias) -> str:
@@ -44,8 +44,9 @@ def current_record(permissions: Permissions, table: Table, operation: str, colum
     allowed; then the value of each column, and one list of all conditions that `column_permission` leaves open."""
     text = StatementBuilder()
     anchor = TableAlias(text, table)
-    own = table.columns[OWN_VERSION]
-    version = predicates.guarded(text, permissions.column(READ, table, own), anchor, anchor.column(own))
+    version_column = table.columns[VERSION]
+    is_visible = permissions.column(READ, table, version_column)
+    version = predicates.guarded(text, is_visible, anchor, anchor.column(version_column))
     outputs = [anchor.sys_id(), version, _condition(text, permissions.records(operation, table), anchor)]
     outputs += [_stored(anchor, column) for column in columns]
     conditions: list[str] = []

@@ -46,8 +46,8 @@ def model_of(name: str) -> type[Record]:
 def can_be_created_by_clients(table: Table) -> bool:
     """Whether clients can send all required columns. Otherwise only the server creates records of this table."""
     fields = model_of(table.name)._meta.concrete_fields
-    own = [field for field in fields if not field.name.startswith("sys_")]
-    return all(field.editable or field.has_default() or field.null or field.blank for field in own)
+    sent = [field for field in fields if not field.name.startswith("sys_")]
+    return all(field.editable or field.has_default() or field.null or field.blank for field in sent)
 
 
 def take_turn(table: Table) -> None:
@@ -91,11 +91,12 @@ def delete(table: Table, sys_id: str) -> None:
 
 def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: Any) -> None:
     columns = {column.physical: column for column in values}
-    known = {column.physical: column.name for column in table.columns.values()}
-    names = {field.name: known[field.column] for field in record._meta.concrete_fields if field.column in known}
+    by_physical = {column.physical: column.name for column in table.columns.values()}
+    fields = record._meta.concrete_fields
+    names = {field.name: by_physical[field.column] for field in fields if field.column in by_physical}
     with _keeping_an_admin(table), _as_service_errors(record, names):
         password = None if record.is_new else UNCHANGED_PASSWORD
-        for field in record._meta.concrete_fields:
+        for field in fields:
             column = columns.get(str(field.column))
             if column is None:
                 continue

@@ -66,8 +66,8 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
 
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
-    known = tuple([QueryWord(lexeme=f"w{n}", place=n, term=n, chunks=n) for n in range(1, 200)])
-    asked = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", place=1, term=0, chunks=0), *known))
+    known = tuple([QueryWord(lexeme=f"w{n}", position=n, term=n, chunks=n) for n in range(1, 200)])
+    asked = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *known))
     row: Any = passages.PassageRow(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,

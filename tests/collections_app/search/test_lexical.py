@@ -126,13 +126,13 @@ def test_any_text_can_be_indexed() -> None:
     assert counted(version.collection)[0] == len(texts)
 
 
-def test_two_words_at_one_place_share_it() -> None:
+def test_two_words_at_one_position_share_it() -> None:
     """Of sixty thousand words some have the same 28 bits."""
-    place = term_statistics.PLACE.format(lexeme="'simple:' || word")
+    position = term_statistics.POSITION.format(lexeme="'simple:' || word")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
-            f" GROUP BY {place} HAVING count(*) > 1 LIMIT 1"
+            f" GROUP BY {position} HAVING count(*) > 1 LIMIT 1"
         )
         one, two = cursor.fetchone()[0][:2]
     version = bare(make(text_configuration="simple"), f"{one} {two} other")

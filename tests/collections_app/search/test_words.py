@@ -9,7 +9,7 @@ from collections_app.lexical.tokens import (
     LONGEST_WORD,
     indexed,
     prepared,
-    prepared_with_places,
+    prepared_with_spans,
     stands_alone,
 )
 
@@ -39,7 +39,7 @@ def test_words(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
 def test_places_belong_to_the_same_words(text: str) -> None:
-    found = prepared_with_places(text)
+    found = prepared_with_spans(text)
     assert found.text == prepared(text)
     assert len(found.text) == len(found.starts) == len(found.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
@@ -50,7 +50,7 @@ def test_places_belong_to_the_same_words(text: str) -> None:
 def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(text: str) -> None:
     alone = frozenset(filter(stands_alone, ODD))
     words = prepared(text).split()
-    found = prepared_with_places(text, alone)
+    found = prepared_with_spans(text, alone)
     assert indexed(text).split()[: len(words)] == found.text.split()[: len(words)] == words
     assert len(found.text) == len(found.starts) == len(found.ends)
     assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
@@ -61,5 +61,5 @@ def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(
 # C24
 def test_long_words_and_texts_are_cut() -> None:
     assert prepared("x" * 5_000) == "x" * LONGEST_WORD
-    assert prepared_with_places("x" * 5_000).text == "x" * LONGEST_WORD
+    assert prepared_with_spans("x" * 5_000).text == "x" * LONGEST_WORD
     assert len(prepared("ab " * 10_000)) <= LONGEST_TEXT
