@@ -135,8 +135,8 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
 
 def plan(user: User, names: Collection[str]) -> RoleChange:
     known = {role.name: role for role in Role.objects.filter(name__in=names)}
-    guarded = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
-    refused = tuple(name for name in names if is_guarded(name, known.get(name), guarded))
+    protected = frozenset(Role.objects.filter(grantable_by_sign_in=False).values_list("name", flat=True))
+    refused = tuple(name for name in names if is_protected(name, known.get(name), protected))
     allowed = [name for name in names if name not in refused]
     current = set(provider_grants(user).values_list("role__name", flat=True))
     return RoleChange(
@@ -146,12 +146,12 @@ def plan(user: User, names: Collection[str]) -> RoleChange:
     )
 
 
-def is_guarded(name: str, role: Role | None, guarded: frozenset[str]) -> bool:
+def is_protected(name: str, role: Role | None, protected: frozenset[str]) -> bool:
     """Whether no sign-in may grant this role: it is protected, resembles a protected role, or contains one."""
-    if role is not None and not guarded.isdisjoint(roles.closure([role.pk])):
+    if role is not None and not protected.isdisjoint(roles.closure([role.pk])):
         return True
     # A role that merely resembles a protected one is refused as well.
-    return folded(name) in {folded(guarded_name) for guarded_name in guarded}
+    return folded(name) in {folded(protected_name) for protected_name in protected}
 
 
 def provider_grants(user: User) -> QuerySet[UserRole]:

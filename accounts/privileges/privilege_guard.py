@@ -1,6 +1,6 @@
 """Protects privileged accounts: only the system itself and holders of admin may change how somebody signs in to one.
 
-Guarded roles are those that no sign-in may grant; an account that holds one is privileged.
+Protected roles are those that no sign-in may grant; an account that holds one is privileged.
 """
 
 from django.db.models import Q, QuerySet
@@ -21,14 +21,14 @@ def is_trusted() -> bool:
     return user is not None and user.has_role(roles.ADMIN)
 
 
-def guarded_roles() -> QuerySet[Role]:
+def protected_roles() -> QuerySet[Role]:
     return Role.objects.filter(Q(grantable_by_sign_in=False) | Q(name=roles.ADMIN))
 
 
-def guarded_role_of(user: User) -> Role | None:
-    return guarded_roles().filter(name__in=user.role_names).order_by("name").first()
+def protected_role_of(user: User) -> Role | None:
+    return protected_roles().filter(name__in=user.role_names).order_by("name").first()
 
 
 def may_change_account(user: User) -> bool:
     """Whether the acting user may change the credentials, email or state of this account."""
-    return is_trusted() or guarded_role_of(user) is None
+    return is_trusted() or protected_role_of(user) is None

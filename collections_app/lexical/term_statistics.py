@@ -97,7 +97,8 @@ QUERY_WORDS = f"""
         JOIN term_count AS counted ON counted.collection_id = scope.collection
             AND counted.term = {LANGUAGE.format(collection="scope.collection", configuration="config.cfgname::text")}
     )
-    SELECT language.collection, language.configuration, word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
+    SELECT language.collection, language.configuration,
+        word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
     FROM language
     CROSS JOIN LATERAL (
         SELECT token.lexeme, {POSITION.format(lexeme="language.mark || token.lexeme")},

@@ -108,7 +108,7 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     """A login is not a secret, and at many providers users choose or change it themselves."""
     if setting.user_field != setting.UserField.LOGIN:
         return
-    giving = {sys_id for role in privilege_guard.guarded_roles() for sys_id in roles.ids_that_give(role.pk)}
+    giving = {sys_id for role in privilege_guard.protected_roles() for sys_id in roles.ids_that_give(role.pk)}
     holders = User.objects.filter(active=True, grants__role__in=giving)
     unlinked = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked[: MOST_NAMES + 1]]:

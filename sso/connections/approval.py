@@ -1,4 +1,4 @@
-"""Which changes of a connection an administrator must approve before users with guarded roles can sign in by it."""
+"""Which changes of a connection an administrator must approve before users with protected roles can sign in by it."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class OidcSetting(ProviderRecord):
         self.client_secret = encryption.encrypt(text) if text else ""
 
     def approve(self, *, as_seen: str) -> None:
-        """Let holders of guarded roles sign in through this connection; `as_seen` is the version that was reviewed."""
+        """Let users with protected roles sign in through this connection; `as_seen` is the reviewed version."""
         if not privilege_guard.is_trusted():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():

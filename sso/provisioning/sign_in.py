@@ -257,7 +257,7 @@ def run_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None
 def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
     """An administrator of single sign-on must not get into an account with more rights, neither at once nor through a
     link that was created before the connection was reviewed."""
-    role = privilege_guard.guarded_role_of(link.user)
+    role = privilege_guard.protected_role_of(link.user)
     if role is None:
         return
     if setting.needs_approval:

@@ -136,7 +136,7 @@ def test_no_request_is_sent_to_the_provider(  # A43
 
 
 class TestWhatWouldBeInForce:  # A57
-    """Saved without the role admin, the version in the form would wait for an approval, and guarded roles with it."""
+    """Saved without the role admin, the version in the form would wait for an approval, and protected roles with it."""
 
     ALICE = {**ANN, "email": "alice@example.com"}
     OTHER = "function map(claims) { return {login: 'x', email: claims.email} }"

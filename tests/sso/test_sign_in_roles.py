@@ -84,10 +84,10 @@ def test_a_missing_role_is_created_and_assigned(browser: Browser):
     assert Role.objects.filter(name="itil").count() == 1
 
 
-GUARDED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_admin", "SSO_Admin", "collection_admin"]
+PROTECTED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_admin", "SSO_Admin", "collection_admin"]
 
 
-@pytest.mark.parametrize("name", GUARDED)
+@pytest.mark.parametrize("name", PROTECTED)
 def test_protected_roles_are_not_granted_and_the_sign_in_succeeds(browser: Browser, name: str):  # A51
     assert sign_in(browser, [name, "itil"]) == {"itil"}
 
@@ -104,7 +104,7 @@ def test_invalid_role_names_are_ignored(browser: Browser, name: str):  # A51, A5
     assert "1 roles have no valid name" in last_detail()
 
 
-def test_a_role_that_contains_a_guarded_one_is_not_granted_either(browser: Browser):  # A51
+def test_a_role_that_contains_a_protected_one_is_not_granted_either(browser: Browser):  # A51
     admin = Role.objects.get(name="admin")
     middle = Role.objects.create(name="middle", contains=[admin.pk])
     Role.objects.create(name="boss", contains=[middle.pk])
