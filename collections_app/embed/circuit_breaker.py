@@ -1,8 +1,10 @@
-"""Stops asking a provider after repeated failures, for a while.
+"""Stops calls to a provider after failures: one breaker for each space, asked by loads and searches of the process.
 
-closed ── failures in a row ──▶ open ── a while ──▶ half-open: one request ── success ──▶ closed
-                                 ▲                             └── failure ──┐
-                                 └───────────────────────────────────────────┘
+A load retries before it fails, so one failed load stops loads and searches for 5 s, then twice as long each time. A
+search gives the provider only two seconds, so it takes three failed searches in a row to stop searches, and loads go
+on. After a pause calls are allowed again, for searches one at a time; a success ends the pauses.
+
+In memory: a restarted process sends one more request, which costs less than a shared row.
 """
 
 from __future__ import annotations
@@ -10,37 +12,73 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from math import ceil
+
+from .errors import EmbeddingRefused, EmbeddingUnavailable
+
+FIRST_PAUSE_S = 5.0
+LONGEST_PAUSE_S = 120.0
+FAILED_SEARCHES = 3
+SEARCH_PAUSE_S = 20.0
+
+EmbeddingError = EmbeddingUnavailable | EmbeddingRefused
 
 
-class Breaker:
+class CircuitBreaker:
     """For the threads of one process."""
 
-    def __init__(self, failures: int, open_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = failures
-        self._open_s = open_s
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._failed = 0
-        self._until = 0.0
+        self._pause_s = 0.0
+        self._paused_until = 0.0
+        # The last failure of a load, so that all documents that wait can say why.
+        self._reason: tuple[str | None, str | None] = (None, None)
+        self._failed_searches = 0
+        self._no_search_until = 0.0
 
-    def closed_in_s(self) -> float:
-        """0 if a request is allowed, otherwise the time to wait. The call uses up the half-open request."""
-        with self._lock:
-            if self._failed < self._most:
-                return 0.0
-            left = self._until - self._clock()
-            if left > 0:
-                return left
-            # The caller may fail without reporting, so another request is allowed after the same time.
-            self._until = self._clock() + self._open_s
-            return 0.0
+    @property
+    def pause_left_s(self) -> float:
+        """The remaining pause after a failed load."""
+        return max(0.0, self._paused_until - self._clock())
 
-    def succeeded(self) -> None:
-        with self._lock:
-            self._failed = 0
+    def before_load(self) -> None:
+        """Raise EmbeddingUnavailable during a pause, with the reason of the failure that caused it."""
+        if left_s := self.pause_left_s:
+            code, message = self._reason
+            raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(left_s))
 
-    def failed(self) -> None:
+    def before_search(self) -> None:
+        """Raise EmbeddingUnavailable during a pause. After one, the call uses up the single request that is allowed."""
         with self._lock:
-            self._failed += 1
-            if self._failed >= self._most:
-                self._until = self._clock() + self._open_s
+            now = self._clock()
+            left_s = max(self._paused_until, self._no_search_until) - now
+            if left_s > 0:
+                raise EmbeddingUnavailable(retry_after_s=ceil(left_s))
+            if self._failed_searches >= FAILED_SEARCHES:
+                # The caller may fail without reporting, so another request is allowed after the same time.
+                self._no_search_until = now + SEARCH_PAUSE_S
+
+    def load_failed(self, error: EmbeddingError) -> None:
+        """Begin a pause, at least as long as the provider asks for, and tell the caller its length."""
+        with self._lock:
+            # During a pause another thread has failed at the same time.
+            if not self.pause_left_s:
+                self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2) or FIRST_PAUSE_S
+                self._paused_until = self._clock() + max(self._pause_s, error.retry_after_s or 0.0)
+                self._reason = (error.code, error.message)
+            error.retry_after_s = ceil(self.pause_left_s)
+
+    def load_succeeded(self) -> None:
+        with self._lock:
+            self._pause_s = self._paused_until = 0.0
+
+    def search_failed(self) -> None:
+        with self._lock:
+            self._failed_searches += 1
+            if self._failed_searches >= FAILED_SEARCHES:
+                self._no_search_until = self._clock() + SEARCH_PAUSE_S
+
+    def search_succeeded(self) -> None:
+        with self._lock:
+            self._failed_searches, self._no_search_until = 0, 0.0

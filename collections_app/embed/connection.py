@@ -94,7 +94,7 @@ class Connection:
             raise error.as_error() from None
         # These exceptions contain the request with its texts and the key, so they are not chained.
         except (APITimeoutError, httpx2.TimeoutException, TimeoutError):
-            raise EmbeddingUnavailable("The embedding provider did not answer in time.") from None
+            raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None
         # A connection closed by another thread can raise almost any of these.
         except (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError, ValueError):
             raise EmbeddingUnavailable("The connection to the embedding provider failed or was interrupted.") from None
@@ -115,7 +115,7 @@ class Connection:
         with self._client.embeddings.with_streaming_response.create(
             input=list(request.texts),
             model=request.model,
-            dimensions=request.dimensions if request.is_asked and request.dimensions else omit,
+            dimensions=request.dimensions if request.sends_dimensions and request.dimensions else omit,
             encoding_format="float",  # supported by every server
             timeout=Timeout(min(self._read_s, left), connect=min(self._connect_s, left)),
         ) as response:
@@ -126,7 +126,7 @@ class Connection:
             body = bytearray()
             for piece in response.iter_bytes():
                 body += piece
-                if len(body) > request.most_bytes:
+                if len(body) > request.max_response_bytes:
                     raise EmbeddingRefused("answer_too_large", "The response of the embedding provider is too large.")
                 if time.monotonic() > until:
                     raise TimeoutError

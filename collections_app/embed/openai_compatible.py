@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import threading
 import time
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from . import vector_checks
 from .batches import batched, wait_s
-from .circuit_breaker import Breaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .request import LONGEST_DIMENSIONS, EmbeddingRequest, Endpoint
 from .vector_checks import Vectors
@@ -41,14 +39,12 @@ class Limits:
     # A search does not wait longer, because it also works without vectors.
     query_s: float = 2.0
     queries: int = 4
-    failures: int = 3
-    open_s: float = 20.0
     # A request has its own deadline; the waiting caller allows this much more.
     grace_s: float = 0.25
 
 
 class ProviderConnection:
-    """What the spaces of one process share for one provider: connections, threads and the circuit breaker."""
+    """What the spaces of one process share for one provider: connections and threads."""
 
     def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
         self._endpoint, self.limits = endpoint, limits
@@ -57,7 +53,6 @@ class ProviderConnection:
         # One thread per allowed request; further requests wait. Searches do not wait for documents.
         self.documents = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
         self.queries = ThreadPoolExecutor(limits.queries, thread_name_prefix="embed-query")
-        self.breaker = Breaker(limits.failures, limits.open_s)
 
     def _connect(self) -> Connection:
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
@@ -82,16 +77,16 @@ class ProviderConnection:
 
 
 class OpenAICompatible:
-    """A model of such a provider. `is_asked` tells whether the number of dimensions is sent, which not all support."""
+    """A model of such a provider. With `sends_dimensions`, requests contain their number; not all models support it."""
 
     provider = "openai"
 
     def __init__(
-        self, *, model: str, dimensions: int, is_asked: bool, provider: Callable[[], ProviderConnection]
+        self, *, model: str, dimensions: int, sends_dimensions: bool, provider: Callable[[], ProviderConnection]
     ) -> None:
         self.model = model
         self.dimensions = dimensions
-        self._is_asked = is_asked
+        self._sends_dimensions = sends_dimensions
         self._connect = provider
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
@@ -113,23 +108,15 @@ class OpenAICompatible:
 
     def embed_query(self, text: str) -> list[float]:
         provider = self._connect()
-        if wait := provider.breaker.closed_in_s():
-            raise EmbeddingUnavailable(retry_after_s=math.ceil(wait))
         until = time.monotonic() + provider.limits.query_s
         future = provider.queries.submit(self._once, provider, [vector_checks.readable(text)], until)
-        try:
-            (vector,) = _wait_for(provider, future, until)
-        except EmbeddingUnavailable:
-            provider.breaker.failed()
-            raise
-        except EmbeddingRefused:
-            provider.breaker.succeeded()  # the provider responds, which is what matters here
-            raise
-        provider.breaker.succeeded()
+        (vector,) = _wait_for(provider, future, until)
         return vector
 
     def _once(self, provider: ProviderConnection, texts: Sequence[str], until: float) -> Vectors:
-        request = EmbeddingRequest(model=self.model, texts=texts, dimensions=self.dimensions, is_asked=self._is_asked)
+        request = EmbeddingRequest(
+            model=self.model, texts=texts, dimensions=self.dimensions, sends_dimensions=self._sends_dimensions
+        )
         return provider.embed(request, until)
 
     def _with_retries(
@@ -154,7 +141,7 @@ def _wait_for(provider: ProviderConnection, future: Future[Vectors], until: floa
     except TimeoutError:
         if not future.cancel():
             provider.renew()
-        raise EmbeddingUnavailable("The embedding provider did not answer in time.") from None
+        raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None
 
 
 def native_dimensions(model: str, provider: ProviderConnection, probe: str) -> int:

@@ -1,4 +1,4 @@
-"""One embedding request: where it goes and what it asks."""
+"""An embedding request and its endpoint."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LONGEST_DIMENSIONS = 3900
-# A number as JSON, on a line of its own, indented.
-BYTES_OF_A_NUMBER = 48
-BYTES_OF_THE_REST = 64 * 1024
+# A number in indented JSON, on its own line.
+BYTES_PER_NUMBER = 48
+OTHER_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where, and with which key."""
+    """The address of a provider, and the key for it."""
 
     base_url: str | None = field(repr=False)
     api_key: str | None = field(repr=False)
@@ -23,14 +23,15 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """Texts for a model. `dimensions` must come back; they are sent along if `is_asked`: not every model takes them."""
+    """Texts for a model. The response must have `dimensions`. Their number is sent only if `sends_dimensions`, because
+    not every model supports it."""
 
     model: str
     texts: Sequence[str]
     dimensions: int | None = None
-    is_asked: bool = False
+    sends_dimensions: bool = False
 
     @property
-    def most_bytes(self) -> int:
-        numbers = len(self.texts) * (self.dimensions or LONGEST_DIMENSIONS)
-        return numbers * BYTES_OF_A_NUMBER + BYTES_OF_THE_REST
+    def max_response_bytes(self) -> int:
+        count = len(self.texts) * (self.dimensions or LONGEST_DIMENSIONS)
+        return count * BYTES_PER_NUMBER + OTHER_BYTES

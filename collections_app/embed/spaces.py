@@ -16,6 +16,7 @@ from collections_app.models import EmbeddingSpace
 from system import process_cache
 
 from . import local_model
+from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local_model import Local
 from .openai_compatible import TOO_MANY_DIMENSIONS, Limits, OpenAICompatible, ProviderConnection, native_dimensions
@@ -24,17 +25,18 @@ from .vector_checks import Vectors, cosine
 
 logger = structlog.get_logger(__name__)
 
-# Its vector is kept with the space. Several languages, since a model may change in one and not in another.
+# Its vector is stored with the space. In several languages, since a model may change in one of them only.
 PROBE = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
-# Below, it is another model. Hardware and batches change a vector by less than a thousandth.
-SAME = 0.99
+# A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
+SAME_MODEL = 0.99
 PROBE_REFUSED = (
-    "The embedding provider refuses even a short text: see the model, and whether it takes SVC_EMBEDDING_DIMENSIONS."
+    "The embedding provider refuses even a short text. Check the model, and whether it supports "
+    "SVC_EMBEDDING_DIMENSIONS."
 )
-# How long a process believes that the model is still the same, and how many dimensions it gives.
-BELIEVED_S = 300.0
+# How long a process trusts that a model and its number of dimensions are unchanged.
+TRUSTED_S = 300.0
 
-# Somebody waits for the answer of a web process; what it cannot do in this time, the worker does.
+# In a web process somebody waits for the response. The worker does what takes longer.
 IN_A_REQUEST = {"total_s": 15.0, "retry_s": 5.0}
 
 RETIRED = "retired"
@@ -43,46 +45,47 @@ WRONG_DIMENSIONS = "wrong_dimensions"
 
 
 class Provider(Protocol):
-    """What can embed for a space: one small class for each kind."""
+    """Embeds texts with one model; there is one class for each kind of provider."""
 
     provider: str
     model: str
     dimensions: int
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """One vector of length 1 for each text, in their order, or EmbeddingUnavailable or EmbeddingRefused."""
+        """One vector of length 1 for each text, in order. Raises EmbeddingUnavailable or EmbeddingRefused."""
 
     def embed_query(self, text: str) -> list[float]:
-        """The same for what is searched, within two seconds."""
+        """The vector of a query, within two seconds."""
 
 
-class _Remembered:
-    """By this process; a child of it begins anew, since connections and threads stay with the parent."""
+class _ProcessState:
+    """The connections, breakers and knowledge of this process. A forked child starts without them."""
 
     def __init__(self) -> None:
-        self.turn = threading.Lock()
-        self.line: ProviderConnection | None = None
-        self.same_until: dict[int, float] = {}
+        self.lock = threading.Lock()
+        self.connection: ProviderConnection | None = None
+        self.breakers: dict[int, CircuitBreaker] = {}
+        self.unchanged_until: dict[int, float] = {}
         self.dimensions: dict[str, tuple[int, float]] = {}
 
 
-_remembered = _Remembered()
+_state = _ProcessState()
 
 
-def _begin_anew() -> None:
-    global _remembered
-    _remembered = _Remembered()
+def _reset() -> None:
+    global _state
+    _state = _ProcessState()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset)
 
 
 def forget() -> None:
-    """Read the configuration again; what is under way is given up."""
-    line = _remembered.line
-    _begin_anew()
-    if line:
-        line.close()
+    """Read the configuration again; running requests are cancelled."""
+    connection = _state.connection
+    _reset()
+    if connection:
+        connection.close()
 
 
 process_cache.register("embedding providers", forget)
@@ -95,30 +98,34 @@ def default_space() -> EmbeddingSpace:
         row = local_model.row(configured["model"])
         return _space(Local.provider, row.name, row.dimensions)
     model = configured["model"]
-    asked: int | None = configured["dimensions"]
-    dimensions = asked or _asked_dimensions(model)
-    return _space(OpenAICompatible.provider, model, dimensions, asks_dimensions=asked is not None)
+    requested: int | None = configured["dimensions"]
+    dimensions = requested or _native_dimensions(model)
+    return _space(OpenAICompatible.provider, model, dimensions, asks_dimensions=requested is not None)
 
 
 def is_default(space: EmbeddingSpace) -> bool:
-    """Whether new collections would get this one, as far as that is known without asking the provider."""
+    """Whether new collections would get this space, as far as that is known without a request to the provider."""
     configured: dict[str, Any] = settings.EMBEDDING
     is_local = configured["provider"] == Local.provider
     model = local_model.row(configured["model"]).name if is_local else configured["model"]
-    # A provider that is not told gives the dimensions of its model.
+    # Without the setting, the model decides how many dimensions there are.
     dimensions = None if is_local else configured["dimensions"]
     provider = Local.provider if is_local else OpenAICompatible.provider
     return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
 
 
 def embedder(space: EmbeddingSpace) -> Embedder:
-    """Who embeds for this space; EmbeddingUnavailable when that is not configured any more."""
-    return Embedder(space, _provider(space))
+    return Embedder(space)
+
+
+def breaker(space_id: int) -> CircuitBreaker:
+    """One for each space, because a provider may refuse one model and serve another."""
+    return _state.breakers.setdefault(space_id, CircuitBreaker())
 
 
 def is_changed(space: EmbeddingSpace) -> bool:
-    """Whether its model gives other vectors than before: then none of today can be compared with those in it."""
-    _remembered.same_until.pop(space.pk, None)
+    """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
+    _state.unchanged_until.pop(space.pk, None)
     try:
         embedder(space).embed_documents([PROBE])
     except EmbeddingRefused as error:
@@ -129,53 +136,76 @@ def is_changed(space: EmbeddingSpace) -> bool:
 
 
 def retire(space: EmbeddingSpace) -> None:
-    """The name is free for a new space then. Collections stay in this one, found by words, until embedded anew."""
+    """Free the name for a new space. Collections stay in this one, searched by keywords, until they are re-embedded."""
     space.model = f"{space.model} until {timezone.now():%Y-%m-%d %H:%M:%S}"[:200]
     space.provider = RETIRED
     space.save(update_fields=["provider", "model"])
 
 
 class Embedder:
-    """A provider for one space, that stops when its model is no more the one that filled the space."""
+    """Embeds for one space. Refuses if the provider's model is no longer the one that filled the space."""
 
-    def __init__(self, space: EmbeddingSpace, provider: Provider) -> None:
-        self.provider, self.model, self.dimensions = provider.provider, provider.model, provider.dimensions
+    def __init__(self, space: EmbeddingSpace) -> None:
         self._space = space
-        self._embeds = provider
+        self._breaker = breaker(space.pk)
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """A vector of length 1 for each text, in their order; `within_s` shortens the time that it may take."""
+        """A vector of length 1 for each text, in order. After a failure the provider is not called for a while, and
+        the error's `retry_after_s` says for how long."""
         if not texts:
             return []
-        until = None if within_s is None else time.monotonic() + within_s
-        self._compare_probe(within_s)
-        left = None if until is None else max(0.01, until - time.monotonic())
-        return self._embeds.embed_documents(texts, within_s=left)
+        self._breaker.before_load()
+        try:
+            vectors = self._embed(texts, within_s)
+        except (EmbeddingUnavailable, EmbeddingRefused) as error:
+            if not error.is_of_the_texts:
+                self._breaker.load_failed(error)
+            raise
+        self._breaker.load_succeeded()
+        return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        return self._embeds.embed_query(text)
+        provider = _provider(self._space)
+        self._breaker.before_search()
+        try:
+            vector = provider.embed_query(text)
+        except EmbeddingUnavailable:
+            self._breaker.search_failed()
+            raise
+        except EmbeddingRefused:
+            self._breaker.search_succeeded()  # the provider responds, which is what matters here
+            raise
+        self._breaker.search_succeeded()
+        return vector
 
-    def _compare_probe(self, within_s: float | None) -> None:
-        if time.monotonic() < _remembered.same_until.get(self._space.pk, 0.0):
+    def _embed(self, texts: Sequence[str], within_s: float | None) -> Vectors:
+        provider = _provider(self._space)
+        until = None if within_s is None else time.monotonic() + within_s
+        self._compare_probe(provider, within_s)
+        left_s = None if until is None else max(0.01, until - time.monotonic())
+        return provider.embed_documents(texts, within_s=left_s)
+
+    def _compare_probe(self, provider: Provider, within_s: float | None) -> None:
+        if time.monotonic() < _state.unchanged_until.get(self._space.pk, 0.0):
             return
         try:
-            (found,) = self._embeds.embed_documents([PROBE], within_s=within_s)
+            (vector,) = provider.embed_documents([PROBE], within_s=within_s)
         except EmbeddingRefused as error:
             if error.is_of_the_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED) from None
             raise
-        # Of several that come first at once, one is first.
-        EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=found)
+        # Of several concurrent first calls, one stores its vector.
+        EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=vector)
         stored = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
         if stored is None:
-            raise EmbeddingUnavailable("The embedding space is gone.")
-        if len(stored) != len(found) or cosine(stored, found) < SAME:
+            raise EmbeddingUnavailable("The embedding space was deleted.")
+        if len(stored) != len(vector) or cosine(stored, vector) < SAME_MODEL:
             raise EmbeddingRefused(
                 MODEL_CHANGED,
-                f"The embedding provider gives other vectors for {self.model} than before: its model was changed. "
-                "Put the former one back, or let the operator run: manage.py collections model-changed",
+                f"The embedding provider returns other vectors for {self._space.model} than before: the model was "
+                "changed. Restore the former model, or run: manage.py collections model-changed",
             )
-        _remembered.same_until[self._space.pk] = time.monotonic() + BELIEVED_S
+        _state.unchanged_until[self._space.pk] = time.monotonic() + TRUSTED_S
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
@@ -185,7 +215,7 @@ def _provider(space: EmbeddingSpace) -> Provider:
         return OpenAICompatible(
             model=space.model,
             dimensions=space.dimensions,
-            is_asked=space.asks_dimensions,
+            sends_dimensions=space.asks_dimensions,
             provider=_provider_connection,
         )
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
@@ -197,18 +227,18 @@ def _is_reachable() -> bool:
 
 def _provider_connection() -> ProviderConnection:
     configured: dict[str, Any] = settings.EMBEDDING
-    with _remembered.turn:
-        if _remembered.line is None:
+    with _state.lock:
+        if _state.connection is None:
             endpoint = Endpoint(
                 base_url=configured["base_url"], api_key=configured["api_key"], ca_bundle=configured["ca_bundle"]
             )
-            # Other times than those of `Limits`: for whom waiting is of no use, such as a test.
-            others: dict[str, Any] = configured.get("limits", {})
-            times = IN_A_REQUEST if settings.PROCESS == "web" else {}
-            at_once = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
-            limits = Limits(**{**at_once, **times, **others})
-            _remembered.line = ProviderConnection(endpoint, limits)
-        return _remembered.line
+            timeouts = IN_A_REQUEST if settings.PROCESS == "web" else {}
+            sizes = {"batch": configured["batch"], "concurrency": configured["concurrency"]}
+            # Tests set shorter timeouts.
+            overrides: dict[str, Any] = configured.get("limits", {})
+            limits = Limits(**{**sizes, **timeouts, **overrides})
+            _state.connection = ProviderConnection(endpoint, limits)
+        return _state.connection
 
 
 def _space(provider: str, model: str, dimensions: int, *, asks_dimensions: bool = False) -> EmbeddingSpace:
@@ -217,34 +247,34 @@ def _space(provider: str, model: str, dimensions: int, *, asks_dimensions: bool 
     )[0]
 
 
-def _asked_dimensions(model: str) -> int:
-    """Of the provider; while it is away or at fault, those of the last space of this model."""
+def _native_dimensions(model: str) -> int:
+    """The dimensions that the provider returns. If it is unavailable or at fault, those of the model's last space."""
     if not _is_reachable():
-        raise EmbeddingMisconfigured("SVC_EMBEDDING_PROVIDER=openai needs OPENAI_BASE_URL or OPENAI_API_KEY.")
-    known, until = _remembered.dimensions.get(model, (0, 0.0))
+        raise EmbeddingMisconfigured("SVC_EMBEDDING_PROVIDER=openai requires OPENAI_BASE_URL or OPENAI_API_KEY.")
+    dimensions, until = _state.dimensions.get(model, (0, 0.0))
     if time.monotonic() < until:
-        return known
+        return dimensions
     spaces = EmbeddingSpace.objects.filter(provider=OpenAICompatible.provider, model=model)
     last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        known = native_dimensions(model, _provider_connection(), PROBE)
-        # A single wrong answer would make a space that no later vector fits.
-        if last not in (None, known) and native_dimensions(model, _provider_connection(), PROBE) != known:
+        dimensions = native_dimensions(model, _provider_connection(), PROBE)
+        # A single wrong response would create a space that no later vector fits.
+        if last not in (None, dimensions) and native_dimensions(model, _provider_connection(), PROBE) != dimensions:
             logger.warning("embedding_dimensions_differ", model=model, kept=last)
             return last
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message, kept=last)
         if last is None:
-            raise _not_the_callers(error) from None
+            raise _as_provider_fault(error) from None
         return last
-    _remembered.dimensions[model] = (known, time.monotonic() + BELIEVED_S)
-    return known
+    _state.dimensions[model] = (dimensions, time.monotonic() + TRUSTED_S)
+    return dimensions
 
 
-def _not_the_callers(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
-    """No text of a caller was sent yet, so a refusal is none of it. That of too many dimensions says what to mend."""
+def _as_provider_fault(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
+    """No text of a caller was sent yet, so a refusal is not about their text."""
     if isinstance(error, EmbeddingUnavailable):
         return error
     if error.code == TOO_MANY_DIMENSIONS:
-        return EmbeddingMisconfigured(error.message)
+        return EmbeddingMisconfigured(error.message)  # it says what to change
     return EmbeddingMisconfigured(PROBE_REFUSED) if error.is_of_the_texts else EmbeddingUnavailable(error.message)

@@ -1,4 +1,4 @@
-"""Checks the vectors of an answer: complete, in order, of unit length. Pure."""
+"""Checks the vectors of a response: complete, in order; scales them to length 1. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .errors import EmbeddingRefused, EmbeddingUnavailable
 
 Vectors = list[list[float]]
 
-# In place of a text without any character: no model says what an empty text means, and some refuse it.
+# Replaces a text without characters: models give an empty text no meaning, and some refuse it.
 BLANK = "."
 NUMBERS = {int, float}
-NOT_FINITE = "The embedding provider answered with a number that is not finite."
+NOT_FINITE = "The embedding provider returned a number that is not finite."
 
 
 def readable(text: str) -> str:
-    """What can be sent for a text: half a surrogate pair is no UTF-8.
+    """The text as it can be sent: half of a surrogate pair is not valid UTF-8.
 
     >>> readable("a\\ud800"), readable("  ")
     ('a?', '.')
@@ -28,7 +28,7 @@ def readable(text: str) -> str:
 
 
 def read_answer(body: bytes, count: int) -> list[Any]:
-    """The raw vectors of an answer of `/v1/embeddings`, in the order of the texts.
+    """The raw vectors of a response of `/v1/embeddings`, in the order of the texts.
 
     >>> read_answer(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
     [[1], [2]]
@@ -36,63 +36,64 @@ def read_answer(body: bytes, count: int) -> list[Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise EmbeddingUnavailable("The embedding provider's answer is not JSON.") from None
+        raise EmbeddingUnavailable("The response of the embedding provider is not JSON.") from None
     items = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(items, list):
-        # An error, as some gateways send it with status 200.
-        raise EmbeddingUnavailable("The embedding provider's answer holds no vectors.")
+        # Some gateways return errors with status 200.
+        raise EmbeddingUnavailable("The response of the embedding provider contains no vectors.")
     if len(items) != count:
-        message = f"The embedding provider answered with {len(items)} vectors for {count} texts."
+        message = f"The embedding provider returned {len(items)} vectors for {count} texts."
         raise EmbeddingRefused("wrong_count", message)
     return [item.get("embedding") if isinstance(item, dict) else None for item in _in_order(items)]
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """By `index`; where no item has one, as they stand."""
-    places: list[Any] = [item.get("index") if isinstance(item, dict) else None for item in items]
-    if all(place is None for place in places):
+    """By `index`; in the order of the response if no item has one."""
+    indexes: list[Any] = [item.get("index") if isinstance(item, dict) else None for item in items]
+    if all(index is None for index in indexes):
         return items
-    if any(type(place) is not int for place in places) or sorted(places) != list(range(len(items))):
-        raise EmbeddingRefused("wrong_order", "The embedding provider's answer does not say which vector is whose.")
-    return [item for _, item in sorted(zip(places, items, strict=True), key=lambda pair: pair[0])]
+    if any(type(index) is not int for index in indexes) or sorted(indexes) != list(range(len(items))):
+        message = "The response of the embedding provider does not say which vector belongs to which text."
+        raise EmbeddingRefused("wrong_order", message)
+    return [item for _, item in sorted(zip(indexes, items, strict=True), key=lambda pair: pair[0])]
 
 
 def unit(raw: Sequence[Any], dimensions: int | None) -> Vectors:
-    """The vectors at length 1, so that none leaves the range of half precision; cosines stay what they are.
+    """The vectors scaled to length 1, so that they fit half precision. Cosines stay the same.
 
-    Without `dimensions`, those of the first count.
+    Without `dimensions`, all must have as many as the first.
 
     >>> unit([[3, 4.0]], 2)
     [[0.6, 0.8]]
     >>> unit([[0, 0]], 2)
     Traceback (most recent call last):
-    collections_app.embed.errors.EmbeddingRefused: The embedding provider answered with a vector of zeros.
+    collections_app.embed.errors.EmbeddingRefused: The embedding provider returned a vector of zeros.
     """
-    wanted = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
+    length = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
     for vector in raw:
-        _check_form(vector, wanted)
+        _check_form(vector, length)
     try:
-        return at_length_1(numpy.array(raw, dtype=numpy.float64).reshape(len(raw), wanted))
+        return at_length_1(numpy.array(raw, dtype=numpy.float64).reshape(len(raw), length))
     except OverflowError:
         raise EmbeddingRefused("not_finite", NOT_FINITE) from None
 
 
 def _check_form(vector: Any, dimensions: int) -> None:
     if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBERS:
-        raise EmbeddingRefused("not_numbers", "The embedding provider answered with something that is no vector.")
+        raise EmbeddingRefused("not_numbers", "The embedding provider returned something that is not a vector.")
     if len(vector) != dimensions:
-        message = f"The embedding provider answered with {len(vector)} dimensions in place of {dimensions}."
+        message = f"The embedding provider returned {len(vector)} dimensions instead of {dimensions}."
         raise EmbeddingRefused("wrong_dimensions", message)
 
 
-def at_length_1(found: Any) -> Vectors:
-    """The rows of a matrix, each at length 1."""
-    if not numpy.isfinite(found).all():
+def at_length_1(matrix: Any) -> Vectors:
+    """The rows of a matrix, each scaled to length 1."""
+    if not numpy.isfinite(matrix).all():
         raise EmbeddingRefused("not_finite", NOT_FINITE)
-    largest = numpy.abs(found).max(axis=1, keepdims=True, initial=0)
+    largest = numpy.abs(matrix).max(axis=1, keepdims=True, initial=0)
     if not largest.all():
-        raise EmbeddingRefused("zero_vector", "The embedding provider answered with a vector of zeros.")
-    scaled = found / largest  # first, or squares of large numbers overflow and those of small ones vanish
+        raise EmbeddingRefused("zero_vector", "The embedding provider returned a vector of zeros.")
+    scaled = matrix / largest  # otherwise the squares of large numbers overflow, and those of small ones vanish
     vectors: Vectors = (scaled / numpy.linalg.norm(scaled, axis=1, keepdims=True)).tolist()
     return vectors
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import NamedTuple
 
 from django.db import connection
@@ -17,7 +16,7 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, embedder, provider_pauses
+from collections_app.embed import embedder
 from collections_app.models import EmbeddingSpace, Version
 from system.database_cursor import bound_cursor
 
@@ -74,7 +73,10 @@ class NewVectors:
 def make(version: Version, space: EmbeddingSpace, within_s: float) -> NewVectors | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
     rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
-    return NewVectors(space=space, rows=rows, vectors=_vectors(space, rows, within_s)) if rows else None
+    if not rows:
+        return None
+    vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
+    return NewVectors(space=space, rows=rows, vectors=vectors)
 
 
 def embedded_to(version: Version, space: EmbeddingSpace) -> int:
@@ -95,22 +97,6 @@ def lacking(
     with connection.cursor() as cursor:
         cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
         return [ChunkWithoutVector(*row) for row in cursor.fetchall()]
-
-
-def _vectors(space: EmbeddingSpace, rows: Sequence[ChunkWithoutVector], within_s: float) -> list[list[float]]:
-    """Embed the chunks. After a failure, the provider is not called for a while, for any document."""
-    if wait_s := provider_pauses.left_s(space.pk):
-        code, message = provider_pauses.reason(space.pk)
-        raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(wait_s))
-    try:
-        vectors = embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
-    except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        if not error.is_of_the_texts:
-            pause_s = provider_pauses.after_failure(space.pk, error.retry_after_s, (error.code, error.message))
-            error.retry_after_s = ceil(pause_s)
-        raise
-    provider_pauses.went_well(space.pk)
-    return vectors
 
 
 def lacks(version: Version, space_id: int) -> bool:

@@ -1,12 +1,12 @@
 """Moves a collection to another embedding space while it is searched.
 
-    start ──▶ next_space is set ──▶ filled, a batch at a time ──▶ nothing lacks: space := next_space, in one transaction
-                                        │ a failure: later, longer each time    └─ a minute ─▶ vectors of the old one go
-                                        └── its reason stands in reembed_error
+    start ──▶ next_space is set ──▶ filled in batches ──▶ complete: space := next_space, in one transaction
+                                        │ failure: retried later,         └─ a minute ─▶ old vectors are removed
+                                        └── reason in reembed_error
 
-Searches see the old space until all of the new one is there. Who loads documents meanwhile puts their vectors into the
-space that searches use when the document becomes ready; the last look, under the collection's lock, finds the others.
-`reembed_after` only saves time: up to this version all were filled once. Before searches go over, all are looked at.
+Searches use the old space until the new one is complete. A document that is loaded in the meantime gets vectors of the
+space that searches use when it becomes ready; the last check, under the collection's lock, finds the missing ones.
+`reembed_after` is only an optimisation: all versions up to it were filled once. Before the switch, all are checked.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from system.errors import NotFound
 logger = structlog.get_logger(__name__)
 
 LOCK = 7_301_042
-# Versions looked through together, vectors taken away together.
+# Versions checked together, and vectors removed together.
 VERSIONS_AT_ONCE = 200
 REMOVED_AT_ONCE = 5000
 
 FIRST_WAIT_S = 10.0
 LONGEST_WAIT_S = 3600.0
 WAIT_FOR_INDEX_S = 15.0
-# A search that began before searches went over still finds the old vectors: none takes so long.
-OLD_VECTORS_STAY_S = 60.0
+# A search that began before the switch still needs the old vectors; none takes this long.
+OLD_VECTORS_KEPT_S = 60.0
 
 REMOVE = """
     DELETE FROM chunk_vector WHERE ctid = ANY(ARRAY(
@@ -52,23 +52,23 @@ REMOVE = """
 
 
 def start(collection: Collection, space: EmbeddingSpace) -> None:
-    """Let it be moved to `space`; to the one it is in: let it stay there, whatever was begun."""
+    """Start to move the collection to `space`. If it is in that space already, cancel a move."""
     with transaction.atomic():
-        found = _locked(collection.pk)
-        if found is None:
+        locked = _locked(collection.pk)
+        if locked is None:
             raise NotFound
-        wanted = None if space.pk == found.space_id else space.pk
-        if found.next_space_id not in (None, wanted):
-            found.has_old_vectors = True
-        found.next_space_id, found.reembed_after = wanted, 0
-        found.reembed_error, found.reembed_attempt = "", 0
-        found.reembed_at = _in(0 if wanted else OLD_VECTORS_STAY_S)
-        found.save()
+        target = None if space.pk == locked.space_id else space.pk
+        if locked.next_space_id not in (None, target):
+            locked.has_old_vectors = True
+        locked.next_space_id, locked.reembed_after = target, 0
+        locked.reembed_error, locked.reembed_attempt = "", 0
+        locked.reembed_at = _in(0 if target else OLD_VECTORS_KEPT_S)
+        locked.save()
     collection.refresh_from_db()
 
 
 def progress(collection: Collection) -> tuple[int, int]:
-    """Of how many passages that are searched the next space has the vector, and how many there are."""
+    """How many searched passages have a vector in the next space, and how many there are."""
     filled = ChunkVector.objects.filter(
         collection=collection, space=collection.next_space_id, version__is_searched=True
     )
@@ -76,7 +76,7 @@ def progress(collection: Collection) -> tuple[int, int]:
 
 
 def due() -> QuerySet[Collection]:
-    """Where something is to be done now, what waits longest first."""
+    """Collections with work to do now, the longest waiting first."""
     unfinished = Q(next_space__isnull=False) | Q(has_old_vectors=True)
     is_time = Q(reembed_at=None) | Q(reembed_at__lte=timezone.now())
     return Collection.objects.filter(unfinished, is_time, deleted_at=None).order_by(
@@ -85,7 +85,7 @@ def due() -> QuerySet[Collection]:
 
 
 def work(collection: Collection, until: float) -> None:
-    """Go on with it until `until`, a moment of `time.monotonic`. Whoever comes second leaves it to the first."""
+    """Continue the move until `until`, a time of `time.monotonic`. Only one process works on a collection."""
     with _alone(collection.pk) as is_alone:
         if not is_alone:
             return
@@ -97,24 +97,24 @@ def work(collection: Collection, until: float) -> None:
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
-            # Whatever is wrong with it, the others have their turn.
-            _note_fault(collection.pk, error)
+            # The other collections must have their turn.
+            _note_internal_error(collection.pk, error)
 
 
 def _move(collection_id: str, space: EmbeddingSpace, until: float) -> None:
-    """Fill the space, and let searches go over when nothing lacks."""
-    if not _fill_on(collection_id, space, until):
+    """Fill the space, and switch searches to it when it is complete."""
+    if not _continue_filling(collection_id, space, until):
         return
     complete = _searched(collection_id)
-    if _fill(collection_id, space, sorted(complete), until) and _is_index_there(collection_id, space):
-        _flip(collection_id, space, complete)
+    if _fill(collection_id, space, sorted(complete), until) and _is_index_ready(collection_id, space):
+        _switch(collection_id, space, complete)
 
 
-def _fill_on(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
-    """From where the last turn ended; those, too, that will be searched soon. True at the end of them."""
+def _continue_filling(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
+    """Fill the versions after `reembed_after` that are searched, or will be soon. True if it reached the last one."""
     after = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
-    wanted = Q(is_searched=True) | Q(state=State.EMBEDDING)
-    for ids in _slices(_versions(collection_id, wanted & Q(pk__gt=after))):
+    is_used = Q(is_searched=True) | Q(state=State.EMBEDDING)
+    for ids in _slices(_versions(collection_id, is_used & Q(pk__gt=after))):
         if not _fill(collection_id, space, ids, until):
             return False
         Collection.objects.filter(pk=collection_id, next_space=space).update(reembed_after=ids[-1])
@@ -124,73 +124,73 @@ def _fill_on(collection_id: str, space: EmbeddingSpace, until: float) -> bool:
 
 
 def _fill(collection_id: str, space: EmbeddingSpace, version_ids: list[int], until: float) -> bool:
-    """True when each chunk of these versions that still stands has a vector; False when time is over or plans changed.
+    """True if every chunk of these versions has a vector; False if the time is over or the target changed.
 
-    The clock is looked at after a batch is stored: however long the looking takes, each turn comes further.
-    A version that is searched keeps its chunks: looked through once, it stays complete.
+    The time is checked after a batch is stored, so that every turn makes progress.
+    A searched version keeps its chunks, so a complete one stays complete.
     """
-    embeds = embedder(space)
+    space_embedder = embedder(space)
     after = chunk_vectors.BEFORE_ALL
     for ids in _slices(version_ids):
         while rows := chunk_vectors.lacking(ids, space.pk, most=chunk_vectors.AT_ONCE, after=after):
             if _target(collection_id) != space:
                 return False
-            found = embeds.embed_documents([row.indexed_text for row in rows])
-            made = chunk_vectors.NewVectors(space=space, rows=rows, vectors=found)
-            chunk_vectors.store(made)
+            vectors = space_embedder.embed_documents([row.indexed_text for row in rows])
+            batch = chunk_vectors.NewVectors(space=space, rows=rows, vectors=vectors)
+            chunk_vectors.store(batch)
             failed = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
             failed.update(reembed_attempt=0, reembed_error="")
-            after = made.last
+            after = batch.last
             if time.monotonic() > until:
                 return False
     return True
 
 
-def _flip(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
-    """Searches go over, unless something lacks in a document that became ready after the look at all."""
+def _switch(collection_id: str, space: EmbeddingSpace, complete: set[int]) -> None:
+    """Switch searches to the space, unless a document that became ready in the meantime lacks vectors."""
     with transaction.atomic():
-        found = _locked(collection_id)
-        if found is None or found.next_space_id != space.pk:
+        collection = _locked(collection_id)
+        if collection is None or collection.next_space_id != space.pk:
             return
         if chunk_vectors.lacking(sorted(_searched(collection_id) - complete), space.pk, most=1):
             return
-        found.space_id, found.next_space_id, found.has_old_vectors = space.pk, None, True
-        found.reembed_error, found.reembed_attempt, found.reembed_after = "", 0, 0
-        found.reembed_at = _in(OLD_VECTORS_STAY_S)
-        found.save()
+        collection.space_id, collection.next_space_id, collection.has_old_vectors = space.pk, None, True
+        collection.reembed_error, collection.reembed_attempt, collection.reembed_after = "", 0, 0
+        collection.reembed_at = _in(OLD_VECTORS_KEPT_S)
+        collection.save()
     logger.info("collection_reembedded", collection=collection_id, space=space.pk)
-    # After the commit, for who holds a version may wait for the collection. Another provider is asked from now on.
+    # After the commit, because the holder of a version may wait for the collection. Its new provider may be available.
     if leases.end_pauses(collection_id):
         worker_signals.work()
 
 
-def _is_index_there(collection_id: str, space: EmbeddingSpace) -> bool:
-    """Searches of a large collection would be slow without it; `vector_indexes.tend` builds it."""
+def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
+    """Without an index, searches of a large collection would be slow. `vector_indexes.maintain_indexes` builds it."""
     chunks = _chunks(collection_id)
     if not vector_indexes.is_wanted(chunks, space.dimensions) or vector_indexes.is_usable(collection_id, space.pk):
         return True
-    _note(collection_id, "All vectors are there; their index is being built.", 0, WAIT_FOR_INDEX_S)
+    _note(collection_id, "All vectors are stored. Their index is being built.", 0, WAIT_FOR_INDEX_S)
     return False
 
 
 def _remove_old(collection_id: str, until: float) -> None:
-    # Asked again: between `due` and its turn, another may have let searches go over.
-    while found := due().filter(pk=collection_id, has_old_vectors=True).first():
-        kept = _kept(found)
-        for space_id in EmbeddingSpace.objects.exclude(pk__in=kept).values_list("pk", flat=True):
+    # Read again, because another process may have switched searches since `due`.
+    while collection := due().filter(pk=collection_id, has_old_vectors=True).first():
+        used = _used_spaces(collection)
+        for space_id in EmbeddingSpace.objects.exclude(pk__in=used).values_list("pk", flat=True):
             while _run(REMOVE, [collection_id, space_id, REMOVED_AT_ONCE]):
                 if time.monotonic() > until:
                     return
         with transaction.atomic():
-            found = _locked(collection_id)
-            if found is not None and _kept(found) == kept:
+            locked = _locked(collection_id)
+            if locked is not None and _used_spaces(locked) == used:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
 
-def _note_fault(collection_id: str, error: Exception) -> None:
+def _note_internal_error(collection_id: str, error: Exception) -> None:
     logger.error("reembedding_failed", collection=collection_id, **describe_safely(error))
     connection.close_if_unusable_or_obsolete()
-    _postpone(collection_id, "internal", f"An error of the service: {type(error).__name__}.")
+    _postpone(collection_id, "internal", f"Internal error: {type(error).__name__}.")
 
 
 def _postpone(collection_id: str, code: str, reason: str, least_s: float = 0) -> None:
@@ -211,21 +211,21 @@ def _in(seconds: float) -> datetime:
 
 
 def _target(collection_id: str) -> EmbeddingSpace | None:
-    found = Collection.objects.select_related("next_space").filter(pk=collection_id, deleted_at=None).first()
-    return found.next_space if found else None
+    collection = Collection.objects.select_related("next_space").filter(pk=collection_id, deleted_at=None).first()
+    return collection.next_space if collection else None
 
 
-def _kept(collection: Collection) -> set[int]:
-    return {found for found in (collection.space_id, collection.next_space_id) if found is not None}
+def _used_spaces(collection: Collection) -> set[int]:
+    return {space_id for space_id in (collection.space_id, collection.next_space_id) if space_id is not None}
 
 
 def _locked(collection_id: str) -> Collection | None:
-    # Unordered, or PostgreSQL would lock what it orders by too.
+    # Unordered; otherwise PostgreSQL would also lock the tables that it orders by.
     return Collection.objects.select_for_update().order_by().filter(pk=collection_id, deleted_at=None).first()
 
 
-def _versions(collection_id: str, which: Q) -> list[int]:
-    return list(Version.objects.filter(which, collection=collection_id).order_by("pk").values_list("pk", flat=True))
+def _versions(collection_id: str, condition: Q) -> list[int]:
+    return list(Version.objects.filter(condition, collection=collection_id).order_by("pk").values_list("pk", flat=True))
 
 
 def _searched(collection_id: str) -> set[int]:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from structlog.testing import capture_logs
 
-from collections_app import tasks
+from collections_app import embed, tasks
 from collections_app.embed import EmbeddingUnavailable, local_model
 from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import State
@@ -227,6 +227,7 @@ class TestUnavailableProvider:
 
     def test_it_completes_when_the_provider_is_back(self, away: Collection, model: Model, new: Any):
         model.then = lambda: None
+        embed.forget()  # the pause of the provider is over
         Collection.objects.update(reembed_at=timezone.now())
         assert list(reembedding.due()) == [away]
 
@@ -266,14 +267,14 @@ class TestConcurrentChanges:
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
-        last_look = reembedding._is_index_there
+        last_look = reembedding._is_index_ready
 
         def late(*args: Any) -> bool:
-            monkeypatch.setattr(reembedding, "_is_index_there", last_look)
+            monkeypatch.setattr(reembedding, "_is_index_ready", last_look)
             rows.make_version(collection, "doc-3", 4, space=old)
             return last_look(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_there", late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", late)
 
         assert work(collection).space == old
         assert work(collection).space == new
@@ -283,13 +284,13 @@ class TestConcurrentChanges:
         self, collection: Any, old: Any, new: Any, monkeypatch: Any
     ):
         reembedding.start(collection, new)
-        last_look = reembedding._is_index_there
+        last_look = reembedding._is_index_ready
 
         def late(*args: Any) -> bool:
             rows.give_vectors(rows.make_version(collection, "doc-3", 4, space=old), new)
             return last_look(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_there", late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", late)
 
         assert work(collection).space == new
         assert has_exactly_its_vectors(collection, new)
@@ -367,7 +368,7 @@ class TestErrors:
             work(faulty)
 
         assert (faulty.space, faulty.reembed_attempt) == (old, 1)
-        assert faulty.reembed_error == "An error of the service: MemoryError."
+        assert faulty.reembed_error == "Internal error: MemoryError."
         assert logged[0]["event"] == "reembedding_failed" and "canary-text" not in str(logged)
         assert list(reembedding.due()) == []
 
@@ -394,7 +395,7 @@ class TestErrors:
         model.then = end_it
         reembedding.start(collection, new)
 
-        assert work(collection).reembed_error == "An error of the service: OperationalError."
+        assert work(collection).reembed_error == "Internal error: OperationalError."
         Collection.objects.update(reembed_at=timezone.now())
         assert work(collection).space == new
 

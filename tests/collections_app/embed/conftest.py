@@ -17,7 +17,6 @@ QUICK = {
     "retry_s": 0.6,
     "first_wait_s": 0.02,
     "query_s": 0.3,
-    "open_s": 0.2,
 }
 KEY = "sk-canary-0123456789"
 

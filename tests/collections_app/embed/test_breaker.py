@@ -1,8 +1,11 @@
-"""After failures in a row, nobody asks a dead provider for a while."""
+"""A provider that fails is not called for a while."""
+
+from collections.abc import Callable
 
 import pytest
 
-from collections_app.embed.circuit_breaker import Breaker
+from collections_app.embed.circuit_breaker import FAILED_SEARCHES, SEARCH_PAUSE_S, CircuitBreaker
+from collections_app.embed.errors import EmbeddingUnavailable
 
 
 @pytest.fixture
@@ -11,48 +14,104 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def breaker(clock: list[float]) -> Breaker:
-    found = Breaker(failures=2, open_s=30.0, clock=lambda: clock[0])
-    found.failed()
-    found.failed()
-    return found
+def breaker(clock: list[float]) -> CircuitBreaker:
+    return CircuitBreaker(clock=lambda: clock[0])
 
 
-def test_one_failure_does_not_open_the_breaker(clock: list[float]):
-    found = Breaker(failures=2, open_s=30.0, clock=lambda: clock[0])
-    found.failed()
-    assert found.closed_in_s() == 0
-
-    found.succeeded()
-    found.failed()
-    assert found.closed_in_s() == 0, "not in a row"
-
-
-def test_open_breaker_returns_the_waiting_time(breaker: Breaker, clock: list[float]):
-    clock[0] += 10
-
-    assert breaker.closed_in_s() == 20
+def wait_s(check: Callable[[], None]) -> int | None:
+    """How long the caller must wait, or 0 if the call is allowed."""
+    try:
+        check()
+    except EmbeddingUnavailable as error:
+        return error.retry_after_s
+    return 0
 
 
-def test_half_open_breaker_allows_one_request(breaker: Breaker, clock: list[float]):
-    clock[0] += 30
-
-    assert breaker.closed_in_s() == 0
-    assert breaker.closed_in_s() == 30
+def fail_searches(breaker: CircuitBreaker, times: int = FAILED_SEARCHES) -> None:
+    for _ in range(times):
+        breaker.search_failed()
 
 
-def test_successful_request_closes_it(breaker: Breaker, clock: list[float]):
-    clock[0] += 30
-    assert breaker.closed_in_s() == 0
-    breaker.succeeded()
+class TestLoads:
+    def test_one_failure_stops_loads_and_searches(self, breaker: CircuitBreaker):
+        breaker.load_failed(EmbeddingUnavailable())
 
-    assert [breaker.closed_in_s(), breaker.closed_in_s()] == [0, 0]
+        assert (wait_s(breaker.before_load), wait_s(breaker.before_search)) == (5, 5)
+
+    def test_error_tells_how_long_to_wait_and_later_ones_have_its_reason(self, breaker: CircuitBreaker):
+        error = EmbeddingUnavailable("Out of order.", code="out_of_order")
+        breaker.load_failed(error)
+
+        assert error.retry_after_s == 5
+        with pytest.raises(EmbeddingUnavailable) as later:
+            breaker.before_load()
+        assert (later.value.message, later.value.code) == ("Out of order.", "out_of_order")
+
+    def test_pauses_grow_to_minutes_and_end_with_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
+        pauses = []
+        for _ in range(8):
+            breaker.load_failed(EmbeddingUnavailable())
+            pauses.append(breaker.pause_left_s)
+            clock[0] += pauses[-1]
+            assert wait_s(breaker.before_load) == 0
+        assert pauses == [5, 10, 20, 40, 80, 120, 120, 120]
+
+        breaker.load_succeeded()
+        breaker.load_failed(EmbeddingUnavailable(retry_after_s=60))
+        assert breaker.pause_left_s == 60
+        breaker.load_succeeded()
+        assert (wait_s(breaker.before_load), wait_s(breaker.before_search)) == (0, 0)
+
+    def test_concurrent_failures_begin_one_pause(self, breaker: CircuitBreaker, clock: list[float]):
+        breaker.load_failed(EmbeddingUnavailable())
+        clock[0] += 2
+        second = EmbeddingUnavailable()
+        breaker.load_failed(second)
+
+        assert (breaker.pause_left_s, second.retry_after_s) == (3, 3)
 
 
-def test_failed_request_opens_it_again(breaker: Breaker, clock: list[float]):
-    clock[0] += 30
-    assert breaker.closed_in_s() == 0
-    clock[0] += 5
-    breaker.failed()
+class TestSearches:
+    def test_failures_in_a_row_stop_searches_and_no_loads(self, breaker: CircuitBreaker, clock: list[float]):
+        fail_searches(breaker, FAILED_SEARCHES - 1)
+        assert wait_s(breaker.before_search) == 0
+        breaker.search_failed()
+        clock[0] += 5
 
-    assert breaker.closed_in_s() == 30
+        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S - 5
+        assert wait_s(breaker.before_load) == 0
+
+    def test_success_between_failures_starts_the_count_again(self, breaker: CircuitBreaker):
+        fail_searches(breaker, FAILED_SEARCHES - 1)
+        breaker.search_succeeded()
+        breaker.search_failed()
+
+        assert wait_s(breaker.before_search) == 0
+
+    def test_one_search_is_allowed_after_the_pause(self, breaker: CircuitBreaker, clock: list[float]):
+        fail_searches(breaker)
+        clock[0] += SEARCH_PAUSE_S
+
+        assert [wait_s(breaker.before_search), wait_s(breaker.before_search)] == [0, SEARCH_PAUSE_S]
+
+    def test_its_success_allows_all_and_its_failure_begins_another_pause(
+        self, breaker: CircuitBreaker, clock: list[float]
+    ):
+        fail_searches(breaker)
+        clock[0] += SEARCH_PAUSE_S
+        assert wait_s(breaker.before_search) == 0
+        clock[0] += 5
+        breaker.search_failed()
+        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S
+
+        clock[0] += SEARCH_PAUSE_S
+        assert wait_s(breaker.before_search) == 0
+        breaker.search_succeeded()
+        assert [wait_s(breaker.before_search), wait_s(breaker.before_search)] == [0, 0]
+
+    def test_loads_of_a_provider_that_is_slow_for_searches_continue(self, breaker: CircuitBreaker):
+        fail_searches(breaker)
+        breaker.load_succeeded()
+
+        assert wait_s(breaker.before_load) == 0
+        assert wait_s(breaker.before_search) == SEARCH_PAUSE_S

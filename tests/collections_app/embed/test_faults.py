@@ -7,7 +7,7 @@ import pytest
 
 from accounts.models import User
 from collections_app import embed
-from collections_app.embed import provider_pauses
+from collections_app.embed.spaces import breaker
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.conftest import make_collection
@@ -30,7 +30,6 @@ def load(collection: Collection, text: bytes = b"One text.") -> Version:
 
 def try_again() -> None:
     end_pauses()
-    provider_pauses.forget()
     embed.forget()
     work()
 
@@ -79,7 +78,7 @@ def test_changed_model_fails_no_document(remote: Collection, server: EmbeddingSe
 def test_provider_is_paused_and_other_documents_show_the_reason(remote: Collection, server: EmbeddingServer):
     server.serve(server.but(without_vectors))
     load(remote)
-    assert 4 < provider_pauses.left_s(remote.space_id) <= 5
+    assert 4 < breaker(remote.space_id).pause_left_s <= 5
     asked = len(server.requests)
     other = load(remote, b"Another text.")
 

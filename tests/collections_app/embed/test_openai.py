@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from collections_app import embed
-from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, batches, spaces
+from collections_app.embed import (
+    EmbeddingMisconfigured,
+    EmbeddingRefused,
+    EmbeddingUnavailable,
+    batches,
+    circuit_breaker,
+    spaces,
+)
 from collections_app.models import EmbeddingSpace
 from tests.collections_app.embed.conftest import KEY
 from tests.providers import behaviours as does
@@ -199,13 +206,14 @@ def test_key_is_sent_and_shown_nowhere(server: EmbeddingServer, space: Any, capl
     caplog.set_level(logging.DEBUG)
     embeds, text = embed.embedder(space), "-".join(["canary", "text"])
     embeds.embed_documents(TEXTS)
-    seen = [repr(embeds), repr(vars(embeds)), repr(vars(vars(embeds)["_embeds"]))]
+    provider = spaces._provider(space)
+    seen = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
     for behaviour in (*AWAY.values(), does.answers({"error": {"message": KEY}}, 400)):
         server.serve(behaviour)
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
-            embeds.embed_query(text)
+            embed.embedder(space).embed_query(text)
         seen += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
-        configured(limits={"failures": 1000, "query_s": 0.1})
+        configured(limits={"query_s": 0.1})
 
     assert f"Bearer {KEY}" in server.keys
     written = "".join(capfd.readouterr())
@@ -299,8 +307,7 @@ class TestQueries:
         assert time.monotonic() - began < 2
         assert len(server.requests) == 1, "a search does not ask again"
 
-    def test_dead_provider_opens_the_breaker(self, server: Any, space: Any, configured: Any):  # C29
-        configured(limits={"open_s": 60})
+    def test_dead_provider_opens_the_breaker(self, server: Any, space: Any):  # C29
         server.serve(does.fails(500))
         embeds = embed.embedder(space)
         for _ in range(10):
@@ -309,8 +316,8 @@ class TestQueries:
 
         assert len(server.requests) == 3
 
-    def test_recovered_provider_is_used_again(self, server: Any, space: Any, configured: Any):  # C29
-        configured(limits={"open_s": 0.2})
+    def test_recovered_provider_is_used_again(self, server: Any, space: Any, monkeypatch: Any):  # C29
+        monkeypatch.setattr(circuit_breaker, "SEARCH_PAUSE_S", 0.2)
         server.serve(does.fails(500))
         embeds = embed.embedder(space)
         for _ in range(3):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """What the process believes of the model is too old."""
-    monkeypatch.setattr(spaces, "BELIEVED_S", -1.0)
+    monkeypatch.setattr(spaces, "TRUSTED_S", -1.0)
     return embed.forget
 
 
@@ -163,7 +163,9 @@ class TestOtherSpaces:
         space = EmbeddingSpace.objects.create(provider=provider, model="gone", dimensions=8)
 
         with pytest.raises(EmbeddingUnavailable, match="No provider is configured"):
-            embed.embedder(space)
+            embed.embedder(space).embed_query("one")
+        with pytest.raises(EmbeddingUnavailable, match="No provider is configured"):
+            embed.embedder(space).embed_documents(["one"])
 
 
 class TestProbe:
@@ -214,7 +216,7 @@ class TestProbe:
         server.dimensions = 9
         later()
 
-        with pytest.raises(EmbeddingRefused, match="9 dimensions in place of 8"):
+        with pytest.raises(EmbeddingRefused, match="9 dimensions instead of 8"):
             embed.embedder(space).embed_documents(["one"])
 
     def test_retired_space_allows_a_new_one_with_its_name(self, configured: Any, server: Any, later: Any):
@@ -229,7 +231,7 @@ class TestProbe:
         assert new != old and new.model == "model-a"
         assert len(embed.embedder(new).embed_documents(["one"])) == 1
         with pytest.raises(EmbeddingUnavailable):
-            embed.embedder(old)
+            embed.embedder(old).embed_query("one")
 
     def test_unchanged_model_is_kept(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()

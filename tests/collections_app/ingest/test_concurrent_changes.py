@@ -10,8 +10,8 @@ from django.db import OperationalError, connection, connections
 from django.test import RequestFactory
 from rest_framework.request import Request
 
+from collections_app import embed
 from collections_app.documents import deletion, storage
-from collections_app.embed import provider_pauses
 from collections_app.http import responses
 from collections_app.ingest import worker
 from collections_app.ingest.loading import LoadResult as Load
@@ -148,7 +148,7 @@ def test_while_a_provider_is_unavailable_only_one_document_tries_it(collection: 
     work()
     for again in range(3):
         end_pauses()
-        provider_pauses.forget()
+        embed.forget()
         only = accept(elsewhere, b"%d" % again).version
         assert work() == 2
         assert Version.objects.get(pk=only.pk).state == "ready"

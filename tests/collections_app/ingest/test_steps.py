@@ -10,7 +10,7 @@ from django.db import connection
 
 from collections_app import embed, extract
 from collections_app.documents import deletion
-from collections_app.embed import provider_pauses
+from collections_app.embed.spaces import breaker
 from collections_app.extract import child_process
 from collections_app.ingest import publishing, steps, time_budget, worker
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
@@ -264,7 +264,7 @@ class TestProvider:
             assert (version.state, version.error_code, version.attempt) == ("embedding", "embedding_misconfigured", 0)
             assert version.error
             end_pauses()
-            provider_pauses.forget()
+            embed.forget()
             assert work() == 1
             version.refresh_from_db()
         Collection.objects.update(space=embed.default_space())  # as a change of the model would
@@ -277,22 +277,12 @@ class TestProvider:
         Collection.objects.update(space=gone)
         collection.refresh_from_db()
         loaded("One.")
-        left = provider_pauses.left_s(gone.pk)
+        left = breaker(gone.pk).pause_left_s
         assert 4 < left <= 5
         loaded("Two.")
-        assert provider_pauses.left_s(gone.pk) < left  # the pause of the first, no longer one of its own
+        assert breaker(gone.pk).pause_left_s < left  # the pause of the first, no longer one of its own
         waits = rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < wait < 7 for (wait,) in waits)
-
-    def test_pauses_grow_to_minutes_and_end_with_the_first_success(self):  # X20
-        seconds = []
-        for _ in range(8):
-            seconds.append(provider_pauses.after_failure(1, None))
-            provider_pauses._pauses[1] = provider_pauses.Pause(provider_pauses._pauses[1].seconds, 0.0)
-        assert seconds == [5, 10, 20, 40, 80, 120, 120, 120]
-        provider_pauses.went_well(1)
-        assert provider_pauses.after_failure(1, 60) == 60
-        assert provider_pauses.left_s(2) == 0
 
     def test_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(next_space=space_without_provider())
