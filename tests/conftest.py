@@ -12,14 +12,13 @@ from django.db import connection
 from django.test import Client
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from accounts.models import Role, User, UserRole
+from accounts.models import User
 from system import process_cache
 from system.records import acting_user
 from tests.browser.chromium import chromium
-from tests.programs import ProgramMissing
 from tests.providers.node import node
-
-PASSWORD = "correct horse 42"
+from tests.support.programs import ProgramMissing
+from tests.support.users import make_user, signed_in
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -111,13 +110,6 @@ def designed_tables_go(request: pytest.FixtureRequest) -> Iterator[None]:
             cursor.execute("DROP SCHEMA records CASCADE; CREATE SCHEMA records")
 
 
-def make_user(login: str, *roles: str, **columns: Any) -> User:
-    user = User.objects.create_user(login, PASSWORD, **columns)
-    for name in roles:
-        UserRole.objects.create(user=user, role=Role.objects.get(name=name))
-    return user
-
-
 @pytest.fixture
 def alice(db: Any) -> User:
     """The administrator."""
@@ -144,16 +136,12 @@ def carl(db: Any) -> User:
 
 @pytest.fixture
 def as_alice(alice: User) -> Client:
-    client = Client()
-    client.force_login(alice)
-    return client
+    return signed_in(alice)
 
 
 @pytest.fixture
 def as_bob(bob: User) -> Client:
-    client = Client()
-    client.force_login(bob)
-    return client
+    return signed_in(bob)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 
 from accounts.models import AccessKey
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 ME = "/api/me"
 SIGN_IN = "/rest/v1/auth/login"

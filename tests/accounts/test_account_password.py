@@ -7,7 +7,7 @@ from accounts.authentication import access_keys
 from accounts.models import Session, User
 from system import process_cache
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 NEW = "another horse 43"
 CHANGE = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}

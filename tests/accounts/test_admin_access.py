@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, URLPattern, reverse
 
 from accounts.models import Company, FailedAttempts, Group, Role, Session, User, UserGroup, UserRole
 from accounts.roles import AREA_ROLES
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 CAST = ("alice", "sonja", "carl", "bob", "ivan", "visitor")
 ROLES = {"alice": "admin", "sonja": "sso_admin", "carl": "collection_admin", "ivan": "itil"}

@@ -15,7 +15,7 @@ from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
 from system.errors import Conflict
 from system.models import DeletionLogEntry
 from tests.accounts.admin_forms import change, users
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 Change = Callable[[Client, User], Any]
 

@@ -15,7 +15,7 @@ from system.models import DeletionLogEntry
 from system.records import acting_user
 from tests.accounts.admin_forms import change, inline, stored, users
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 NEW = "another horse 43"
 

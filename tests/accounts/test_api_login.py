@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
 from tests.accounts.callers import SIGN_IN, api_key, ask, basic, bearer, guess, only_key
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 
 def test_returned_key_works(bob: User):

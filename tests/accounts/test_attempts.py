@@ -15,7 +15,7 @@ from accounts.authentication.login_attempts import MOST_PER_ADDRESS, MOST_PER_PA
 from accounts.models import AccessKey, FailedAttempts, User
 from system import process_cache, properties
 from tests.accounts.callers import api_key, ask, basic, bearer, guess
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 

@@ -9,7 +9,7 @@ from django.db import connection
 
 from accounts.models import FailedAttempts, User
 from tests.accounts.callers import guess
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = 30

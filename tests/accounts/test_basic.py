@@ -8,7 +8,7 @@ import pytest
 
 from accounts.models import FailedAttempts, User
 from tests.accounts.callers import ask, basic
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 
 def encoded(pair: bytes) -> str:

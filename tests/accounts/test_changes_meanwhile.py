@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.admin.users import PasswordForm
 from accounts.http.forms import OwnPasswordForm, ProfileForm
 from accounts.models import User
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 NEW = "another long word 7"
 

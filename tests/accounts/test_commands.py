@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
 from tests.accounts.callers import ME, ask, bearer, guess, only_key, sign_in
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 NEW = "another horse 43"
 

@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.authentication import access_keys
 from accounts.models import User
 from tests.accounts.callers import ME, api_key, ask, basic, bearer, guess, later, sign_in
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.utils.functional import SimpleLazyObject
 from accounts.authentication import passwords
 from accounts.models import User
 from tests.accounts.callers import api_key, ask, basic, guess, sign_in
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 
 @pytest.fixture

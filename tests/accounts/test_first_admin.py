@@ -6,7 +6,7 @@ from django.core.management import call_command
 from accounts import setup
 from accounts.models import Role, User, UserRole
 from system.models import Property
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

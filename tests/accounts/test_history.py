@@ -17,7 +17,7 @@ from system.records.record import Record
 from tests.accounts.admin_forms import change, users
 from tests.accounts.callers import sign_in
 from tests.accounts.test_admin_access import RECORDS, ways
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 from tests.tableapi.world import api, data
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra.django import TestCase
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole
 from tests.accounts.callers import ask, bearer
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 ROLES = [f"r{number}" for number in range(5)]
 ids = itertools.count()

@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.models import User
 from system import properties
 from tests.accounts.callers import ME, api_key, ask, basic
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.models import FailedAttempts, Session, User
 from tests.accounts.callers import ME, guess, sign_in
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 RIGHT = {"login": "bob", "password": PASSWORD}
 

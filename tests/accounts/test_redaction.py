@@ -12,7 +12,7 @@ from accounts.authentication import access_keys, passwords
 from accounts.models import AccessKey, User
 from accounts.models.access_keys import digest
 from tests.accounts.callers import ME, SIGN_IN, api_key, ask, basic, bearer
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 RIGHT = "canary-right-Kq7 horse"
 WRONG = "canary-wrong-Kq7 horse"

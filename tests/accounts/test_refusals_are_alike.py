@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, User
 from tests.accounts.callers import api_key, ask, basic, bearer
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 
 def revoked(bob: User) -> dict[str, str]:

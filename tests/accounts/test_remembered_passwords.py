@@ -5,7 +5,7 @@ from typing import Any
 from accounts.authentication import passwords
 from accounts.models import FailedAttempts, User
 from tests.accounts.callers import guess, later
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 
 def test_second_request_needs_no_hash(bob: User, checked: list[str]):

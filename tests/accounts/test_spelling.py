@@ -19,7 +19,7 @@ from tests.accounts.admin_forms import change, users
 from tests.accounts.callers import guess
 from tests.accounts.test_admin_users import NONE
 from tests.accounts.test_login_case import by_basic, doors
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 NFC, NFD = "jos\xe9", "jose\u0301"
 

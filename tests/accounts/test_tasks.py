@@ -11,7 +11,7 @@ from accounts.authentication import access_keys
 from accounts.models import AccessKey, FailedAttempts, Session, User
 from accounts.tasks import forget_expired
 from tests.accounts.callers import ME, ask, bearer, guess, sign_in
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 
 def test_ended_sessions_are_deleted(bob: User):

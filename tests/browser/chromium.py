@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import cache
 
-from tests.programs import ProgramMissing, installation, succeeds
+from tests.support.programs import ProgramMissing, installation, succeeds
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without recommended packages Debian's Chromium has no font, and every text is measured as boxes.

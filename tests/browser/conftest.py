@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.chromium import chromium
 from tests.browser.collection_pages import make_collection
 from tests.browser.identity_provider import Certificates, Pairing, SecureStack, Traveller
+from tests.browser.visitor import DESK, PHONE, Visitor
 from tests.config.stack import Stack, eventually, manage
 from tests.providers.real import RealProvider
+from tests.support.users import PASSWORD
 
-PASSWORD = "correct horse 42"
 ROLES = {"sonja": "sso_admin", "carl": "collection_admin", "alice": "admin", "bob": ""}
 MAKE_PEOPLE = """
 from accounts.models import Role, User, UserRole
@@ -30,8 +31,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DESK = {"width": 1280, "height": 850}
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="package")
@@ -45,55 +44,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     made.end()
 
 
-def has_many_roles(product: Stack) -> None:
-    names = ["w" * 100, *(f"team {number:03}" for number in range(150))]
-    made = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
-    assert manage("shell", "-c", made, env=product.env).returncode == 0
-
-
 @pytest.fixture(scope="package")  # ends with this folder: its event loop would disturb Django elsewhere
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield started
         started.close()
-
-
-class Visitor:
-    """Somebody with a browser window of their own."""
-
-    def __init__(self, browser: Browser, product: Stack, *, viewport: Any, scheme: Any = "light") -> None:
-        self.context = browser.new_context(viewport=viewport, color_scheme=scheme, base_url=product.url)
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
-        self.page.on("request", lambda request: self._check_inside(request.url, product.url))
-
-    def _hear(self, message) -> None:
-        if message.type == "error" and "status of 4" not in message.text:
-            self.complaints.append(f"{self.page.url}: {message.text}")
-
-    def _check_inside(self, url: str, own: str) -> None:
-        if not url.startswith((own, "data:", "blob:")):
-            self.complaints.append(f"from outside: {url}")
-
-    def sign_in(self, login: str, password: str = PASSWORD) -> "Visitor":
-        self.page.goto("/login/")
-        self.page.get_by_label("Login").fill(login)
-        self.page.get_by_label("Password").fill(password)
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.wait_for_url("**/")
-        return self
-
-    def open(self, path: str) -> int:
-        answer = self.page.goto(path, wait_until="load")
-        assert answer is not None
-        return answer.status
-
-    def overflow(self) -> int:
-        """How many pixels the page is wider than the window."""
-        return int(self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
 
 @pytest.fixture(params=["desk", "phone"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import Visitor, has_many_roles
+from tests.browser.visitor import Visitor, has_many_roles
 from tests.config.stack import Stack
 
 pytestmark = pytest.mark.browser

@@ -4,8 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.collection_pages import LOADED_WITHIN_MS, documents, file, make_collection, wait_until_ready
-from tests.browser.conftest import PASSWORD, Visitor
+from tests.browser.visitor import Visitor
 from tests.collections_app.library import pdf
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import Visitor
+from tests.browser.visitor import Visitor
 
 pytestmark = pytest.mark.browser
 

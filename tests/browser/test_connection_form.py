@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.visitor import Visitor
 from tests.config.stack import Stack, manage
 from tests.providers.hostile import HostileProvider
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Visitor, has_many_roles
+from tests.browser.visitor import Visitor, has_many_roles
 from tests.config.stack import Stack
 
 pytestmark = pytest.mark.browser

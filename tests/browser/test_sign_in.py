@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import PASSWORD as LOCAL_PASSWORD
 from tests.browser.identity_provider import FRAGMENT, PUBLIC, Pairing, fill_connection
 from tests.providers.real import CLIENT_SECRET
+from tests.support.users import PASSWORD as LOCAL_PASSWORD
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PASSWORD
 from tests.browser.identity_provider import FRAGMENT, Pairing, Traveller, fill_connection
 from tests.config.stack import eventually, manage
 from tests.providers.hostile import HostileProvider
+from tests.support.users import PASSWORD
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]
 

@@ -13,7 +13,7 @@ from tests.browser.collection_pages import (
     send,
     wait_until_ready,
 )
-from tests.browser.conftest import Visitor
+from tests.browser.visitor import Visitor
 
 pytestmark = pytest.mark.browser
 

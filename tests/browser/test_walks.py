@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.collection_pages import LOADED_WITHIN_MS, file
-from tests.browser.conftest import PHONE
 from tests.browser.demo_provider import Demo
 from tests.browser.identity_provider import Traveller
+from tests.browser.visitor import PHONE
 from tests.config.stack import Stack, eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.provider]

@@ -1,21 +1,19 @@
 """Fixtures of document collections: a collection, and documents that searches find."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from accounts.models import User
-from collections_app import embed
 from collections_app.documents import storage
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from collections_app.vectors import vector_indexes
+from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.vector_rows import run
-from tests.conftest import make_user
-
-Loaded = Callable[..., Version]
+from tests.support.users import make_user, signed_in
 
 
 @pytest.fixture
@@ -31,11 +29,6 @@ def vector_indexes_go(transactional_db: Any) -> Iterator[None]:
 def collection(db: Any) -> Collection:
     """An empty collection with chunks of 200 characters."""
     return make_collection("manuals")
-
-
-def make_collection(name: str, **columns: Any) -> Collection:
-    sizes = {"chunk_size": 200, "chunk_overlap": 40}
-    return Collection.objects.create(name=name, **{"space": embed.default_space(), **sizes, **columns})
 
 
 @pytest.fixture
@@ -54,18 +47,12 @@ def loaded(collection: Collection, carl: User) -> Loaded:
     return load
 
 
-def browser_of(user: User, **options: Any) -> Client:
-    client = Client(**options)
-    client.force_login(user)
-    return client
-
-
 @pytest.fixture
 def as_carl(carl: User) -> Client:
-    return browser_of(carl)
+    return signed_in(carl)
 
 
 @pytest.fixture
 def as_rita(db: Any) -> Client:
     """A browser of a user with the role `itil`."""
-    return browser_of(make_user("rita", "itil"))
+    return signed_in(make_user("rita", "itil"))

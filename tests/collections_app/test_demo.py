@@ -15,7 +15,7 @@ from collections_app.queue import leases
 from collections_app.search import pipeline
 from collections_app.search.pipeline import SearchRequest
 from config.env import ROOT
-from tests.conftest import PASSWORD, make_user
+from tests.support.users import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,7 @@ from django.urls import reverse
 from accounts.models import User
 from collections_app.models import Collection, Document, Version
 from tests.collections_app import library
-from tests.collections_app.conftest import browser_of
-from tests.conftest import make_user
+from tests.support.users import make_user, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -129,7 +128,7 @@ class TestWhoSeesACollection:
 
     def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
         collection = library.make(writers=("itil",))
-        writer = text_of(browser_of(make_user("wim", "itil")).get(page_of(collection)))
+        writer = text_of(signed_in(make_user("wim", "itil")).get(page_of(collection)))
         assert "Add documents" in writer and "Delete collection" not in writer
         assert as_carl.get(page_of(collection)).status_code == 404
         own = text_of(as_carl.get(page_of(library.make("Own"))))
@@ -339,7 +338,7 @@ class TestDeleting:
         document = library.add(library.make())
         words = [document.collection_id, document.pk] if name.startswith("document") else [document.collection_id]
         path = reverse(name, args=[] if name == "collections" else words)
-        answer = browser_of(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
+        answer = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
         assert answer.status_code == 403
         assert (
             Document.objects.filter(deleted_at=None).count() == Collection.objects.filter(deleted_at=None).count() == 1

@@ -9,7 +9,7 @@ from accounts.models import User
 from collections_app.metadata.filter import Filter
 from collections_app.search import pipeline
 from collections_app.vectors import vector_indexes
-from tests.collections_app.conftest import Loaded
+from tests.collections_app.builders import Loaded
 from tests.collections_app.vector_rows import run
 from tests.tableapi.world import all_failed, api, data
 

@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from config.env import ROOT
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 
 HOST = "127.0.0.1:8000"
 LOGINS = {"$me": "admin", "$user": "demo.user", "demo.agent:$(cat var/secrets/demo-password)": "demo.agent"}

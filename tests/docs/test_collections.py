@@ -22,9 +22,9 @@ from collections_app.queue import leases
 from collections_app.search import metadata_listing
 from collections_app.urls import ENDPOINTS
 from config.env import ROOT, Environment
-from tests.conftest import PASSWORD, make_user
 from tests.docs import curl
 from tests.docs.test_table_api import Reader
+from tests.support.users import PASSWORD, make_user
 
 PAGE = (ROOT / "docs/reference/document-collections.md").read_text()
 README = (ROOT / "README.md").read_text()

@@ -24,9 +24,9 @@ from tableapi.models import Table
 from tableapi.query import parameters
 from tableapi.setup import demo_records as demo
 from tableapi.write import deferred_records
-from tests.conftest import PASSWORD, make_user
 from tests.docs import curl
 from tests.docs.curl import HOST
+from tests.support.users import PASSWORD, make_user
 from tests.tableapi.designs import ask
 
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in ("reference/table-api", "how-to/design-tables"))

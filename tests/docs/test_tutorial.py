@@ -8,10 +8,10 @@ from typing import Any
 
 from accounts import demo as demo_people
 from config.env import ROOT
-from tests.conftest import PASSWORD, make_user
 from tests.docs import curl
 from tests.docs.test_collections import Typist
 from tests.providers import demo
+from tests.support.users import PASSWORD, make_user
 
 PAGE = (ROOT / "docs/tutorial/first-steps.md").read_text()
 

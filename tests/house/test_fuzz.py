@@ -11,9 +11,9 @@ from django.test import Client
 
 from accounts import demo as demo_people
 from tableapi.setup import demo_records
-from tests.conftest import PASSWORD
-from tests.fuzzing import count_answers, sent
 from tests.house.access import callers, world
+from tests.support.fuzzing import count_answers, sent
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 

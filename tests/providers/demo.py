@@ -7,8 +7,8 @@ import sys
 
 from config import env
 from config.runtime.data_folder import DataFolder
-from tests.programs import ProgramMissing
 from tests.providers.real import RealProvider, client, public_client
+from tests.support.programs import ProgramMissing
 
 PORT = 8400
 REALM = "demo"

@@ -19,6 +19,8 @@ from typing import Any, Self
 from tests.providers.behaviours import GIVE_UP_S, Behaviour, Visit
 from tests.providers.serving import LoopbackServer
 
+KEY = "sk-canary-0123456789"
+
 Answer = dict[str, Any]
 
 

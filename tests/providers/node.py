@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tests.programs import ProgramMissing, installation
+from tests.support.programs import ProgramMissing, installation
 
 FOLDER = Path(__file__).parent
 OLDEST = 20

@@ -24,6 +24,8 @@ from tests.providers.node import FOLDER, node
 
 START_WITHIN_S = 60.0
 PASSWORD = "provider password 7"
+# Signature algorithms, for each of which a client is registered.
+ALGORITHMS = ("PS256", "ES256", "EdDSA")
 PEOPLE = (
     {"sub": "sub-anna", "login": "anna", "email": "anna@example.com", "given_name": "Anna", "family_name": "Ahlgren",
      "name": "Anna Ahlgren", "roles": ["itil", "surveyor"]},

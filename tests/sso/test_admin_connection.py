@@ -11,12 +11,12 @@ from accounts.models import User
 from sso.admin.connection_warnings import UNSAVED, UNSAVED_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
-from tests.conftest import make_user
 from tests.providers.behaviours import fails
 from tests.providers.behaviours import html as page_of
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
 from tests.sso.connections import CALLBACK, LIST, address, make, make_at, press, said, typed, welcome_page
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,8 @@ from django.test import Client
 
 from accounts.models import User
 from sso.models import IdentityLink
-from tests.conftest import make_user
 from tests.sso.connections import make, said
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

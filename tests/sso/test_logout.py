@@ -9,9 +9,9 @@ from django.test import Client
 
 from accounts.models import Session, User
 from sso.models import OidcSetting, ProviderSession
-from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 BOTH = pytest.mark.parametrize("address", ["/logout/", "/sso/logout/", "/admin/logout/"])

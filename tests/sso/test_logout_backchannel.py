@@ -11,10 +11,10 @@ from accounts.models import Session, User
 from sso import tasks
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut
 from sso.provider import request_slots
-from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
 from tests.sso.sign_ins import ME, Browser, active, ann
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/sso/backchannel-logout/"

@@ -9,8 +9,8 @@ from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from system.errors import AccessDenied
 from system.records import acting_user
-from tests.conftest import make_user
 from tests.sso.connections import make
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db  # A57
 

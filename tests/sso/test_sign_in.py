@@ -8,10 +8,10 @@ from django.test import Client
 from accounts.models import Session, User
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from sso.tokens.token_check import hashed
-from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK as REGISTERED
 from tests.sso.sign_ins import ME, PAGE, Browser, active, ann, refused
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 

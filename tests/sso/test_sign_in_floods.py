@@ -15,9 +15,9 @@ from accounts.models import FailedAttempts, Session, User
 from sso import sign_in_attempts
 from sso.models import SignIn
 from sso.provider import request_slots
-from tests.conftest import PASSWORD
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import CALLBACK, PAGE, START, Browser, active, ann, refused
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
 

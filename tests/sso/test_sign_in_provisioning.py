@@ -9,10 +9,10 @@ from accounts.models import User
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from sso.scripts.mapping_script import DEFAULT
 from system import properties
-from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
 from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.support.users import make_user
 from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from accounts.models import Role, User, UserRole
 from sso.models import OidcSetting, SignIn
 from system.models import DeletionLogEntry
 from tests.config.stack import eventually
-from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, active, ann, refused
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

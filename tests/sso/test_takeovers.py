@@ -18,9 +18,9 @@ from sso.provider import request_slots
 from system.errors import Conflict
 from system.records import acting_user
 from tests.config.stack import eventually
-from tests.conftest import make_user
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, active, ann, code_of, refused
+from tests.support.users import make_user
 
 SCRIPT = "function map(claims) {{ return {{login: '{login}', email: 'x@example.com'}} }}"
 

@@ -11,7 +11,7 @@ from accounts import demo as demo_people
 from tableapi.database import catalogue_loader
 from tableapi.models import Rule, Table, View
 from tableapi.setup import demo_records
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 from tests.tableapi.designs import ask
 
 pytestmark = pytest.mark.django_db

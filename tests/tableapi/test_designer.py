@@ -16,7 +16,7 @@ from system.errors import Unavailable
 from system.models import DeletionLogEntry
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn
-from tests.conftest import make_user
+from tests.support.users import make_user
 from tests.tableapi.column_types import EXAMPLES
 from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table, types_of
 

@@ -15,7 +15,7 @@ from accounts.models import Role, User, UserRole
 from system import errors
 from tableapi.models import Choice, Column, Rule, Table
 from tableapi.setup import demo_records
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 from tests.tableapi.designs import make_column, make_table
 
 pytestmark = pytest.mark.django_db

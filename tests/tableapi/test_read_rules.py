@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import Role, User
 from tableapi.models import Rule, State
-from tests.conftest import make_user
+from tests.support.users import make_user
 from tests.tableapi.designs import ask
 from tests.tableapi.world import Api, api, column, data, failed, field, grant, group, record, role, rule, table
 

@@ -14,7 +14,7 @@ from accounts.models import Role, User, UserRole
 from tableapi.database import catalogue_loader
 from tableapi.models import Column, Table
 from tableapi.write import designed_records
-from tests.conftest import make_user
+from tests.support.users import make_user
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, column, data, failed, field, open_table, record, table
 

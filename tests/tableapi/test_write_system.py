@@ -10,7 +10,7 @@ from accounts.models import AccessKey, Company, Group, Role, Session, User, User
 from system import properties
 from system.models import DeletionLogEntry, Property
 from tableapi.models import Column, Rule, Table
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 from tests.tableapi.designs import ask, types_of
 from tests.tableapi.world import (
     all_failed,

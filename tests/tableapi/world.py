@@ -50,7 +50,7 @@ from accounts.models import Group, Role, User, UserGroup, UserRole
 from tableapi.catalogue import html
 from tableapi.database import catalogue_loader
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
-from tests.conftest import PASSWORD
+from tests.support.users import PASSWORD
 from tests.tableapi import designs
 
 BASE = "/rest/v1/table/"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from collections_app import embed
-from tests.providers.embedding import EmbeddingServer
+from tests.providers.embedding import KEY, EmbeddingServer
 
 # Nobody waits in a test: what is slow here is slow beyond these.
 QUICK = {
@@ -18,7 +18,6 @@ QUICK = {
     "first_wait_s": 0.02,
     "query_s": 0.3,
 }
-KEY = "sk-canary-0123456789"
 
 
 @pytest.fixture

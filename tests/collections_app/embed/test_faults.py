@@ -10,7 +10,7 @@ from collections_app import embed
 from collections_app.embed.spaces import breaker
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
-from tests.collections_app.conftest import make_collection
+from tests.collections_app.builders import make_collection
 from tests.collections_app.http.calls import LOAD_TEXT, by_key, failed
 from tests.collections_app.ingest.world import accept, end_pauses, work
 from tests.providers import behaviours as does

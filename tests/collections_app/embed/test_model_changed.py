@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from collections_app import embed
 from collections_app.models import ChunkVector, Collection
 from collections_app.vectors import reembedding
-from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.builders import Loaded, make_collection
 from tests.providers.behaviours import fails
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -20,9 +20,8 @@ from collections_app.embed import (
     spaces,
 )
 from collections_app.models import EmbeddingSpace
-from tests.collections_app.embed.conftest import KEY
 from tests.providers import behaviours as does
-from tests.providers.embedding import Answer, EmbeddingServer
+from tests.providers.embedding import KEY, Answer, EmbeddingServer
 
 pytestmark = pytest.mark.django_db
 TEXTS = ["one", "two", "three"]

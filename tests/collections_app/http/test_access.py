@@ -10,8 +10,8 @@ from accounts.models import Role, User
 from collections_app import access
 from collections_app.models import Collection
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError
-from tests.collections_app.conftest import make_collection
-from tests.conftest import make_user
+from tests.collections_app.builders import make_collection
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 ALL = frozenset({"read", "write", "manage"})

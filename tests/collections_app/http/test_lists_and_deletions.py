@@ -21,7 +21,7 @@ from tests.collections_app.http.calls import (
     failed,
 )
 from tests.collections_app.library import add, add_failing, make
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

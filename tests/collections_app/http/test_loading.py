@@ -13,7 +13,7 @@ from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import LOAD_TEXT, NAMES, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make, pdf
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 TEXT = "Replace the toner when the lamp is red."

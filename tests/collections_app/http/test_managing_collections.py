@@ -12,7 +12,7 @@ from collections_app import embed
 from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app.http.calls import LOAD_TEXT, MANAGED, Caller, by_key, failed
 from tests.collections_app.library import make, role
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 SHOWN = {

@@ -11,7 +11,7 @@ from accounts.models import User
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import add, add_failing, make, pdf
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 

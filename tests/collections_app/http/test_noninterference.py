@@ -34,7 +34,7 @@ from tests.collections_app.http.calls import (
     by_key,
 )
 from tests.collections_app.library import add, make
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 OWN = ("The toner is red.", "Paper jams in tray two. " * 60, "A full mailbox refuses mail.", "Toner toner paper.")

@@ -12,7 +12,7 @@ from collections_app.models import Collection
 from collections_app.search import metadata_listing
 from tests.collections_app.http.calls import BY_TAG, LOAD_TEXT, MANAGED, RELEVANT, Caller, by_key, failed
 from tests.collections_app.library import make
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 PASSAGE = [

@@ -11,7 +11,7 @@ from collections_app.documents import deletion, storage
 from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import State
 from system.errors import BadRequest, Conflict, NotFound
-from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.ingest.world import accept, counted, rows, work
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, 
 from collections_app.models.documents import State
 from collections_app.queue import leases
 from system.errors import Conflict
-from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.ingest.processes import another_connection
 from tests.collections_app.ingest.world import accept, counted, end_pauses, rows, text, work, wrong_counts
 from tests.config.stack import eventually

@@ -18,7 +18,7 @@ from collections_app.queue import leases
 from system.errors import NotFound
 from system.models import DeletionLogEntry
 from system.records import acting_user
-from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.ingest.world import accept, counted, rows, text, work, wrong_counts
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from celery import current_app
 from collections_app.documents import deletion
 from collections_app.models import Collection, Version
 from collections_app.queue import leases
-from tests.collections_app.conftest import make_collection
+from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.processes import (
     CELERY,
     QUEUE,

@@ -17,7 +17,7 @@ from collections_app.ingest import steps, worker
 from collections_app.models import Collection, Version
 from collections_app.queue import leases
 from system.errors import Conflict, NotFound
-from tests.collections_app.conftest import make_collection
+from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.world import accept, counted, expire_leases, rows, text, work, wrong_counts
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from collections_app.models import Collection, Version
 from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.queue.leases import LeaseLost
-from tests.collections_app.conftest import make_collection
+from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.processes import another_connection
 from tests.collections_app.ingest.world import accept, chunks, end_pauses, expire_leases, rows, text, work
 

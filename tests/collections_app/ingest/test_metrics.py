@@ -6,7 +6,7 @@ from django.test import Client
 from collections_app.ingest import worker
 from collections_app.models import Collection
 from tests.collections_app.ingest.world import accept, rows
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +28,6 @@ def test_metrics_count_unfinished_and_failed_documents(collection: Collection, c
 def basic(login: str) -> str:
     from base64 import b64encode
 
-    from tests.conftest import PASSWORD
+    from tests.support.users import PASSWORD
 
     return "Basic " + b64encode(f"{login}:{PASSWORD}".encode()).decode()

@@ -13,7 +13,7 @@ from collections_app.models import ChunkVector, Collection, Version
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows
-from tests.collections_app.conftest import make_collection
+from tests.collections_app.builders import make_collection
 from tests.collections_app.ingest.world import accept, expire_leases, text, work
 
 pytestmark = pytest.mark.django_db

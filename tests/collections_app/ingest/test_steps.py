@@ -18,7 +18,7 @@ from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.errors import Conflict
-from tests.collections_app.conftest import Loaded, make_collection
+from tests.collections_app.builders import Loaded, make_collection
 from tests.collections_app.extract.limits import limits
 from tests.collections_app.ingest.world import (
     accept,

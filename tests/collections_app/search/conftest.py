@@ -1,50 +1,11 @@
-"""Collections whose documents are loaded by the product's rooms, small enough to reason about."""
+"""A collection that is small enough to reason about."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from collections_app import embed
-from collections_app.documents import storage
-from collections_app.ingest import worker
-from collections_app.metadata.filter import read
-from collections_app.models import Collection, Version
-from collections_app.search.pipeline import SearchRequest, SearchResult, search
-
-PRINTERS = {
-    "toner": "Replace the toner cartridge of the printer when the red lamp blinks.",
-    "paper": "The printer stops when its paper tray is empty. Fill in new sheets of paper.",
-    "mail": "A full mailbox refuses new messages. Delete old messages or ask for more space.",
-    "car": "Company cars are booked at the front desk, at least one day ahead.",
-}
-
-
-def make(name: str = "help", **columns: Any) -> Collection:
-    given = {"text_configuration": "english", **columns}
-    found = Collection.objects.create(name=name, space=given.pop("space", None) or embed.default_space(), **given)
-    return Collection.objects.select_related("space").get(pk=found.pk)
-
-
-def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
-    """Load a document, or its next content, to its end."""
-    accepted = storage.store_document(
-        collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
-        doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,
-    )  # fmt: skip
-    version = worker.load_now(accepted)
-    assert version.state in ("ready", "empty"), version.error
-    return version
-
-
-def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> SearchResult:
-    many = [collections] if isinstance(collections, Collection) else list(collections)
-    wanted = read(more.pop("filter", ""))
-    return search(many, SearchRequest(query=query, k=k, filter=wanted, **more))
-
-
-def names(found: SearchResult) -> list[str]:
-    return [hit.doc_id for hit in found.hits]
+from collections_app.models import Collection
+from tests.collections_app.search.searches import PRINTERS, make, put
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
 from collections_app.search.highlights import MOST_CHARACTERS, Passage, highlights
 
-from .conftest import ask, make, names, put
+from .searches import ask, make, names, put
 
 pytestmark = pytest.mark.django_db
 

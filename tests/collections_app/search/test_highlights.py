@@ -11,7 +11,7 @@ from collections_app.documents import deletion
 from collections_app.lexical import term_statistics
 from collections_app.search.highlights import Passage, highlights
 
-from .conftest import make, put
+from .searches import make, put
 
 CASES = [
     ("english", "Running foxes, a fox\u2019s run — “FOX”.", "fox", ["foxes", "fox", "FOX"]),

@@ -5,7 +5,7 @@ from django.db import connection
 
 from collections_app.lexical.language_detection import guess
 from collections_app.models import Version
-from tests.collections_app.search.conftest import ask, make, names, put
+from tests.collections_app.search.searches import ask, make, names, put
 
 # ruff: noqa: E501, RUF001  (whole sentences on a line, and letters of other scripts, are meant)
 SENTENCES = {

@@ -9,7 +9,7 @@ from django.db import connection, connections, transaction
 from collections_app.lexical import term_statistics
 from collections_app.models import Chunk, ChunkWords, Collection, Document, TermCount, Version
 
-from .conftest import make, put
+from .searches import make, put
 
 pytestmark = pytest.mark.django_db
 

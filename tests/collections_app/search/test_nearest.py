@@ -11,7 +11,7 @@ from collections_app.search import vector_retrieval
 from collections_app.search.scope import Scope, snapshot
 from collections_app.vectors import vector_indexes
 
-from .conftest import make
+from .searches import make
 
 DIMENSIONS, CHUNKS, PER_VERSION, WANTED = 24, 1_200, 10, 50
 RANDOM = random.Random(7)

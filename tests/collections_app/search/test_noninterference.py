@@ -16,7 +16,7 @@ from collections_app.models import ChunkWords, Collection
 from collections_app.search import scope
 from collections_app.search.pipeline import SearchResult
 
-from .conftest import PRINTERS, ask, make, put
+from .searches import PRINTERS, ask, make, put
 
 pytestmark = pytest.mark.django_db
 QUERIES = ("printer paper", "red lamp", "xyzzy", "message space for more")

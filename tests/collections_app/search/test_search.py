@@ -13,7 +13,7 @@ from collections_app.search.pipeline import SearchRequest
 from system.errors import Unavailable
 from tests.collections_app import vector_rows
 
-from .conftest import PRINTERS, ask, make, names, put
+from .searches import PRINTERS, ask, make, names, put
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from collections_app.documents import deletion
 from collections_app.models import Collection
 from collections_app.search.pipeline import SearchResult
 
-from .conftest import ask, make, put
+from .searches import ask, make, put
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

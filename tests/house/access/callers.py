@@ -14,7 +14,7 @@ from accounts.authentication import access_keys
 from accounts.models import User
 from system.records import acting_user
 from tests.accounts.callers import bearer
-from tests.conftest import make_user
+from tests.support.users import make_user
 
 FILE = encode_multipart(BOUNDARY, {"file": SimpleUploadedFile("note.txt", b"A note on paper.")}).decode()
 

@@ -10,6 +10,7 @@ from sso.connections.saving import save_connection
 from sso.models import OidcSetting
 from sso.scripts import mapping_script
 from tests.providers.real import (
+    ALGORITHMS,
     CLIENT_ID,
     CLIENT_SECRET,
     RealProvider,
@@ -19,8 +20,6 @@ from tests.providers.real import (
 )
 from tests.sso.connections import CALLBACK, RIGHT
 from tests.sso.real.journey import Journey
-
-ALGORITHMS = ("PS256", "ES256", "EdDSA")
 
 
 def register(provider: RealProvider) -> None:

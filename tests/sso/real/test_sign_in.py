@@ -10,9 +10,8 @@ from accounts.models import User
 from sso.models import IdentityLink, IdpCertificate, OidcSetting, SignIn
 from system.models import DeletionLogEntry
 from tests.providers.hostile import HostileProvider
-from tests.providers.real import CLIENT_SECRET, RealProvider, client
+from tests.providers.real import ALGORITHMS, CLIENT_SECRET, RealProvider, client
 from tests.sso.connections import CALLBACK, LIST, press, said, typed
-from tests.sso.real.conftest import ALGORITHMS
 from tests.sso.real.journey import Journey
 from tests.sso.sign_ins import code_of
 

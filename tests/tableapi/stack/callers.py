@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,6 +13,8 @@ import psycopg
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 
+# Starts one part of the product, with more in its environment.
+Begin = Callable[..., Stack]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -1,15 +1,14 @@
 """One PostgreSQL and Valkey, and the parts of the product on them as on hosts of their own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg
 import pytest
 
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
-from tests.tableapi.stack.callers import Caller
+from tests.tableapi.stack.callers import Begin, Caller
 
-Begin = Callable[..., Stack]
 # Between the commit of a write and its answer there is no other place to stop a process at.
 KILLABLE = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
 

@@ -8,13 +8,13 @@ from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 from tests.tableapi.stack.callers import (
     AT_THE_GATE,
+    Begin,
     Caller,
     gate_closed,
     wait_until_gone,
     wait_until_one_waits,
     while_written,
 )
-from tests.tableapi.stack.conftest import Begin
 
 pytestmark = pytest.mark.stack
 

@@ -15,8 +15,7 @@ from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import DATABASE, Postgres, postgres_tool
 from tests.config.shared import FAST, SharedServers
 from tests.config.stack import eventually, manage
-from tests.tableapi.stack.callers import Caller
-from tests.tableapi.stack.conftest import Begin
+from tests.tableapi.stack.callers import Begin, Caller
 
 pytestmark = pytest.mark.stack
 

@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import psycopg
+import pytest
 
 from tests.config.shared import SharedServers
-from tests.config.stack import Answer, Stack, eventually
+from tests.config.stack import Answer, Stack, environment, eventually, free_port, manage
 
 GONE = (http.client.HTTPException, OSError)
 
@@ -60,3 +61,27 @@ class Product:
 
     def kill_workers(self) -> None:
         self.worker.kill(" worker ")
+
+
+@contextmanager
+def running_on(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Web, worker and beat on a running PostgreSQL."""
+    servers.start_valkey()
+    hosts: list[Stack] = []
+    try:
+        first = environment(tmp_path_factory.mktemp("first"), free_port(), SVC_DEMO="0", **servers.environ)
+        prepared = manage("prepare", env=first)
+        assert prepared.returncode == 0, prepared.stderr
+        for part in ("web", "worker", "beat"):
+            hosts.append(Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ).start("--only", part))
+        web, worker, beat = hosts
+        web.wait_until_up()
+        worker.wait_for("ready")
+        beat.wait_for("beat_leads")
+        yield Product(servers, web, worker, manage("key", "admin", "test", env=web.env).stdout.strip())
+    finally:
+        for host in reversed(hosts):
+            if host.process.poll() is None:
+                host.stop()
+            host.end()
+        servers.end()

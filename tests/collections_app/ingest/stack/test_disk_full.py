@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collections_app.ingest.stack.conftest import running_on
-from tests.collections_app.ingest.stack.product import GONE, Product
+from tests.collections_app.ingest.stack.product import GONE, Product, running_on
 from tests.collections_app.ingest.world import text
 from tests.config.shared import SharedServers
 from tests.config.stack import eventually

@@ -1,0 +1,14 @@
+"""Collections, and the type of the fixture that loads documents."""
+
+from collections.abc import Callable
+from typing import Any
+
+from collections_app import embed
+from collections_app.models import Collection, Version
+
+Loaded = Callable[..., Version]
+
+
+def make_collection(name: str, **columns: Any) -> Collection:
+    sizes = {"chunk_size": 200, "chunk_overlap": 40}
+    return Collection.objects.create(name=name, **{"space": embed.default_space(), **sizes, **columns})
