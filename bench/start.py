@@ -99,12 +99,12 @@ def main(words: list[str]) -> None:
         stop(process)
         process, again = first_page(project, env)
         time.sleep(20)  # idle: caches filled, start-up work done
-        held = memory(process)
+        held_values = memory(process)
         stopping = stop(process)
     print(f"clone to first page, nothing cached   {cold:6.1f} s")
     print(f"clone to first page, packages cached  {warm:6.1f} s")
     print(f"second start to first page            {again:6.1f} s")
     print(f"Ctrl-C to the end                     {stopping:6.1f} s")
-    for name, size in sorted(held.items(), key=lambda part: -part[1]):
+    for name, size in sorted(held_values.items(), key=lambda part: -part[1]):
         print(f"idle memory, {name:<11}              {size:6.0f} MB")
-    print(f"idle memory, all                      {sum(held.values()):6.0f} MB")
+    print(f"idle memory, all                      {sum(held_values.values()):6.0f} MB")

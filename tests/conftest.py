@@ -147,16 +147,16 @@ def as_bob(bob: User) -> Client:
 @pytest.fixture
 def lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
     """Everything that goes through Python's logging, as any handler gets it; our own lines are printed."""
-    found: list[str] = []
+    results: list[str] = []
 
     class Everything(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(repr(record.__dict__))
+            results.append(repr(record.__dict__))
 
     handler = Everything()
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    yield found
+    yield results
     root.setLevel(level)
     root.removeHandler(handler)

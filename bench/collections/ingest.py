@@ -38,12 +38,12 @@ WITHIN_S = 1_200
 
 def text(first: int, chunks: int) -> str:
     """Of about so many passages."""
-    wanted, found, number = chunks * OF_ONE_CHUNK, [], first
-    while wanted > 0:
-        found.append(InventedText().chunk(number))
-        wanted -= len(found[-1]) + 2
+    expected, results, number = chunks * OF_ONE_CHUNK, [], first
+    while expected > 0:
+        results.append(InventedText().chunk(number))
+        expected -= len(results[-1]) + 2
         number += 1
-    return "\n\n".join(found)
+    return "\n\n".join(results)
 
 
 def accept(
@@ -66,9 +66,9 @@ def counted(spent: dict[str, list[float]], name: str) -> Iterator[None]:
     before = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
     yield
     after = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
-    found = spent.setdefault(name, [0.0, 0.0, 0.0])
+    result = spent.setdefault(name, [0.0, 0.0, 0.0])
     for place in range(3):
-        found[place] += after[place] - before[place]
+        result[place] += after[place] - before[place]
 
 
 def by_step(collection: Collection, chunks: int) -> None:
@@ -116,17 +116,17 @@ def through_worker(collection: Collection, chunks: int) -> None:
 
 
 def _report_worker(worker: Any, collection: Collection) -> None:
-    known = Version.objects.filter(collection=collection, format="text", size__lt=10**7).order_by()
+    versions = Version.objects.filter(collection=collection, format="text", size__lt=10**7).order_by()
     started, at_first, memory, until = 0.0, 0, 0, time.monotonic() + WITHIN_S
-    while known.filter(state__in=UNFINISHED).exists():
+    while versions.filter(state__in=UNFINISHED).exists():
         if time.monotonic() > until:
             raise SystemExit("the worker did not finish")
-        if not started and (ready := _ready(known)):
+        if not started and (ready := _ready(versions)):
             started, at_first = time.perf_counter(), ready
         processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(recursive=True)]
-        memory = max(memory, sum(_rss(each) for each in processes))
+        memory = max(memory, sum(_rss(process) for process in processes))
         time.sleep(0.1)
-    elapsed_s, count = time.perf_counter() - started, _ready(known) - at_first
+    elapsed_s, count = time.perf_counter() - started, _ready(versions) - at_first
     print(f"through the worker: {count:,} chunks in {elapsed_s:.1f} s, {count / elapsed_s:.0f} a second; "
           f"at most {memory / 2**20:.0f} MB of its processes together")  # fmt: skip
 

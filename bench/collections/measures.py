@@ -27,7 +27,7 @@ def is_in_context(passages: Sequence[tuple[str, str]], right: str, answers: Sequ
     for doc_id, text in passages:
         if left <= 0:
             break
-        if doc_id == right and any(each.strip() in text[:left] for each in answers):
+        if doc_id == right and any(answer.strip() in text[:left] for answer in answers):
             return 1.0
         left -= len(text)
     return 0.0

@@ -95,7 +95,7 @@ def measure(every: Sequence[QuestionSet]) -> None:
 
 def main(words: list[str]) -> None:
     arguments = options(words)
-    measure(sets(arguments.data, [each for each in arguments.sets.split(",") if each], arguments.questions))
+    measure(sets(arguments.data, [part for part in arguments.sets.split(",") if part], arguments.questions))
 
 
 if __name__ == "__main__":

@@ -79,12 +79,12 @@ def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) ->
     embedder = embed.embedder(collection.space)
     with snapshot():
         scope = scopes([collection], filter_)[0]
-        for each in questions:
-            known = term_statistics.query_terms(each, [collection])[collection.pk]
-            by_words = partial(keyword_retrieval.best, scope, known, 100)
+        for question in questions:
+            existing = term_statistics.query_terms(question, [collection])[collection.pk]
+            by_words = partial(keyword_retrieval.best, scope, existing, 100)
             words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
-            vector = vector_retrieval.vector_literal(embedder.embed_query(each))
-            by_vectors = partial(vector_retrieval.nearest, scope, known.chunks, vector, 100)
+            vector = vector_retrieval.vector_literal(embedder.embed_query(question))
+            by_vectors = partial(vector_retrieval.nearest, scope, existing.chunks, vector, 100)
             vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))
     return mean(words), mean(vectors)
 
@@ -111,9 +111,9 @@ def report(collection: Collection, questions: Sequence[str]) -> None:
         filter_ = read("" if below == 100 else f"share<{below}")
         words, vectors = missed(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
-            each = cost(searched(collection, filter_, mode), questions)
+            result = cost(searched(collection, filter_, mode), questions)
             recalls = f"{words:>15.3f}{vectors:>17.3f}" if mode == "hybrid" else ""
-            print(f"{name:<8}{mode:<9}{each.wall_ms:>9.1f}{each.cpu_ms:>17.1f}{recalls}", flush=True)
+            print(f"{name:<8}{mode:<9}{result.wall_ms:>9.1f}{result.cpu_ms:>17.1f}{recalls}", flush=True)
 
 
 def main(words: list[str]) -> None:

@@ -74,9 +74,9 @@ class RewordedText:
     """Of sets of questions: their sentences in their order, some of them and some of the words exchanged for others."""
 
     def __init__(self, sets: Sequence[QuestionSet]) -> None:
-        texts = [text for each in sets for text in each.documents.values()]
+        texts = [text for set in sets for text in set.documents.values()]
         self._sentences = [one.strip() for text in texts for one in re.split(r"(?<=[.!?])\s+", text) if one.strip()]
-        self._questions = [question.text for each in sets for question in each.questions]
+        self._questions = [question.text for set in sets for question in set.questions]
 
     def chunk(self, number: int) -> str:
         """Chunks in tens are of one document: what follows in the text from a place of it."""

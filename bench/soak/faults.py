@@ -41,17 +41,17 @@ class Faults:
 
     def go_on(self, every_s: float, over: threading.Event, most: int | None = None) -> None:
         # Before anything went wrong; later a process may just be between its end, after so many tasks, and the next.
-        wanted = self._processes()
-        while 0 in wanted.values() or wanted != self._processes():
+        expected = self._processes()
+        while 0 in expected.values() or expected != self._processes():
             time.sleep(LOOKS_EVERY_S)
-            wanted = self._processes()
+            expected = self._processes()
         for name, cause in islice(cycle(self.kinds.items()), most):
             if over.wait(every_s):
                 return
             started = time.monotonic()
             with self.tally.something_is_away(name):
                 cause()
-                self.wait_until_whole(wanted)
+                self.wait_until_whole(expected)
             self.done.append(f"{name}: whole again after {time.monotonic() - started:.1f} s")
 
     def wait_until_whole(self, wanted: dict[str, int]) -> None:

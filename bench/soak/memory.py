@@ -24,7 +24,7 @@ class Memory:
             # One that was just killed is looked at the next time.
             with suppress(psutil.Error, AssertionError, ValueError):
                 main = self.stack.child(words)
-                held = [each.memory_info().rss / MB for each in (*main.children(recursive=True), main)]
+                held = [child.memory_info().rss / MB for child in (*main.children(recursive=True), main)]
                 self.seen[kind].append(max(held))
 
     def report_lines(self) -> list[str]:

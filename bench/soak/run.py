@@ -97,9 +97,9 @@ def check(link: psycopg.Connection, tally: Tally, works: Sequence[Work], signed_
     ((failed,), (records,), (persons, different)) = [
         link.execute(each).fetchone() or () for each in (FAILED, OURS, PERSONS)
     ]
-    known = sum(len(work.records) for work in works)
-    if records != known:
-        tally.is_wrong(f"{records} records of callers, not {known}")
+    existing = sum(len(work.records) for work in works)
+    if records != existing:
+        tally.is_wrong(f"{records} records of callers, not {existing}")
     if failed:
         tally.is_wrong(f"{failed} loads failed")
     if persons < signed_in or persons != different:
@@ -114,7 +114,7 @@ def report(result: Soak) -> None:
         f"\n{'milliseconds':<14}{'number':>8}{'median':>9}{'p95':>9}{'p99':>9}   with all tries{'p99':>9}{'longest':>9}"
     )
     for kind, timings in sorted(result.timings.items()):
-        answers_ms, whole_ms = [each.answer_ms for each in timings], [each.whole_ms for each in timings]
+        answers_ms, whole_ms = [timing.answer_ms for timing in timings], [timing.whole_ms for timing in timings]
         shares = "".join(f"{part(answers_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
         print(f"{kind:<14}{len(timings):>8}{shares}{'':>17}{part(whole_ms, 0.99):9.0f}{max(whole_ms):9.0f}")
     print(f"\n{'MB, largest of':<16}  2nd quarter    last  at most")

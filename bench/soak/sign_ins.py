@@ -88,12 +88,12 @@ class Browser:
 
 
 def connect(stack: Stack, idp: HostileProvider) -> None:
-    known = {
+    result = {
         "url_idp": idp.url_idp, "realm": idp.realm, "client_id": idp.client_id, "issuer": idp.issuer,
         "redirect_uri": f"{stack.url}/sso/callback/", "auth": idp.url("auth"), "token": idp.url("token"),
         "certs": idp.url("certs"),
     }  # fmt: skip
-    done = manage("shell", "-c", CONNECT.format(**known), env=stack.env)
+    done = manage("shell", "-c", CONNECT.format(**result), env=stack.env)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
 

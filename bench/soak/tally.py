@@ -66,7 +66,7 @@ class Tally:
 
     def times_so_far(self) -> dict[str, list[Timing]]:
         with self._turn:
-            return {kind: list(each) for kind, each in self.timings.items()}
+            return {kind: list(timing) for kind, timing in self.timings.items()}
 
     def refused(self, kind: str, status: int, started: float) -> None:
         with self._turn:

@@ -54,10 +54,10 @@ def listed(**params: str) -> str:
 
 def requests(tasks: Sequence[str]) -> list[Case]:
     """Through the Table API."""
-    records = tuple(f"{TABLE}/{each}" for each in tasks)
+    records = tuple(f"{TABLE}/{task}" for task in tasks)
     return [
         Case("R1", "one record", records),
-        Case("R2", "list of 20, all columns", tuple(listed(query=each + NEWEST) for each in FILTERS)),
+        Case("R2", "list of 20, all columns", tuple(listed(query=task + NEWEST) for task in FILTERS)),
         Case("R3", "list of 20, 3 of 5 walked", tuple(listed(query=f + NEWEST, fields=FIELDS) for f in FILTERS)),
         Case("R4", "list of 1,000", (listed(limit="1000"),)),
         Case("W1", "create", (TABLE,), "POST", CREATE, 201),
@@ -71,12 +71,12 @@ def least() -> Case:
 
 def idiomatic(tasks: Sequence[str]) -> list[Case]:
     """The same through DRF."""
-    found = tuple(f"{VIEWSET}?{each}&ordering=-opened_at" for each in DRF_FILTERS)
+    result = tuple(f"{VIEWSET}?{filter}&ordering=-opened_at" for filter in DRF_FILTERS)
     records = tuple(f"{VIEWSET}{sys_id}/" for sys_id in tasks)
     return [
         Case("R1", "one record", records),
-        Case("R2", "list of 20, all columns", found),
-        Case("R3", "list of 20, 3 of 5 walked", tuple(f"{each}&short=1" for each in found)),
+        Case("R2", "list of 20, all columns", result),
+        Case("R3", "list of 20, 3 of 5 walked", tuple(f"{filter}&short=1" for filter in result)),
         Case("R4", "list of 1,000", (f"{VIEWSET}?limit=1000",)),
         Case("W1", "create", (VIEWSET,), "POST", CREATE, 201),
         Case("W2", "patch", records, "PATCH", PATCH),

@@ -134,14 +134,14 @@ class Product:
         main = psutil.Process(self.process.pid)
         while True:
             times = main.cpu_times()
-            found = Counter({"supervisor": times.user + times.system})
+            counts = Counter({"supervisor": times.user + times.system})
             try:
                 for child in main.children():
                     tree = [child, *child.children(recursive=True)]
-                    found[part_of(" ".join(child.cmdline()))] += sum(sum(each.cpu_times()[:4]) for each in tree)
+                    counts[part_of(" ".join(child.cmdline()))] += sum(sum(each.cpu_times()[:4]) for each in tree)
             except psutil.NoSuchProcess:
                 continue  # it ended while it was looked at
-            return found
+            return counts
 
 
 def check_out(commit: str, target: Path) -> str:

@@ -127,12 +127,12 @@ def report(results: dict[Pair, list[Comparison]], names: tuple[str, str]) -> Non
     head = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
     print(f"\n{'':<33}{'':<12}{head}")
     for (first, second), runs in results.items():
-        print(line(first.case, names[0], total([each for run in runs for each in run.first])))
-        print(line(second.case, names[1], total([each for run in runs for each in run.second])))
+        print(line(first.case, names[0], total([result for run in runs for result in run.first])))
+        print(line(second.case, names[1], total([result for run in runs for result in run.second])))
     print(f"\nCPU of web, database and log relay, {names[0]} / {names[1]}; median of the runs")
     for (_, other), runs in results.items():
-        each = " ".join(f"{run.ratio:.3f}" for run in runs)
-        print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({each})")
+        result = " ".join(f"{run.ratio:.3f}" for run in runs)
+        print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({result})")
 
 
 def line(case: Case, name: str, spent: Measurement) -> str:

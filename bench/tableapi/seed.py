@@ -179,14 +179,14 @@ def insert(cursor: "psycopg.Cursor[Any]", schema: str, table: str, values: Mappi
 
 def wait_for_indexes(connection: Connection, within_s: float = 180, quiet_s: float = 10) -> int:
     """The worker builds them after the first start; returns how many there are when nothing has changed for a time."""
-    known: list[Any] = []
+    results: list[Any] = []
     until, since = time.monotonic() + within_s, time.monotonic()
     while time.monotonic() < until:
-        found = connection.execute(SECONDARY_INDEXES.encode()).fetchall()
-        if found != known or not found or not all(is_valid for _, _, is_valid in found):
-            known, since = found, time.monotonic()
+        result = connection.execute(SECONDARY_INDEXES.encode()).fetchall()
+        if result != results or not result or not all(is_valid for _, _, is_valid in result):
+            results, since = result, time.monotonic()
         elif time.monotonic() - since > quiet_s:
-            return len(found)
+            return len(result)
         time.sleep(0.5)
     raise SystemExit("the indexes of the tasks were not built in time")
 

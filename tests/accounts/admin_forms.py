@@ -32,12 +32,12 @@ def change(
 ) -> Any:
     """Send the page of a user with changed columns, roles given (by name) and taken (by name)."""
     grants = UserRole.objects.filter(user=user)
-    taken = tuple(grants.filter(role__name__in=take).values_list("sys_id", flat=True))
+    result = tuple(grants.filter(role__name__in=take).values_list("sys_id", flat=True))
     given = [{"role": Role.objects.get(name=name).pk, "user": user.pk} for name in give]
     user = user.refreshed()
     sent = {name: getattr(user, name) for name in ("login", "first_name", "last_name", "email", "phone")}
     sent |= {"active": "on"} if user.active else {}
-    sent |= inline("grants", stored(grants, taken), given)
+    sent |= inline("grants", stored(grants, result), given)
     sent |= inline("memberships", stored(UserGroup.objects.filter(user=user)), [])
     sent |= columns
     return browser.post(users(user.pk, "change"), {name: value for name, value in sent.items() if value != "off"})

@@ -36,8 +36,8 @@ def guess(login: str, password: str, address: str = "192.0.2.1") -> int:
 
 def api_key(login: str, password: str = PASSWORD, **more: Any) -> Any:
     """The answer of `POST /rest/v1/auth/login`."""
-    given = {"username": login, "password": password}
-    return Client().post(SIGN_IN, given, content_type="application/json", **more)
+    values = {"username": login, "password": password}
+    return Client().post(SIGN_IN, values, content_type="application/json", **more)
 
 
 def later(seconds: float) -> SimpleNamespace:

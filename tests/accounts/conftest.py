@@ -27,11 +27,11 @@ def as_carl(carl: User) -> Client:
 @pytest.fixture
 def checked(monkeypatch: Any) -> list[str]:
     """The passwords that are really compared."""
-    found: list[str] = []
+    results: list[str] = []
 
     def noting(password: str, encoded: str) -> bool:
-        found.append(password)
+        results.append(password)
         return check_password(password, encoded)
 
     monkeypatch.setattr(passwords, "check_password", noting)
-    return found
+    return results

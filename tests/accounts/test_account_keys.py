@@ -125,9 +125,9 @@ def test_key_always_belongs_to_the_signed_in_user(as_bob: Client, bob: User, ali
 
 def test_revoking_asks_for_confirmation(as_bob: Client, bob: User, alice: User):
     secret = access_keys.create(bob, "backup <b>", expires_at=None)
-    asked = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
+    page = as_bob.get(f"{ADDRESS}{only_key().pk}/revoke/").content.decode()
 
-    assert "Revoke this key?" in asked and "backup &lt;b&gt;" in asked and secret[:9] in asked
+    assert "Revoke this key?" in page and "backup &lt;b&gt;" in page and secret[:9] in page
     assert ask(bearer(secret)).status_code == 200
     access_keys.create(alice, "of alice", expires_at=None)
     others = AccessKey.objects.get(user=alice)

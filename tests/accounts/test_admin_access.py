@@ -33,12 +33,12 @@ NEVER: dict[str, set[str]] = {
 
 @pytest.fixture
 def browsers(db: None) -> dict[str, Client]:
-    found = {}
+    result = {}
     for login in CAST:
-        found[login] = Client(headers={"Accept": "text/html"})
+        result[login] = Client(headers={"Accept": "text/html"})
         if login != "visitor":
-            found[login].force_login(make_user(login, *([ROLES[login]] if login in ROLES else [])))
-    return found
+            result[login].force_login(make_user(login, *([ROLES[login]] if login in ROLES else [])))
+    return result
 
 
 def is_for(login: str, app: str) -> bool:
@@ -93,9 +93,9 @@ def test_each_page_has_the_permissions_of_its_area(rf: Any, db: None, model: Any
         request = rf.get("/")
         request.user = make_user(login, *([ROLES[login]] if login in ROLES else []))
         may = is_for(login, model._meta.app_label)
-        found = page.get_model_perms(request)
+        result = page.get_model_perms(request)
 
-        assert found == {verb: may and verb not in never for verb in ("add", "change", "delete", "view")} | {
+        assert result == {verb: may and verb not in never for verb in ("add", "change", "delete", "view")} | {
             "view": may
         }, login
         assert not may or all(_follows(page, request, inline) for inline in page.get_inline_instances(request))
@@ -140,10 +140,10 @@ def ways(model: Any, pk: str) -> Iterator[str]:
 
 
 def test_routes_are_collected(db: None):
-    found = list(ways(User, "1"))
+    result = list(ways(User, "1"))
 
-    assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(found)
-    assert len(found) >= 7
+    assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(result)
+    assert len(result) >= 7
 
 
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "visitor"])
@@ -173,8 +173,8 @@ def test_save_as_new_is_disabled():  # X25
 
 def test_menu_search_depends_on_roles(browsers: dict[str, Client]):
     """The theme keeps what was found; that would outlast the role, and need the broker."""
-    found = browsers["alice"].get("/admin/search/?s=role").content.decode()
+    page = browsers["alice"].get("/admin/search/?s=role").content.decode()
     UserRole.objects.filter(user__login="alice").update(role=Role.objects.get(name="sso_admin"))
 
-    assert "/admin/accounts/role/" in found
+    assert "/admin/accounts/role/" in page
     assert "/admin/accounts/role/" not in browsers["alice"].get("/admin/search/?s=role").content.decode()

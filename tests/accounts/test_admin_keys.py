@@ -81,8 +81,8 @@ def test_hash_is_never_shown(as_alice: Client, bob: User):
 
 def test_scope_and_lifetime_can_be_chosen(as_alice: Client, alice: User):
     tomorrow = timezone.now() + timedelta(days=1)
-    given = {"expires_at_0": f"{tomorrow:%Y-%m-%d}", "expires_at_1": "12:00:00"}
-    (secret,) = shown(make(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **given))
+    values = {"expires_at_0": f"{tomorrow:%Y-%m-%d}", "expires_at_1": "12:00:00"}
+    (secret,) = shown(make(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **values))
 
     assert ask(bearer(secret)).json()["roles"] == ["itil"]
     assert only_key().expires_at.date() == tomorrow.date()

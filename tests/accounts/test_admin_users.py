@@ -86,12 +86,12 @@ def test_columns_can_be_changed_and_sessions_stay(as_alice: Client, bob: User):
 
 @pytest.mark.parametrize("column", ["password", "last_login", "sys_id", "sys_created_by", "sys_version", "source"])
 def test_read_only_columns_are_ignored(as_alice: Client, bob: User, column: str):
-    kept = ("password", "last_login", "sys_id", "sys_created_by")
-    before = User.objects.values(*kept).get(login="bob")
+    names = ("password", "last_login", "sys_id", "sys_created_by")
+    before = User.objects.values(*names).get(login="bob")
     sent: dict[str, Any] = {column: "12345"}
     change(as_alice, bob, **sent)
 
-    assert User.objects.values(*kept).get(login="bob") == before
+    assert User.objects.values(*names).get(login="bob") == before
     assert bob.refreshed().sys_version == 1
 
 
@@ -255,8 +255,8 @@ def test_password_similar_to_the_login_is_refused(as_alice: Client):
         ("lena.bergstrom", "login"), ("lenabergstrom", "login"), ("magdalena123", "first name"),
         ("bergwerk2026", "email"),
     ):  # fmt: skip
-        said = errors(set_password(as_alice, lena, password1=near, password2=near))
-        assert f"The password is too similar to the {like}." in said
+        message = errors(set_password(as_alice, lena, password1=near, password2=near))
+        assert f"The password is too similar to the {like}." in message
     assert (
         set_password(as_alice, lena, password1="lena likes staples", password2="lena likes staples").status_code == 302
     )

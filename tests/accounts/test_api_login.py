@@ -47,10 +47,10 @@ def test_each_sign_in_creates_a_new_key(bob: User):
 def test_more_than_twenty_keys_delete_the_oldest(bob: User, alice: User):
     others = access_keys.create_for_login(alice)
     named = access_keys.create(bob, "script", expires_at=None)
-    made = [access_keys.create_for_login(bob) for _ in range(19)]
-    made += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
+    created = [access_keys.create_for_login(bob) for _ in range(19)]
+    created += [api_key("bob").json()["data"]["auth_key"] for _ in range(3)]
 
-    assert [ask(bearer(key)).status_code for key in made] == [401] * 2 + [200] * 20
+    assert [ask(bearer(key)).status_code for key in created] == [401] * 2 + [200] * 20
     assert ask(bearer(named)).status_code == 200, "keys made by hand are not counted"
     assert ask(bearer(others)).status_code == 200, "nor are those of others"
 
@@ -76,9 +76,9 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
 
     monkeypatch.setattr(AccessKey, "arm", arm_together)
     with ThreadPoolExecutor(2) as threads:
-        made = list(threads.map(sign_in, range(2)))
+        result = list(threads.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
-    assert [ask(bearer(key)).status_code for key in made] == [200, 200], "the newest are those that stay"
+    assert [ask(bearer(key)).status_code for key in result] == [200, 200], "the newest are those that stay"
 
 
 def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
@@ -166,7 +166,7 @@ def test_ten_wrong_passwords_lead_to_429(bob: User):
 
 def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
     """Clients of this family send such; none of them can choose what the key may do."""
-    given: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
+    values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
-    assert client.post(SIGN_IN, given, content_type="application/json").status_code == 200
+    assert client.post(SIGN_IN, values, content_type="application/json").status_code == 200
     assert only_key().kind == AccessKey.LOGIN

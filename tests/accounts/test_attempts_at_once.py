@@ -54,7 +54,7 @@ def test_thirty_correct_passwords_are_hashed_once_and_all_accepted(checked: list
 def test_mixed_attempts_leave_no_reservation(checked: list[str]):
     make_user("bob")
     User.objects.create_user("carol", PASSWORD)
-    found = all_at_once([("bob", PASSWORD), ("carol", "wrong")] * (AT_ONCE // 2))
+    result = all_at_once([("bob", PASSWORD), ("carol", "wrong")] * (AT_ONCE // 2))
 
-    assert found == {200: 15, 401: 10, 429: 5}
+    assert result == {200: 15, 401: 10, 429: 5}
     assert sorted(FailedAttempts.objects.values_list("count", flat=True)) == [10, 10], "carol's, and the address's"

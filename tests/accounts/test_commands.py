@@ -67,9 +67,9 @@ def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch:
     browser, from_login = sign_in("bob"), access_keys.create_for_login(bob)
     named = access_keys.create(bob, "script", expires_at=None)
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW + "\nnot this line\n"))
-    said = run("password", "bob")
+    message = run("password", "bob")
 
-    assert said == (
+    assert message == (
         "Changed the password of bob and ended all sessions of bob. All lockouts after failed attempts were cleared.\n"
     )
     assert (guess("bob", PASSWORD), guess("bob", NEW)) == (401, 200)
@@ -136,9 +136,9 @@ def test_key_accepts_a_lifetime_and_roles(alice: User):
 
 def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: User):
     for login, said in (("bob", "bob does not have the role itil"), ("alice", "")):
-        out, told = io.StringIO(), io.StringIO()
-        call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=told)
-        assert said in told.getvalue() and bool(said) == bool(told.getvalue())
+        out, output = io.StringIO(), io.StringIO()
+        call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=output)
+        assert said in output.getvalue() and bool(said) == bool(output.getvalue())
         assert ask(bearer(out.getvalue().strip())).json()["roles"] == ([] if said else ["itil"])
 
 

@@ -17,16 +17,16 @@ from tests.support.users import make_user
 @pytest.fixture
 def computed(monkeypatch: Any) -> list[str]:
     """Every password hash that is computed, with the hasher of the tests, as if the process had just started."""
-    found: list[str] = []
+    results: list[str] = []
     real = MD5PasswordHasher.encode
 
     def noting(self: MD5PasswordHasher, password: str, salt: str) -> str:
-        found.append(password)
+        results.append(password)
         return real(self, password, salt)
 
     monkeypatch.setattr(passwords, "NOBODY", SimpleLazyObject(lambda: make_password("of nobody")))
     monkeypatch.setattr(MD5PasswordHasher, "encode", noting)
-    return found
+    return results
 
 
 @pytest.fixture

@@ -106,10 +106,10 @@ def test_cascaded_deletions_are_logged(bob: User):
     "model", [model for model in apps.get_models() if issubclass(model, Record)], ids=lambda model: model._meta.label
 )
 def test_no_deletion_log_payload_has_a_secret_column(model: type[Record]):
-    found = Record.payload(model()).keys()
+    result = Record.payload(model()).keys()
 
-    assert not found & {*model.secret_columns, "password", "digest"}
-    assert "sys_id" in found
+    assert not result & {*model.secret_columns, "password", "digest"}
+    assert "sys_id" in result
 
 
 def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
@@ -273,20 +273,20 @@ def test_rehashing_a_password_is_not_a_change(bob: User, settings: Any):
 
 @pytest.mark.parametrize("way", ["page", "api"])
 def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, way: str):
-    made = Role.objects.create(name="desk")
-    before = made.history.count()
+    role = Role.objects.create(name="desk")
+    before = role.history.count()
 
     def send(value: str) -> None:
         if way == "page":
             form = {"name": "desk", "description": value}
-            assert as_alice.post(f"/admin/accounts/role/{made.pk}/change/", form).status_code == 302
+            assert as_alice.post(f"/admin/accounts/role/{role.pk}/change/", form).status_code == 302
         else:
-            data(api(alice).patch(f"sys_role/{made.pk}", {"description": value}))
+            data(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
 
     send("a")
-    assert made.history.count() == before + 1
+    assert role.history.count() == before + 1
     send("a")
-    assert made.history.count() == before + 1
+    assert role.history.count() == before + 1
 
 
 def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.MonkeyPatch):

@@ -32,12 +32,12 @@ def grant(user: User, *roles: Role) -> None:
 
 def reachable(graph: list[list[int]], start: list[int]) -> set[str]:
     """The plain definition: walk until nothing new is found."""
-    found: set[int] = set()
+    result: set[int] = set()
     front = set(start)
     while front:
-        found |= front
-        front = {child for each in front for child in graph[each]} - found
-    return {ROLES[each] for each in found}
+        result |= front
+        front = {child for each in front for child in graph[each]} - result
+    return {ROLES[each] for each in result}
 
 
 class Law(TestCase):
@@ -47,19 +47,19 @@ class Law(TestCase):
         self, graph: list[list[int]], held: list[int], scope: list[int], taken: list[int]
     ):
         """Any graph, cycles too; a role taken away counts at once; an empty scope narrows nothing."""
-        made = [Role.objects.create(name=name) for name in ROLES]
-        for role, contained in zip(made, graph, strict=True):
-            Role.objects.filter(pk=role.pk).update(contains=[made[each].pk for each in contained])
+        roles = [Role.objects.create(name=name) for name in ROLES]
+        for role, contained in zip(roles, graph, strict=True):
+            Role.objects.filter(pk=role.pk).update(contains=[roles[each].pk for each in contained])
         user = User.objects.create_user(f"user{next(ids)}")
-        grant(user, *(made[each] for each in held))
-        key = access_keys.create(user, "script", expires_at=None, scope=[made[each].pk for each in scope])
+        grant(user, *(roles[each] for each in held))
+        key = access_keys.create(user, "script", expires_at=None, scope=[roles[each].pk for each in scope])
 
         def expected(holding: list[int]) -> set[str]:
             of_user = reachable(graph, holding)
             return of_user & reachable(graph, scope) if scope else of_user
 
         assert roles_of(key) == expected(held)
-        UserRole.objects.filter(user=user, role__in=[made[each] for each in taken]).delete()
+        UserRole.objects.filter(user=user, role__in=[roles[each] for each in taken]).delete()
         assert roles_of(key) == expected([each for each in held if each not in taken])
 
 

@@ -15,14 +15,14 @@ from tests.accounts.callers import ask, bearer, later, only_key
 
 
 def test_key_has_256_random_bits(bob: User):
-    made = {access_keys.create(bob, "script", expires_at=None) for _ in range(50)}
+    created = {access_keys.create(bob, "script", expires_at=None) for _ in range(50)}
 
-    assert len(made) == 50
-    for key in made:
+    assert len(created) == 50
+    for key in created:
         assert key.startswith("sb_")
         assert len(base64.urlsafe_b64decode(key.removeprefix("sb_") + "=")) == 32
     # Each place of the text varies: no part of it is a counter or a constant.
-    places = zip(*(key.removeprefix("sb_") for key in made), strict=True)
+    places = zip(*(key.removeprefix("sb_") for key in created), strict=True)
     assert all(len(set(characters)) > 5 for characters in places)
 
 
@@ -42,20 +42,20 @@ def test_key_is_looked_up_by_its_hash(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     with CaptureQueriesContext(
         connection,
-    ) as seen:
+    ) as queries:
         ask(bearer(key))
 
-    assert any(hashlib.sha256(key.encode()).hexdigest() in query["sql"] for query in seen)
-    assert not any(key[10:] in query["sql"] for query in seen)
+    assert any(hashlib.sha256(key.encode()).hexdigest() in query["sql"] for query in queries)
+    assert not any(key[10:] in query["sql"] for query in queries)
 
 
 def test_cached_key_costs_no_query(bob: User):
     key = access_keys.create(bob, "script", expires_at=None)
     ask(bearer(key))
 
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         assert ask(bearer(key)).status_code == 200
-    assert [query["sql"] for query in seen] == []
+    assert [query["sql"] for query in queries] == []
 
 
 def test_last_use_is_recorded_at_most_once_a_minute(bob: User):

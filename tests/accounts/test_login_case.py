@@ -17,22 +17,22 @@ def case_does_not_count(db: None) -> None:
 
 
 def by_basic(login: str) -> str | None:
-    found: str | None = ask(basic(login)).json().get("login")
-    return found
+    response: str | None = ask(basic(login)).json().get("login")
+    return response
 
 
 def by_api(login: str) -> str | None:
     answer = api_key(login)
     key = answer.json()["data"]["auth_key"] if answer.status_code == 200 else ""
-    found: str | None = ask({"Authorization": f"Bearer {key}"}).json().get("login")
-    return found
+    response: str | None = ask({"Authorization": f"Bearer {key}"}).json().get("login")
+    return response
 
 
 def by_page(login: str) -> str | None:
     browser = Client()
     browser.post("/login/", {"login": login, "password": PASSWORD})
-    found: str | None = browser.get(ME).json().get("login")
-    return found
+    response: str | None = browser.get(ME).json().get("login")
+    return response
 
 
 Door = Callable[[str], str | None]

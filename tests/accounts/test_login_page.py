@@ -98,15 +98,15 @@ def test_ten_wrong_passwords_lead_to_429(client: Client, bob: User):
 
 
 def test_waiting_time_does_not_depend_on_the_login(client: Client, bob: User):
-    told = []
+    messages = []
     for login in ("bob", "nobody"):
         for number in range(10):
             guess(login, f"wrong {number}", address="127.0.0.1")
         FailedAttempts.objects.update(started_at=timezone.now() - timedelta(minutes=11))
         page = client.post("/login/", {**RIGHT, "login": login})
-        told.append(re.findall(r"Too many failed[^<]*", page.content.decode()))
+        messages.append(re.findall(r"Too many failed[^<]*", page.content.decode()))
 
-    assert told == [["Too many failed attempts. Try again in 4 minutes."]] * 2
+    assert messages == [["Too many failed attempts. Try again in 4 minutes."]] * 2
 
 
 @pytest.mark.parametrize("wanted", ELSEWHERE)
@@ -206,11 +206,11 @@ def test_sign_in_is_recorded_without_changing_the_user(client: Client, bob: User
 
 
 def test_administration_uses_this_page(client: Client, alice: User):
-    wanted = "/admin/accounts/user/"
-    page = client.get(wanted, follow=True)
+    expected = "/admin/accounts/user/"
+    page = client.get(expected, follow=True)
 
     assert page.request["PATH_INFO"] == "/login/"
-    assert page.context["next"] == wanted
+    assert page.context["next"] == expected
     client.post("/admin/login/", {"username": "alice", "password": PASSWORD})
     assert client.get(ME).status_code == 401
 

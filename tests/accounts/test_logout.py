@@ -24,12 +24,12 @@ def test_sign_out_ends_the_session_and_shows_the_sign_in_page(alice: User, addre
 @BOTH
 def test_old_cookie_is_refused(alice: User, address: str):
     browser = sign_in("alice")
-    kept = Client()
-    kept.cookies["servicebase_session"] = browser.cookies["servicebase_session"].value
-    assert kept.get(ME).status_code == 200
+    client = Client()
+    client.cookies["servicebase_session"] = browser.cookies["servicebase_session"].value
+    assert client.get(ME).status_code == 200
     browser.post(address)
 
-    assert kept.get(ME).status_code == 401
+    assert client.get(ME).status_code == 401
 
 
 @BOTH

@@ -42,8 +42,8 @@ def use_everything(dora: User) -> list[str]:
     browser.post("/login/", {"login": "dora", "password": WRONG})
     browser.post("/login/", {"login": "dora", "password": RIGHT})
     first_cookie = browser.cookies["servicebase_session"].value
-    made: Any = browser.post("/account/keys/", {"name": "script", "days": "30"}, follow=True)
-    named = made.context["new_key"]
+    response: Any = browser.post("/account/keys/", {"name": "script", "days": "30"}, follow=True)
+    named = response.context["new_key"]
     login_key = api_key("dora", RIGHT).json()["data"]["auth_key"]
     added: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
     by_admin = added.context_data["secret"]
@@ -66,16 +66,16 @@ def use_everything(dora: User) -> list[str]:
 
 def test_no_secret_is_left_in_logs_or_tables(db: None, lines: list[str], capfd: Any):
     dora = User.objects.create_user("dora", RIGHT)
-    made = use_everything(dora)
+    created = use_everything(dora)
     whole = "\n".join(lines) + "".join(capfd.readouterr())
-    secrets = secrets_of(dora, *made)
+    secrets = secrets_of(dora, *created)
 
     assert whole.count("request_finished") > 15 and "/rest/v1/auth/login" in whole, "something was logged"
     assert not [secret for secret in secrets if secret in whole]
     stored = dict(tables())
     assert "password" in stored["django_admin_log"] and "dora" in stored["accounts_historicaluser"]
-    found = [(name, secret) for name, text in stored.items() for secret in secrets if secret in text]
-    assert found == []
+    result = [(name, secret) for name, text in stored.items() for secret in secrets if secret in text]
+    assert result == []
 
 
 def test_server_error_reveals_no_secret(db: None, lines: list[str], capfd: Any, monkeypatch: Any):

@@ -44,7 +44,7 @@ def test_no_rest_view_accepts_a_session(address: str, entry: URLPattern):
 def test_new_view_accepts_no_session_by_default():
     defaults: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
 
-    assert not [each for each in defaults if issubclass(each, SessionAuthentication)]
+    assert not [default for default in defaults if issubclass(default, SessionAuthentication)]
 
 
 def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):

@@ -14,10 +14,10 @@ from system.models import DeletionLogEntry
 
 def chain(*names: str) -> list[Role]:
     """Roles of which each contains the next."""
-    made: list[Role] = []
+    roles: list[Role] = []
     for name in reversed(names):
-        made.insert(0, Role.objects.create(name=name, contains=[made[0].pk] if made else []))
-    return made
+        roles.insert(0, Role.objects.create(name=name, contains=[roles[0].pk] if roles else []))
+    return roles
 
 
 def refused(role: Role) -> dict[str, list[str]]:
@@ -48,25 +48,25 @@ def test_role_contained_several_times_counts_once(db: None):
 
 
 def test_no_roles_cost_no_query(db: None):
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         assert roles.closure([]) == frozenset()
-    assert len(seen) == 0
+    assert len(queries) == 0
 
 
 def test_nested_roles_cost_one_query(bob: User):
     UserRole.objects.create(user=bob, role=chain(*(f"level {number}" for number in range(30)))[0])
 
-    with CaptureQueriesContext(connection) as seen:
+    with CaptureQueriesContext(connection) as queries:
         assert len(bob.role_names) == 30
-    assert len(seen) == 2
+    assert len(queries) == 2
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_role_cannot_contain_itself(db: None, length: int):  # B76
-    made = chain(*(f"level {number}" for number in range(length)))
-    made[-1].contains = [made[0].pk]
+    created = chain(*(f"level {number}" for number in range(length)))
+    created[-1].contains = [created[0].pk]
 
-    assert refused(made[-1]).keys() == {"contains"}
+    assert refused(created[-1]).keys() == {"contains"}
 
 
 def test_loop_between_other_roles_is_not_reported_here(db: None):
@@ -81,13 +81,13 @@ def test_loop_between_other_roles_is_not_reported_here(db: None):
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_loop_created_by_sql_terminates(bob: User, length: int):  # B76
-    made = chain(*(f"level {number}" for number in range(length)))
-    Role.objects.filter(pk=made[-1].pk).update(contains=[made[0].pk])
-    UserRole.objects.create(user=bob, role=made[0])
-    names = {role.name for role in made}
+    created = chain(*(f"level {number}" for number in range(length)))
+    Role.objects.filter(pk=created[-1].pk).update(contains=[created[0].pk])
+    UserRole.objects.create(user=bob, role=created[0])
+    names = {role.name for role in created}
 
     assert bob.role_names == names
-    assert roles.contained_ids(made[0].pk) == roles.ids_that_give(made[0].pk) == {role.pk for role in made}
+    assert roles.contained_ids(created[0].pk) == roles.ids_that_give(created[0].pk) == {role.pk for role in created}
 
 
 def test_unknown_contained_ids_are_dropped(db: None):
@@ -129,9 +129,9 @@ def test_deleted_role_is_revoked(sonja: User):
 
 
 def test_shipped_roles_exist(db: None):
-    found = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
+    values = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
 
-    assert found == {
+    assert values == {
         "admin": False,
         "sso_admin": False,
         "collection_admin": False,

@@ -69,9 +69,9 @@ def test_commands_accept_both_spellings(db: None):
 @pytest.fixture
 def before(db: None) -> User:
     """As an older version stored it."""
-    made = make_user("old")
-    User.objects.filter(pk=made.pk).update(login=NFD)
-    return made
+    user = make_user("old")
+    User.objects.filter(pk=user.pk).update(login=NFD)
+    return user
 
 
 def migrate() -> None:

@@ -26,15 +26,15 @@ def chromium() -> str:
             raise ProgramMissing(f"CHROMIUM is {named}, which does not start.")
         return named
     with installation("chromium"):
-        found = (
+        result = (
             on_machine()
             or downloaded()
             or (on_machine() if install_package() else None)
             or (downloaded() if download() else None)
         )
-    if not found:
+    if not result:
         raise ProgramMissing(MISSING)
-    return found
+    return result
 
 
 def on_machine() -> str | None:
@@ -45,8 +45,8 @@ def on_machine() -> str | None:
 
 def downloaded() -> str | None:
     """In a process of its own: Playwright's event loop would disturb Django in this one."""
-    told = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH], capture_output=True, text=True)
-    path = told.stdout.strip()
+    result = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH], capture_output=True, text=True)
+    path = result.stdout.strip()
     return path if path and succeeds([path, "--version"], 30) else None
 
 

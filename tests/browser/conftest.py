@@ -35,13 +35,13 @@ FLAGS = [
 
 @pytest.fixture(scope="package")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    made = Stack(tmp_path_factory.mktemp("product") / "data").start().wait_until_up()
-    people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=PASSWORD), env=made.env)
+    stack = Stack(tmp_path_factory.mktemp("product") / "data").start().wait_until_up()
+    people = manage("shell", "-c", MAKE_PEOPLE.format(roles=ROLES, password=PASSWORD), env=stack.env)
     assert people.returncode == 0, people.stderr
-    eventually(lambda: made.get("/readyz") == 200)
-    yield made
-    made.stop()
-    made.end()
+    eventually(lambda: stack.get("/readyz") == 200)
+    yield stack
+    stack.stop()
+    stack.end()
 
 
 @pytest.fixture(scope="package")  # ends with this folder: its event loop would disturb Django elsewhere
@@ -56,18 +56,18 @@ def browser() -> Iterator[Browser]:
 def visitor(request: pytest.FixtureRequest, browser: Browser, product: Stack) -> Iterator[Visitor]:
     """On a desk in light mode, and on a phone in dark mode."""
     is_desk = request.param == "desk"
-    made = Visitor(browser, product, viewport=DESK if is_desk else PHONE, scheme="light" if is_desk else "dark")
-    yield made
-    made.context.close()
-    assert made.complaints == []
+    visitor = Visitor(browser, product, viewport=DESK if is_desk else PHONE, scheme="light" if is_desk else "dark")
+    yield visitor
+    visitor.context.close()
+    assert visitor.complaints == []
 
 
 @pytest.fixture
 def at_desk(browser: Browser, product: Stack) -> Iterator[Visitor]:
-    made = Visitor(browser, product, viewport=DESK)
-    yield made
-    made.context.close()
-    assert made.complaints == []
+    visitor = Visitor(browser, product, viewport=DESK)
+    yield visitor
+    visitor.context.close()
+    assert visitor.complaints == []
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def pairing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairing]:
 @pytest.fixture
 def travel(browser: Browser, pairing: Pairing) -> Iterator[Any]:
     """Makes travellers, and looks through their complaints in the end."""
-    made: list[Traveller] = []
+    travellers: list[Traveller] = []
 
     def start() -> Traveller:
-        made.append(Traveller(browser, pairing.product.url, pairing.provider.url))
-        return made[-1]
+        travellers.append(Traveller(browser, pairing.product.url, pairing.provider.url))
+        return travellers[-1]
 
     yield start
-    for each in made:
+    for each in travellers:
         each.context.close()
         assert each.complaints == []

@@ -25,15 +25,15 @@ class Demo:
             self.text += line
 
     def field(self, name: str) -> str:
-        found = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.text, re.MULTILINE)
-        assert found is not None, self.text
-        return found[1]
+        match = re.search(rf"^ +{re.escape(name)}  +(.+)$", self.text, re.MULTILINE)
+        assert match is not None, self.text
+        return match[1]
 
     @property
     def password(self) -> str:
-        found = re.search(r"password (\w+):", self.text)
-        assert found is not None, self.text
-        return found[1]
+        match = re.search(r"password (\w+):", self.text)
+        assert match is not None, self.text
+        return match[1]
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)

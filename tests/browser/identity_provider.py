@@ -77,7 +77,7 @@ class Pairing:
     def connect(self, realm: str = "main", **columns: Any) -> None:
         """The only connection, active."""
         self.disconnect()
-        made = {
+        values = {
             "name": "Company account",
             "url_idp": self.provider.url,
             "realm": realm,
@@ -89,17 +89,17 @@ class Pairing:
             "user_field": "email",
             **columns,
         }
-        if made["authorization_type"] == "code":
-            made["client_secret"] = CLIENT_SECRET
-        self._ask("POST", "", made)
+        if values["authorization_type"] == "code":
+            values["client_secret"] = CLIENT_SECRET
+        self._ask("POST", "", values)
 
     def disconnect(self) -> None:
         for record in self.connections():
             self._ask("DELETE", f"/{record['sys_id']}")
 
     def connections(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask("GET", "")["data"]
-        return found
+        result: list[dict[str, Any]] = self._ask("GET", "")["data"]
+        return result
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(

@@ -26,7 +26,7 @@ def test_somebody_loads_a_file_sees_it_become_ready_and_finds_its_passage(at_man
     page.get_by_role("button", name="Search").click()
     first = page.locator(".hits li").first
     expect(first.locator("mark").first).to_be_visible()
-    assert {each.lower() for each in first.locator("mark").all_inner_texts()} == {"toner", "empty"}
+    assert {text.lower() for text in first.locator("mark").all_inner_texts()} == {"toner", "empty"}
     expect(first).to_contain_text("manual.pdf")
     expect(first).to_contain_text("pages 1 to 2")
     assert "query=toner" in page.url and at_manuals.overflow() <= 0
@@ -89,14 +89,14 @@ def test_refreshed_list_asks_before_it_deletes(at_desk: Visitor):
 
 def walk(page: Page, until: str) -> list[str]:
     """Press Tab until this id has the focus; what had it on the way."""
-    found: list[str] = []
+    results: list[str] = []
     for _ in range(20):
         page.keyboard.press("Tab")
         name = page.evaluate("document.activeElement.id || document.activeElement.tagName")
         if name == until:
-            return found
-        found.append(name)
-    raise AssertionError(f"{until} is not reached: {found}")
+            return results
+        results.append(name)
+    raise AssertionError(f"{until} is not reached: {results}")
 
 
 def test_more_passages_are_read_on_from_the_first_new_one(at_desk: Visitor):
@@ -154,8 +154,8 @@ def test_a_search_that_fails_says_why_in_its_place(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page
-    said = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
-    page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=said))
+    text = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
+    page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=text))
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#results").get_by_role("alert")).to_have_text("Not just now.")
@@ -221,7 +221,9 @@ def test_a_passage_of_a_document_that_is_gone_is_told_where_it_was_asked(at_desk
     expect(page.locator("#trouble")).to_have_text("The document no longer exists.")
     expect(page.locator("#trouble")).to_be_in_viewport()
     assert page.evaluate("scrollY") > 200  # far below the place of the sentence
-    at_desk.complaints = [each for each in at_desk.complaints if "Status Error Code 404" not in each]  # meant
+    at_desk.complaints = [
+        complaint for complaint in at_desk.complaints if "Status Error Code 404" not in complaint
+    ]  # meant
 
 
 def test_a_collection_is_deleted_after_a_question(at_manuals: Visitor):

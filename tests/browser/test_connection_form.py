@@ -27,9 +27,9 @@ def no_connection_stays(product: Stack) -> Iterator[None]:
 
 @pytest.fixture
 def provider() -> Iterator[HostileProvider]:
-    with HostileProvider() as made:
-        made.client_secret = ""
-        yield made
+    with HostileProvider() as provider:
+        provider.client_secret = ""
+        yield provider
 
 
 def fill(page: Page, provider: HostileProvider, **columns: str) -> None:

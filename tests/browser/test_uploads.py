@@ -105,8 +105,8 @@ def test_same_file_is_stored_once(at_desk: Visitor):
 
 def test_changed_file_replaces_the_document(at_manuals: Visitor):
     page = at_manuals.page
-    given = page.locator("#upload").get_by_text("Metadata for new uploads")
-    given.click()
+    values = page.locator("#upload").get_by_text("Metadata for new uploads")
+    values.click()
     page.get_by_label("JSON object, stored with each file").fill('{"type": "manual"}')
     send(page, file("b.md", b"The old lamp"), file("ab.md", b"Another lamp"))
     wait_until_ready(page, 2)
@@ -175,24 +175,26 @@ def test_metadata_can_be_corrected(at_manuals: Visitor):
     typed.fill('{"type": "hint"}')
     page.get_by_role("button", name="Save").press("Enter")
     expect(documents(page)).to_contain_text("type: hint")
-    at_manuals.complaints = [each for each in at_manuals.complaints if "status of 400" not in each]  # meant
+    at_manuals.complaints = [
+        complaint for complaint in at_manuals.complaints if "status of 400" not in complaint
+    ]  # meant
 
 
 def test_upload_during_a_refresh_appears_in_the_list(at_desk: Visitor):
     at_desk.sign_in("carl")
     make_collection(at_desk.page)
     page = at_desk.page
-    held: list[Any] = []
+    results: list[Any] = []
 
     def hold(route: Any) -> None:
         """The first answer in which all is ready: the list does not ask again by itself after it."""
-        if held or route.request.method != "GET" or "hx-request" not in route.request.headers:
+        if results or route.request.method != "GET" or "hx-request" not in route.request.headers:
             route.continue_()
             return
         answer = route.fetch()
         while "every 2s" in answer.text():
             answer = route.fetch()
-        held.append((route, answer))
+        results.append((route, answer))
 
     def send(name: str) -> None:
         page.set_input_files("#files", file(name, b"Note\n" + name.encode()))
@@ -200,10 +202,10 @@ def test_upload_during_a_refresh_appears_in_the_list(at_desk: Visitor):
 
     page.route("**/collections/**", hold)
     send("a.txt")
-    while not held:
+    while not results:
         page.wait_for_timeout(50)
     send("b.txt")
-    route, answer = held[0]
+    route, answer = results[0]
     route.fulfill(response=answer)
 
     wait_until_ready(page, 2)

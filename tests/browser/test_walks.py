@@ -42,12 +42,12 @@ def house(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
     try:
         product.wait_until_up()
         eventually(lambda: product.get("/readyz") == 200)
-        made = House(product, Demo(product.env))
+        house = House(product, Demo(product.env))
         try:
-            administrator(made, browser)
-            yield made
+            administrator(house, browser)
+            yield house
         finally:
-            assert made.demo.stop() == 0
+            assert house.demo.stop() == 0
     finally:
         product.stop()
         product.end()
@@ -168,9 +168,9 @@ def fills_collection(page: Page) -> None:
 
 def curl(house: House, *words: str) -> tuple[int, Any]:
     """Status and body, as somebody at a terminal gets them."""
-    asked = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {house.key}", *words]
-    said = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True).stdout
-    body, _, status = said.rpartition("\n")
+    request = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {house.key}", *words]
+    output = subprocess.run(request, capture_output=True, text=True, timeout=60, check=True).stdout
+    body, _, status = output.rpartition("\n")
     return int(status), json.loads(body)
 
 
@@ -183,12 +183,12 @@ def test_integrator_uses_every_table_operation_with_curl(house: House, tmp_path:
     status, me = curl(house, f"{house.product.url}/rest/v1/table/user?sysparm_query=login=admin")
     assert status == 200
 
-    given = {"title": "Reader at the gate", "owner": me["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
-    status, made = curl(house, devices, *with_body(given))
+    values = {"title": "Reader at the gate", "owner": me["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
+    status, made = curl(house, devices, *with_body(values))
     assert status == 201
     one = f"{devices}/{made['data'][0]['sys_id']}"
-    asked = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
-    assert curl(house, f"{devices}?{asked}") == (
+    text = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
+    assert curl(house, f"{devices}?{text}") == (
         200, {"status": "OK", "data": [{"title": "Reader at the gate", "owner.login": "admin"}]},
     )  # fmt: skip
     assert curl(house, "-X", "PATCH", one, *with_body({"state": "2"}))[0] == 200
@@ -209,8 +209,8 @@ def test_integrator_loads_searches_and_deletes_documents_with_curl(house: House,
     text = with_body({"text": "The porter has the number 12.", "metadata": {"type": "note"}})
     assert curl(house, *text, f"{own}/load_text_to_collection?collection_name=Badges&doc_id=porter")[0] == 201
 
-    found = f"{own}/get_relevant_documents?collection_names=Badges&query=porter&metadata=type=manual"
-    assert [each["doc_id"] for each in curl(house, found)[1]] == ["doors"]
+    path = f"{own}/get_relevant_documents?collection_names=Badges&query=porter&metadata=type=manual"
+    assert [each["doc_id"] for each in curl(house, path)[1]] == ["doors"]
     tagged = curl(house, f"{own}/get_content_by_tag?collection_name=Badges&tag_info=type=note")[1]
     assert [each["page_content"] for each in tagged] == ["The porter has the number 12."]
     names = curl(house, f"{own}/get_list_of_documents_names?collection_name=Badges")[1]
@@ -250,7 +250,7 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(house: House, 
 def test_access_rules_apply_to_that_user(house: House, browser: Browser):
     """With a key that she makes, since scripts see what she sees."""
     devices = "/rest/v1/table/device"
-    made = house.product.call(
+    response = house.product.call(
         "POST", devices, {"title": "Seen by all who work here", "checked_on": DATE}, key=house.key
     )
     anna = Traveller(browser, house.product.url, house.demo.field("URL IdP"))
@@ -258,7 +258,7 @@ def test_access_rules_apply_to_that_user(house: House, browser: Browser):
 
     seen = house.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
 
-    assert made.body["data"][0]["checked_on"] == DATE
+    assert response.body["data"][0]["checked_on"] == DATE
     assert [each["title"] for each in seen.body["data"]] == ["Seen by all who work here"]
     assert "checked_on" not in seen.body["data"][0]
     asked = house.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)

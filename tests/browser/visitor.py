@@ -13,8 +13,8 @@ PHONE = {"width": 390, "height": 844}
 
 def has_many_roles(product: Stack) -> None:
     names = ["w" * 100, *(f"team {number:03}" for number in range(150))]
-    made = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
-    assert manage("shell", "-c", made, env=product.env).returncode == 0
+    text = f"from accounts.models import Role\nfor name in {names!r}: Role.objects.get_or_create(name=name)"
+    assert manage("shell", "-c", text, env=product.env).returncode == 0
 
 
 class Visitor:

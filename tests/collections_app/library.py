@@ -16,11 +16,11 @@ def role(name: str) -> str:
 
 
 def make(name: str = "Handbooks", *, readers: tuple[str, ...] = (), writers: tuple[str, ...] = ()) -> Collection:
-    found = Collection(name=name, space=embed.default_space())
-    found.reader_roles = [role(each) for each in readers]
-    found.writer_roles = [role(each) for each in writers]
-    found.save()
-    return found
+    collection = Collection(name=name, space=embed.default_space())
+    collection.reader_roles = [role(reader) for reader in readers]
+    collection.writer_roles = [role(reader) for reader in writers]
+    collection.save()
+    return collection
 
 
 def add(collection: Collection, text: str = HANDBOOK, *, is_loaded: bool = True, **more: Any) -> Document:

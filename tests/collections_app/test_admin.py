@@ -31,8 +31,8 @@ def as_carl(carl: User) -> Client:
 
 
 def text_of(response: Any) -> str:
-    found: str = response.content.decode()
-    return found
+    page: str = response.content.decode()
+    return page
 
 
 def page_of(record: Any, page: str = "change") -> str:
@@ -43,22 +43,26 @@ class TestCollections:
     def test_who_runs_collections_makes_and_changes_one(self, as_carl: Client):
         itil = library.role("itil")
         answer = as_carl.post(LIST + "add/", {**FORM, "reader_roles": [itil]}, follow=True)
-        made = Collection.objects.get()
-        assert answer.status_code == 200 and (made.name, made.chunk_size, made.reader_roles) == ("Manuals", 500, [itil])
-        assert made.space == library.make("Other").space
+        collection = Collection.objects.get()
+        assert answer.status_code == 200 and (collection.name, collection.chunk_size, collection.reader_roles) == (
+            "Manuals",
+            500,
+            [itil],
+        )
+        assert collection.space == library.make("Other").space
         sent = {**FORM, "alpha": "0.9", "writer_roles": [library.role("collection_admin")]}
-        assert as_carl.post(page_of(made), sent).status_code == 302
-        made = made.refreshed()
-        assert (made.alpha, made.reader_roles, len(made.writer_roles)) == (0.9, [], 1)
-        assert made.history.count() == 2
-        assert "Keyword weight" in text_of(as_carl.get(page_of(made)))
+        assert as_carl.post(page_of(collection), sent).status_code == 302
+        collection = collection.refreshed()
+        assert (collection.alpha, collection.reader_roles, len(collection.writer_roles)) == (0.9, [], 1)
+        assert collection.history.count() == 2
+        assert "Keyword weight" in text_of(as_carl.get(page_of(collection)))
 
     def test_list_counts(self, as_carl: Client):
         collection = library.make("<b>Handbooks</b>")
         library.add(collection)
         library.add_failing(collection)
-        seen = text_of(as_carl.get(LIST))
-        assert "&lt;b&gt;Handbooks&lt;/b&gt;" in seen and "<b>Handbooks" not in seen
+        page_text = text_of(as_carl.get(LIST))
+        assert "&lt;b&gt;Handbooks&lt;/b&gt;" in page_text and "<b>Handbooks" not in page_text
         page = text_of(as_carl.get(page_of(collection)))
         assert "2 (1 ready, 1 failed), 1 passage" in page and str(collection.space) in page
 
@@ -84,11 +88,11 @@ class TestCollections:
     @pytest.mark.parametrize("path", ["add", "change"])
     def test_who_gives_his_right_away_is_warned(self, as_carl: Client, path: str):
         address = LIST + "add/" if path == "add" else page_of(library.make("Manuals"))
-        said = "You can no longer change this collection"
-        kept = as_carl.post(address, {**FORM, "writer_roles": [library.role("collection_admin")]}, follow=True)
-        assert kept.status_code == 200 and said not in text_of(kept)
+        text = "You can no longer change this collection"
+        response = as_carl.post(address, {**FORM, "writer_roles": [library.role("collection_admin")]}, follow=True)
+        assert response.status_code == 200 and text not in text_of(response)
         sent = {**FORM, "name": "Manuals" if path == "change" else "Others", "writer_roles": [library.role("itil")]}
-        assert said in text_of(as_carl.post(address, sent, follow=True))
+        assert text in text_of(as_carl.post(address, sent, follow=True))
 
     def test_name_of_a_deleted_one_is_free(self, as_carl: Client):
         old = library.make("Manuals")
@@ -175,8 +179,8 @@ class TestDocuments:
         library.add(first, filename="<b>good.md")
         failed = library.add_failing(second)
         assert failed.newest is not None
-        seen = text_of(as_carl.get(DOCUMENTS))
-        assert "&lt;b&gt;good.md" in seen and failed.newest.error in seen
+        page_text = text_of(as_carl.get(DOCUMENTS))
+        assert "&lt;b&gt;good.md" in page_text and failed.newest.error in page_text
         for query, expected in (
             ("state=failed", ["broken.pdf"]),
             ("state=ready", ["&lt;b&gt;good.md"]),
@@ -190,18 +194,18 @@ class TestDocuments:
 
     def test_page_shows_facts_and_no_text(self, as_carl: Client):
         document = library.add(library.make(), metadata={"type": "<i>manual</i>"})
-        seen = text_of(as_carl.get(page_of(document)))
-        assert "&lt;i&gt;manual&lt;/i&gt;" in seen and "<i>manual" not in seen and "the system" in seen
-        assert "toner" not in seen
+        page_text = text_of(as_carl.get(page_of(document)))
+        assert "&lt;i&gt;manual&lt;/i&gt;" in page_text and "<i>manual" not in page_text and "the system" in page_text
+        assert "toner" not in page_text
         assert as_carl.post(page_of(document), {"doc_id": "mine"}).status_code == 403
         assert as_carl.get(DOCUMENTS + "add/").status_code == 403
 
     def test_it_is_called_by_its_file_which_can_be_downloaded(self, as_carl: Client):
         numbered, named = library.add(library.make()), library.add(library.make("Texts"), filename="", doc_id="faq")
-        seen = as_carl.get(page_of(numbered))
-        assert seen.context["title"] == "handbook.md"
-        found = re.search(r'href="([^"]+/content)" download>Download<', text_of(seen))
-        assert found is not None and as_carl.get(found[1]).content.decode() == library.HANDBOOK
+        response = as_carl.get(page_of(numbered))
+        assert response.context["title"] == "handbook.md"
+        match = re.search(r'href="([^"]+/content)" download>Download<', text_of(response))
+        assert match is not None and as_carl.get(match[1]).content.decode() == library.HANDBOOK
         assert as_carl.get(page_of(numbered, "delete")).context["title"] == "Delete: handbook.md"
         assert as_carl.get(page_of(named)).context["title"] == "faq"
 
@@ -209,8 +213,8 @@ class TestDocuments:
         collection = library.make()
         good, failed = library.add(collection), library.add_failing(collection)
         sent = {"action": "try_again", "_selected_action": [good.pk, failed.pk]}
-        seen = text_of(as_carl.post(DOCUMENTS, sent, follow=True))
-        assert "1 document will be loaded again;" in seen and "it has not failed" in seen
+        page_text = text_of(as_carl.post(DOCUMENTS, sent, follow=True))
+        assert "1 document will be loaded again;" in page_text and "it has not failed" in page_text
         failed.refresh_from_db()
         assert failed.newest is not None and failed.newest.state == "queued"
 
@@ -226,9 +230,9 @@ class TestDocuments:
         settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 1}
         collection = library.make()
         keys = [library.add(collection, f"Text {number}.").pk for number in range(3)]
-        seen = text_of(as_carl.post(DOCUMENTS, {"action": "load_anew", "_selected_action": keys}, follow=True))
-        assert "1 document will be loaded again;" in seen
-        assert seen.count("1 of your documents are queued.") == 2
+        page_text = text_of(as_carl.post(DOCUMENTS, {"action": "load_anew", "_selected_action": keys}, follow=True))
+        assert "1 document will be loaded again;" in page_text
+        assert page_text.count("1 of your documents are queued.") == 2
 
     @pytest.mark.parametrize("way", ["page", "list"])
     def test_one_is_deleted_and_found_no_more(self, as_carl: Client, way: str):
@@ -247,8 +251,8 @@ class TestThousands:
 
     @pytest.fixture(autouse=True)
     def collections(self) -> list[Collection]:
-        made = [Collection(name=f"coll-{number:03}", space=embed.default_space()) for number in range(60)]
-        Collection.objects.bulk_create(made)
+        collections = [Collection(name=f"coll-{number:03}", space=embed.default_space()) for number in range(60)]
+        Collection.objects.bulk_create(collections)
         return list(Collection.objects.order_by("name"))
 
     @staticmethod
@@ -256,13 +260,13 @@ class TestThousands:
         return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", text_of(response))))
 
     def test_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
-        seen = as_carl.get(DOCUMENTS)
-        assert self.named_in(seen) == MOST_NAMED and f"the first {MOST_NAMED}" in text_of(seen)
+        response = as_carl.get(DOCUMENTS)
+        assert self.named_in(response) == MOST_NAMED and f"the first {MOST_NAMED}" in text_of(response)
         for chosen in (collections[0], collections[-1]):
             address = f"{DOCUMENTS}?in={chosen.pk}"
             assert address in text_of(as_carl.get(page_of(chosen)))
-            seen = as_carl.get(address)
-            assert chosen.name in text_of(seen) and self.named_in(seen) <= MOST_NAMED + 1
+            response = as_carl.get(address)
+            assert chosen.name in text_of(response) and self.named_in(response) <= MOST_NAMED + 1
 
     def test_question_names_the_first_of_them_and_asks_for_rights_once(
         self, as_carl: Client, collections: list[Collection]
@@ -272,27 +276,27 @@ class TestThousands:
         keys = list(Document.objects.values_list("pk", flat=True))
         sent = {"action": "delete_selected", "_selected_action": keys}
         with CaptureQueriesContext(connection) as queries:
-            asked = as_carl.post(DOCUMENTS, sent)
-        assert self.named_in(asked) == MOST_NAMED and "… and 10 more" in text_of(asked)
+            response = as_carl.post(DOCUMENTS, sent)
+        assert self.named_in(response) == MOST_NAMED and "… and 10 more" in text_of(response)
         assert len(queries) < len(keys)
-        asked = as_carl.post(LIST, {**sent, "_selected_action": [each.pk for each in collections]})
-        assert self.named_in(asked) == MOST_NAMED and "… and 10 more" in text_of(asked)
+        response = as_carl.post(LIST, {**sent, "_selected_action": [collection.pk for collection in collections]})
+        assert self.named_in(response) == MOST_NAMED and "… and 10 more" in text_of(response)
 
     def test_refusals_name_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
         documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
         Document.objects.bulk_create(documents)
         keys = list(Document.objects.values_list("pk", flat=True))
-        seen = as_carl.post(DOCUMENTS, {"action": "try_again", "_selected_action": keys}, follow=True)
-        said = [str(each) for each in seen.context["messages"]]
-        assert len(said) == MOST_NAMED + 1 and said[-1] == "… and 10 more"
+        response = as_carl.post(DOCUMENTS, {"action": "try_again", "_selected_action": keys}, follow=True)
+        result = [str(message) for message in response.context["messages"]]
+        assert len(result) == MOST_NAMED + 1 and result[-1] == "… and 10 more"
 
     def test_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role("desk")
         Collection.objects.update(reader_roles=[role], writer_roles=[role])
-        seen = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
+        page_text = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
         for what in ("readers", "writers"):
-            assert seen.count(f"which loses it from its {what}") == MOST_NAMED
-        assert seen.count("… and 10 more") == 2
+            assert page_text.count(f"which loses it from its {what}") == MOST_NAMED
+        assert page_text.count("… and 10 more") == 2
 
 
 class TestEmbeddingAgain:
@@ -307,8 +311,8 @@ class TestEmbeddingAgain:
 
     @pytest.mark.parametrize(("dimensions", "is_it"), [(None, True), (8, True), (9, False)])
     def test_provider_is_not_asked_for_it(self, settings: Any, dimensions: int | None, is_it: bool):
-        asked = {"provider": "openai", "model": "m", "dimensions": dimensions}
-        settings.EMBEDDING = {**settings.EMBEDDING, **asked}
+        query = {"provider": "openai", "model": "m", "dimensions": dimensions}
+        settings.EMBEDDING = {**settings.EMBEDDING, **query}
         space = EmbeddingSpace(provider="openai", model="m", dimensions=8)
         assert embed.is_default(space) is is_it
         assert not embed.is_default(EmbeddingSpace(provider="retired", model="m", dimensions=8))
@@ -318,8 +322,8 @@ class TestEmbeddingAgain:
         library.add(collection)
         before = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         Collection.objects.filter(pk=collection.pk).update(space=before)
-        asked = text_of(as_carl.get(page_of(collection, "reembed")))
-        assert "1 passage of" in asked and "retired/old (8)" in asked
+        page_text = text_of(as_carl.get(page_of(collection, "reembed")))
+        assert "1 passage of" in page_text and "retired/old (8)" in page_text
         assert collection.refreshed().next_space is None
         assert as_carl.post(page_of(collection, "reembed")).status_code == 302
         assert collection.refreshed().next_space == library.make("New").space
@@ -339,8 +343,8 @@ class TestEmbeddingAgain:
 
 class TestTheTile:
     def tile(self, browser: Client) -> Any:
-        (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Documents"]
-        return found
+        (result,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Documents"]
+        return result
 
     def test_it_counts_what_this_person_may_read(self, as_carl: Client, as_alice: Client):
         collection = library.make()
@@ -358,19 +362,21 @@ class TestTheTile:
     def test_it_worries_about_failures(self, as_carl: Client):
         library.add_failing(library.make())
         library.add(library.make("Blank"), " \n")
-        found = self.tile(as_carl)
-        assert "1 empty" in found.about and not found.is_worrying  # red would be the figure, of what is ready
+        result = self.tile(as_carl)
+        assert "1 empty" in result.about and not result.is_worrying  # red would be the figure, of what is ready
         assert '<span class="sb-tile-about sb-worries">1 failed.</span>' in text_of(as_carl.get("/admin/"))
-        assert found.worries == "1 failed." and "failed" not in found.about and found.address.endswith("?state=failed")
+        assert (
+            result.worries == "1 failed." and "failed" not in result.about and result.address.endswith("?state=failed")
+        )
 
     def test_it_worries_about_an_old_queue(self, as_carl: Client):
         document = library.add(library.make(), is_loaded=False)
         assert not self.tile(as_carl).worries
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
-        found = self.tile(as_carl)
-        assert found.worries == "The oldest has waited for 20\xa0minutes." and not found.is_worrying
+        result = self.tile(as_carl)
+        assert result.worries == "The oldest has waited for 20\xa0minutes." and not result.is_worrying
 
     def test_others_do_not_see_it(self, sonja: User):
         client = Client()
         client.force_login(sonja)
-        assert "Documents" not in [each.title for each in client.get("/admin/").context["tiles"]]
+        assert "Documents" not in [tile.title for tile in client.get("/admin/").context["tiles"]]

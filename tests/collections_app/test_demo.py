@@ -56,8 +56,8 @@ def test_first_search_finds_the_right_page():
     collection = load()
 
     for query, page in QUESTIONS.items():
-        found = pipeline.search([collection], SearchRequest(query=query, k=3, filter=read("")))
-        assert page in [hit.doc_id for hit in found.hits], query
+        result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=read("")))
+        assert page in [hit.doc_id for hit in result.hits], query
 
 
 def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):

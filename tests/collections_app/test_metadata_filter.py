@@ -101,7 +101,7 @@ def found(text: str) -> list[str]:
         cursor.execute(
             "SELECT one.name FROM unnest(%s::text[], %s::jsonb[]) WITH ORDINALITY AS one (name, metadata, number)"
             f" WHERE {condition} ORDER BY one.number",
-            [list(DOCUMENTS), [json.dumps(each) for each in DOCUMENTS.values()], *values],
+            [list(DOCUMENTS), [json.dumps(document) for document in DOCUMENTS.values()], *values],
         )
         return [name for (name,) in cursor.fetchall()]
 
@@ -171,7 +171,7 @@ def test_what_the_server_knows_of_a_document_is_no_metadata(field: str) -> None:
 def test_names_and_values_are_parameters() -> None:
     sql, values = read("{evil'name}={evil'value}^status=evil").sql("version.metadata")
     assert "evil" not in sql
-    assert any("evil'name" in str(each) for each in values)
+    assert any("evil'name" in str(value) for value in values)
     assert sql.count("%s") == len(values)
 
 

@@ -78,8 +78,8 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
         for name in ("embedded_to", "text_configuration"):
             each[name] = before["Version"][0][name]
     assert after == before
-    found = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
-    assert found and "toner" in found[0]["page_content"]
+    body = by_key(carl).get(RELEVANT, collection_names="manuals", query="toner").json()
+    assert body and "toner" in body[0]["page_content"]
 
 
 BEFORE_0010 = [("collections_app", "0009_a_guessed_language_is_known")]
@@ -104,7 +104,7 @@ def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User
     assert place.refreshed().text_configuration == ("" if is_guessed else "english")
     assert Version.objects.get().text_configuration == "english"
     library.add(place.refreshed(), GERMAN)
-    asked = {"collection_names": "manuals", "mode": "text"}
+    parameters = {"collection_names": "manuals", "mode": "text"}
     for query in ("printer", "Schrank" if is_guessed else "printers"):
-        found = by_key(carl).get(RELEVANT, query=query, **asked).json()
-        assert len(found) == 1, query
+        body = by_key(carl).get(RELEVANT, query=query, **parameters).json()
+        assert len(body) == 1, query

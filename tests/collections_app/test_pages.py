@@ -26,8 +26,8 @@ def place_of(document: Document, what: str) -> str:
 
 
 def text_of(response: Any) -> str:
-    found: str = response.content.decode()
-    return found
+    page: str = response.content.decode()
+    return page
 
 
 class TestTheList:
@@ -39,9 +39,9 @@ class TestTheList:
     def test_it_names_what_this_person_may_read_and_nothing_else(self, as_rita: Client, as_bob: Client):  # C06
         library.add(library.make("For all of itil", readers=("itil",)))
         library.make("Secret plans")
-        seen = text_of(as_rita.get("/collections/"))
-        assert "For all of itil" in seen and "1 document, 1 passage<" in seen and "1 ready" in seen
-        assert "Secret plans" not in seen
+        page_text = text_of(as_rita.get("/collections/"))
+        assert "For all of itil" in page_text and "1 document, 1 passage<" in page_text and "1 ready" in page_text
+        assert "Secret plans" not in page_text
         assert "You don't have access to any collections." in text_of(as_bob.get("/collections/"))
 
     def test_where_there_is_none_it_says_what_to_do(self, as_bob: Client, as_carl: Client):
@@ -86,8 +86,8 @@ class TestTheList:
 class TestMakingOne:
     def test_who_runs_collections_makes_one(self, as_carl: Client):
         answer = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
-        made = Collection.objects.get()
-        assert made.name == "Café" and answer.redirect_chain == [(page_of(made), 302)]
+        collection = Collection.objects.get()
+        assert collection.name == "Café" and answer.redirect_chain == [(page_of(collection), 302)]
         assert "Collection “Café” created." in text_of(answer)
 
     @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ class TestWhoSeesACollection:
     def test_one_that_cannot_be_read_is_as_one_that_is_not_there(self, as_bob: Client):  # C02
         secret = library.make("Secret plans")
         answers = [as_bob.get(path) for path in (page_of(secret), "/collections/0000000001/")]
-        assert [each.status_code for each in answers] == [404, 404]
+        assert [answer.status_code for answer in answers] == [404, 404]
         assert answers[0].content == answers[1].content
 
     def test_readers_search_and_change_nothing(self, as_rita: Client):
         collection = library.make(readers=("itil",))
         document = library.add(collection)
-        seen = text_of(as_rita.get(page_of(collection)))
-        assert "handbook.md" in seen and "What are you looking for?" in seen
-        assert not any(word in seen for word in ("Add documents", "Delete handbook.md", "Delete collection"))
+        page_text = text_of(as_rita.get(page_of(collection)))
+        assert "handbook.md" in page_text and "What are you looking for?" in page_text
+        assert not any(word in page_text for word in ("Add documents", "Delete handbook.md", "Delete collection"))
         for path in (place_of(document, "delete"), place_of(document, "retry")):
             assert as_rita.post(path, {"confirmed": "yes"}).status_code == 403
         delete = reverse("collection-delete", args=[collection.pk])
@@ -143,10 +143,10 @@ class TestSearching:
         collection = library.make()
         library.add(collection)
         answer = self.ask(as_carl, collection, query="red toner")
-        seen = text_of(answer)
-        assert answer.status_code == 200 and "<html" not in seen
-        assert "<mark>toner</mark>" in seen and "<mark>red</mark>" in seen
-        assert "handbook.md" in seen and "Printers" in seen and "score 1.00" in seen
+        page_text = text_of(answer)
+        assert answer.status_code == 200 and "<html" not in page_text
+        assert "<mark>toner</mark>" in page_text and "<mark>red</mark>" in page_text
+        assert "handbook.md" in page_text and "Printers" in page_text and "score 1.00" in page_text
 
     def test_passages_that_are_only_near_are_called_so(self, as_carl: Client):
         collection = library.make()
@@ -158,16 +158,16 @@ class TestSearching:
     def test_without_scripts_the_whole_page_answers(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
-        seen = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
-        assert "<mark>toner</mark>" in seen and "<html" in seen and 'value="toner"' in seen
+        page_text = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
+        assert "<mark>toner</mark>" in page_text and "<html" in page_text and 'value="toner"' in page_text
 
     def test_text_of_documents_is_never_markup(self, as_carl: Client):  # C25 C26 C27
         collection = library.make("<b>Odd</b>")
         evil = "toner <script>alert(1)</script> ![x](http://evil.example/?q=1) <img src=x onerror=alert(2)>"
         library.add(collection, evil, filename="<i>evil.md", doc_id='"><svg onload=alert(3)>')
         for path in (page_of(collection), page_of(collection, "?query=toner"), "/collections/"):
-            seen = text_of(as_carl.get(path))
-            assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", seen), path
+            page_text = text_of(as_carl.get(path))
+            assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", page_text), path
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(self.ask(as_carl, collection, query="toner"))
 
     def test_model_that_is_away_is_no_fault_of_who_asks(self, as_carl: Client):
@@ -187,8 +187,8 @@ class TestSearching:
             collection, "Toner for the new printer", metadata={"type": "new"}, filename="new.txt", format="text"
         )
         for mode in ("hybrid", "text", "vector"):
-            seen = text_of(self.ask(as_carl, collection, query="toner", filter="type=new", mode=mode))
-            assert "new.txt" in seen and "old.txt" not in seen, mode
+            page_text = text_of(self.ask(as_carl, collection, query="toner", filter="type=new", mode=mode))
+            assert "new.txt" in page_text and "old.txt" not in page_text, mode
 
     @pytest.mark.parametrize(
         ("asked", "said"),
@@ -222,22 +222,22 @@ class TestSearching:
         collection = library.make()
         library.add(collection)
         library.with_a_model_that_is_gone(collection)
-        seen = text_of(self.ask(as_carl, collection, query="toner"))
-        assert "Semantic search is unavailable" in seen and "<mark>toner</mark>" in seen
+        page_text = text_of(self.ask(as_carl, collection, query="toner"))
+        assert "Semantic search is unavailable" in page_text and "<mark>toner</mark>" in page_text
 
     @pytest.mark.parametrize("stored", ["caf\u00e9.txt", "cafe\u0301.txt"])
     def test_document_is_found_by_its_name_however_it_is_composed(self, as_carl: Client, stored: str):
         collection = library.make()
         library.add(collection, "Toner", filename="a.txt", format="text")
         Version.objects.update(filename=stored)
-        for asked in ("caf\u00e9", "cafe\u0301"):
-            assert stored in text_of(as_carl.get(f"/collections/{collection.pk}/", {"name": asked}))
+        for name in ("caf\u00e9", "cafe\u0301"):
+            assert stored in text_of(as_carl.get(f"/collections/{collection.pk}/", {"name": name}))
 
     def test_nothing_found_says_what_is_still_being_loaded(self, as_carl: Client):
         collection = library.make()
         library.add(collection, is_loaded=False)
-        seen = text_of(self.ask(as_carl, collection, query="toner"))
-        assert "No results. 1 document is still being processed." in seen
+        page_text = text_of(self.ask(as_carl, collection, query="toner"))
+        assert "No results. 1 document is still being processed." in page_text
 
 
 class TestDocuments:
@@ -249,11 +249,16 @@ class TestDocuments:
         library.add(collection, filename="good.md")
         library.add(collection, filename="waiting.md", metadata={"type": "other"}, is_loaded=False)
         failed = library.add_failing(collection)
-        seen = self.part(as_carl, collection)
-        assert "3 documents, 1 passage " in seen and "1 ready" in seen and "1 failed" in seen and "1 queued" in seen
-        assert failed.newest is not None and failed.newest.error and failed.newest.error in seen
-        assert seen.index("broken.pdf") < seen.index("waiting.md") < seen.index("good.md")
-        assert "every 2s" in seen
+        actual = self.part(as_carl, collection)
+        assert (
+            "3 documents, 1 passage " in actual
+            and "1 ready" in actual
+            and "1 failed" in actual
+            and "1 queued" in actual
+        )
+        assert failed.newest is not None and failed.newest.error and failed.newest.error in actual
+        assert actual.index("broken.pdf") < actual.index("waiting.md") < actual.index("good.md")
+        assert "every 2s" in actual
 
     def test_it_is_quiet_when_nothing_is_loaded(self, as_carl: Client):
         collection = library.make()
@@ -298,8 +303,8 @@ class TestDeleting:
     def test_without_scripts_it_is_asked_first(self, as_carl: Client):
         document = library.add(library.make())
         path = place_of(document, "delete")
-        asked = as_carl.post(path)
-        assert asked.status_code == 200 and "This cannot be undone" in text_of(asked)
+        response = as_carl.post(path)
+        assert response.status_code == 200 and "This cannot be undone" in text_of(response)
         assert not Document.objects.filter(deleted_at__isnull=False).exists()
         answer = as_carl.post(path, {"confirmed": "yes"}, follow=True)
         assert "was deleted." in text_of(answer) and "No documents yet." in text_of(answer)
@@ -307,11 +312,14 @@ class TestDeleting:
 
     def test_with_scripts_the_list_comes_back(self, as_carl: Client):
         collection = library.make()
-        kept, gone = library.add(collection, filename="kept.md"), library.add(collection, "Other", filename="gone.md")
+        remaining, gone = (
+            library.add(collection, filename="kept.md"),
+            library.add(collection, "Other", filename="gone.md"),
+        )
         headers = {**HTMX, "HX-Target": "documents"}
         answer = as_carl.post(place_of(gone, "delete") + "?name=.md&page=1", {"confirmed": "yes"}, headers=headers)
         assert "kept.md" in text_of(answer) and "gone.md" not in text_of(answer) and "<html" not in text_of(answer)
-        assert kept.pk in text_of(answer)
+        assert remaining.pk in text_of(answer)
         assert as_carl.post(place_of(gone, "delete"), {"confirmed": "yes"}, headers=headers).status_code == 404
 
     def test_document_is_deleted_through_its_own_collection_only(self, as_carl: Client):  # C12
@@ -354,16 +362,16 @@ class TestMetadata:
 
     def open(self, browser: Client, document: Document) -> str:
         """What a change of these metadata, as they are shown, is sent with."""
-        seen = text_of(browser.get(place_of(document, "metadata")))
-        found = re.search(r'name="tag" value="([^"]+)"', seen)
-        assert found is not None
-        return found[1].replace("&quot;", '"')
+        page_text = text_of(browser.get(place_of(document, "metadata")))
+        match = re.search(r'name="tag" value="([^"]+)"', page_text)
+        assert match is not None
+        return match[1].replace("&quot;", '"')
 
     def test_writer_changes_them(self, as_carl: Client):
         document = library.add(library.make(), metadata={"type": "old", "title": "Drücken </textarea>"})
         place = place_of(document, "metadata") + "?name=hand&page=1"
-        seen = text_of(as_carl.get(place))
-        assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in seen
+        page_text = text_of(as_carl.get(place))
+        assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page_text
         sent = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.open(as_carl, document)}
         answer = as_carl.post(place, sent, follow=True)
         assert answer.redirect_chain == [(page_of(document.collection, "?name=hand&page=1"), 302)]
@@ -378,13 +386,13 @@ class TestMetadata:
         document = library.add(library.make(), metadata={"type": "old"})
         sent = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.open(as_carl, document)}
         answer = as_carl.post(place_of(document, "metadata"), sent)
-        seen = text_of(answer)
+        page_text = text_of(answer)
         assert (
             answer.status_code == 400
-            and "priority must be a whole number" in seen
-            and "flag must be true or false" in seen
+            and "priority must be a whole number" in page_text
+            and "flag must be true or false" in page_text
         )
-        assert 'aria-invalid="true"' in seen and "&quot;priority&quot;: &quot;high&quot;" in seen
+        assert 'aria-invalid="true"' in page_text and "&quot;priority&quot;: &quot;high&quot;" in page_text
         assert as_carl.post(place_of(document, "metadata"), {**sent, "metadata": "{"}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "old"}  # type: ignore[union-attr]
 
@@ -394,9 +402,9 @@ class TestMetadata:
         place = place_of(document, "metadata")
         assert as_carl.post(place, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
         answer = as_carl.post(place, {"metadata": '{"type": "mine"}', "tag": tag})
-        seen = text_of(answer)
-        assert answer.status_code == 412 and "the metadata was changed since you opened this page" in seen
-        assert "&quot;theirs&quot;" in seen and "&quot;mine&quot;" in seen
+        page_text = text_of(answer)
+        assert answer.status_code == 412 and "the metadata was changed since you opened this page" in page_text
+        assert "&quot;theirs&quot;" in page_text and "&quot;mine&quot;" in page_text
         assert as_carl.post(place, {"metadata": '{"type": "mine"}'}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
 
@@ -420,8 +428,8 @@ class TestTryingAgain:
 
     def test_it_is_not_offered_where_the_file_is_at_fault(self, as_carl: Client):
         document = library.add_failing(library.make())
-        seen = text_of(as_carl.get(page_of(document.collection)))
-        assert "Fix the file, upload it again" in seen and "retry-" not in seen
+        page_text = text_of(as_carl.get(page_of(document.collection)))
+        assert "Fix the file, upload it again" in page_text and "retry-" not in page_text
 
 
 def test_limit_of_a_file_is_a_round_number(as_carl: Client):
@@ -431,9 +439,9 @@ def test_limit_of_a_file_is_a_round_number(as_carl: Client):
 def test_page_holds_no_script_or_style_of_its_own(as_carl: Client):
     collection = library.make()
     library.add_failing(collection)
-    seen = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
-    assert "style=" not in seen and not re.search(r"\son[a-z]+=", seen) and "hx-on" not in seen
-    assert all("src=" in script for script in re.findall(r"<script[^>]*>", seen))
+    page_text = text_of(as_carl.get(page_of(collection), {"query": "toner"}))
+    assert "style=" not in page_text and not re.search(r"\son[a-z]+=", page_text) and "hx-on" not in page_text
+    assert all("src=" in script for script in re.findall(r"<script[^>]*>", page_text))
 
 
 def test_start_page_leads_here(as_bob: Client):

@@ -44,13 +44,13 @@ class Model:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
-    found = Model()
-    new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=found.load)
+    model = Model()
+    new = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
     for each in (new, rows.local_model("letters-a")):
         monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
     monkeypatch.setattr(local_model, "_loaded", {})
     vector_indexes.forget()
-    return found
+    return model
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def new(model: Model) -> EmbeddingSpace:
 
 @pytest.fixture
 def collection(old: EmbeddingSpace) -> Collection:
-    found = rows.make_collection(old)
-    rows.make_version(found, "doc-1", 3)
-    rows.make_version(found, "doc-2", 300)
-    return found
+    collection = rows.make_collection(old)
+    rows.make_version(collection, "doc-1", 3)
+    rows.make_version(collection, "doc-2", 300)
+    return collection
 
 
 def work(collection: Collection, seconds: float = 60) -> Collection:
@@ -85,10 +85,10 @@ def expire_running_searches(collection: Collection) -> Collection:
 
 def has_exactly_its_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
     """Whether each searchable chunk has exactly its own vector in the space."""
-    seen = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
-    wanted = {text: rows.vector(space.model, f"Printers\n{text}") for text in seen.values_list("text", flat=True)}
-    found = rows.vectors_in(collection, space)
-    return all(found.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in wanted.items())
+    chunks = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
+    expected = {text: rows.vector(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)}
+    result = rows.vectors_in(collection, space)
+    return all(result.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in expected.items())
 
 
 def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(collection: Collection, old: Any, new: Any):
@@ -134,15 +134,15 @@ def test_each_turn_makes_progress_however_short(collection: Collection, old: Any
 @contextmanager
 def searches_for_missing_vectors() -> Iterator[list[Any]]:
     """The parameters of each statement that searches for missing vectors."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.LACKING:
-            found.append(params)
+            results.append(params)
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(record):
-        yield found
+        yield results
 
 
 def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, old: Any, new: Any, monkeypatch: Any):
@@ -152,9 +152,9 @@ def test_filled_versions_are_not_searched_in_each_turn(collection: Collection, o
     reembedding.start(collection, new)
     work(collection, -1)
     work(collection, -1)
-    with searches_for_missing_vectors() as found:
+    with searches_for_missing_vectors() as statements:
         work(collection, -1)
-    assert [versions for versions, *_ in found] == [[second.pk]]
+    assert [versions for versions, *_ in statements] == [[second.pk]]
     work(collection)
     assert collection.space == new and has_exactly_its_vectors(collection, new)
 
@@ -164,9 +164,9 @@ def test_missing_vectors_are_searched_after_the_last_stored_one(
 ):
     monkeypatch.setattr(chunk_vectors, "AT_ONCE", 100)
     reembedding.start(collection, new)
-    with searches_for_missing_vectors() as found:
+    with searches_for_missing_vectors() as statements:
         work(collection)
-    assert [after for _, _, after, *_ in found][:5] == [-1, 96, 196, 296, 299]
+    assert [after for _, _, after, *_ in statements][:5] == [-1, 96, 196, 296, 299]
 
 
 def test_interrupted_change_continues_where_it_stopped(collection: Collection, model: Model, new: Any):
@@ -190,16 +190,16 @@ def test_interrupted_change_continues_where_it_stopped(collection: Collection, m
 def test_searches_see_the_old_vectors_until_the_new_are_complete(
     collection: Collection, model: Model, old: Any, new: Any
 ):
-    seen: list[bool] = []
+    seen_values: list[bool] = []
 
     def look() -> None:
-        seen.append(Collection.objects.get().space == old and has_exactly_its_vectors(collection, old))
+        seen_values.append(Collection.objects.get().space == old and has_exactly_its_vectors(collection, old))
 
     model.then = look
     reembedding.start(collection, new)
     work(collection)
 
-    assert len(seen) >= 3 and all(seen)
+    assert len(seen_values) >= 3 and all(seen_values)
 
 
 class TestUnavailableProvider:
@@ -401,7 +401,7 @@ class TestErrors:
 
 
 def test_only_one_process_works_on_a_collection(collection: Collection, model: Model, new: Any):
-    working, go, asked = threading.Event(), threading.Event(), len(model.asked)
+    working, go, count = threading.Event(), threading.Event(), len(model.asked)
 
     def wait() -> None:
         working.set()
@@ -417,7 +417,7 @@ def test_only_one_process_works_on_a_collection(collection: Collection, model: M
     thread.start()
     assert working.wait(10)
     reembedding.work(collection, time.monotonic() + 60)
-    assert len(model.asked) == asked
+    assert len(model.asked) == count
     go.set()
     thread.join()
     collection.refresh_from_db()

@@ -16,8 +16,8 @@ from tests.tableapi.world import all_failed, api, data
 
 def session_settings() -> dict[str, str]:
     """The settings that differ from a new session, and our own ones, without those of the transaction."""
-    found = run("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
-    return {name: setting for name, setting in found if setting and not name.startswith("transaction_")}
+    result = run("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
+    return {name: setting for name, setting in result if setting and not name.startswith("transaction_")}
 
 
 def search_in_every_mode(collection: Any) -> None:

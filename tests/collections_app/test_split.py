@@ -52,13 +52,13 @@ def test_laws_of_passages(whole: str, sizes: tuple[int, int]):
     passages = split(whole, size=size, overlap=overlap, page_starts=None, headings=())
 
     assert passages == split(whole, size=size, overlap=overlap, page_starts=None, headings=())
-    assert [each.number for each in passages] == list(range(len(passages)))
+    assert [passage.number for passage in passages] == list(range(len(passages)))
     covered: set[int] = set()
-    for each in passages:
-        assert each.text == whole[each.char_start : each.char_end]
-        assert 0 < len(each.text) <= size
-        assert each.text == each.text.strip()
-        covered.update(range(each.char_start, each.char_end))
+    for passage in passages:
+        assert passage.text == whole[passage.char_start : passage.char_end]
+        assert 0 < len(passage.text) <= size
+        assert passage.text == passage.text.strip()
+        covered.update(range(passage.char_start, passage.char_end))
     assert all(place in covered or character.isspace() for place, character in enumerate(whole))
     for one, next_one in pairwise(passages):
         assert one.char_start < next_one.char_start
@@ -94,10 +94,10 @@ def test_laws_of_passages_under_headings(whole: str, offsets: list[int], sizes: 
     passages = split(whole, size=size, overlap=overlap, headings=headings)
 
     covered: set[int] = set()
-    for each in passages:
-        assert each.text == whole[each.char_start : each.char_end]
-        assert 0 < len(each.text) <= size
-        covered.update(range(each.char_start, each.char_end))
+    for passage in passages:
+        assert passage.text == whole[passage.char_start : passage.char_end]
+        assert 0 < len(passage.text) <= size
+        covered.update(range(passage.char_start, passage.char_end))
     assert all(place in covered or character.isspace() for place, character in enumerate(whole))
     for one, next_one in pairwise(passages):
         assert one.char_start < next_one.char_start
@@ -150,14 +150,14 @@ def test_text_without_spaces_is_split_at_sentences():
     sentence = "これは日本語の文章です。"
     passages = split(sentence * 20, size=50, overlap=0)
 
-    assert {each.text for each in passages} == {sentence * 4}
+    assert {passage.text for passage in passages} == {sentence * 4}
 
 
 @pytest.mark.parametrize("whole", ["漢" * 5000, "A" * 5000, "😀" * 5000, "นี่คือข้อความ" * 400])
 def test_text_without_separators_is_split_by_length(whole: str):
     passages = split(whole, size=1000, overlap=200)
 
-    assert all(950 < len(each.text) <= 1000 for each in passages[:-1])
+    assert all(950 < len(passage.text) <= 1000 for passage in passages[:-1])
     assert all(one.char_end - next_one.char_start == 200 for one, next_one in pairwise(passages))
 
 
@@ -166,7 +166,7 @@ def test_passage_knows_its_pages_and_headings():
     headings = [HeadingAt(0, ("A",)), HeadingAt(12, ("A", "B"))]
     passages = split(whole, size=11, overlap=0, page_starts=(0, 6, 12), headings=headings)
 
-    assert [(each.text, each.page, each.page_end, each.heading_path) for each in passages] == [
+    assert [(passage.text, passage.page, passage.page_end, passage.heading_path) for passage in passages] == [
         ("One.\n\nTwo.", 1, 2, ("A",)),
         ("Three.", 3, 3, ("A", "B")),
     ]
@@ -185,11 +185,11 @@ def under(size: int, *sections: tuple[tuple[str, ...], str]) -> list[tuple[tuple
 
 
 def test_section_does_not_get_the_heading_of_the_previous_one():
-    found = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
+    result = under(100, (("Upgrade", "Signals"), BODY * 2), (("Backup",), BODY))
 
-    assert found[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
-    assert {path for path, _ in found[:-1]} == {("Upgrade", "Signals")}
-    assert all("Backup" not in text for _, text in found[:-1])
+    assert result[-1] == (("Backup",), f"# Backup\n\n{BODY.strip()}")
+    assert {path for path, _ in result[:-1]} == {("Upgrade", "Signals")}
+    assert all("Backup" not in text for _, text in result[:-1])
 
 
 def test_short_sections_share_a_passage_under_their_common_heading():
@@ -216,17 +216,17 @@ def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, in
 
 
 def test_title_stays_with_a_paragraph_longer_than_a_passage():
-    found = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
+    result = under(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
 
-    assert found[0][1].startswith("# Keys\n\nIt turns") and len(found[0][1]) > 80
-    assert found[-1] == (("Keys", "Old"), "## Old\n\nword word word")
+    assert result[0][1].startswith("# Keys\n\nIt turns") and len(result[0][1]) > 80
+    assert result[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
 def test_title_without_text_is_joined_with_the_next_section():
-    found = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
+    result = under(200, (("Manual",), ""), (("Manual", "Paper"), BODY * 4))
 
-    assert found[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
-    assert {path for path, _ in found} == {("Manual", "Paper")}
+    assert result[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
+    assert {path for path, _ in result} == {("Manual", "Paper")}
 
 
 @pytest.mark.parametrize("whole", ["", " ", "\n\n\n", "\u3000\t" * 5000])
@@ -248,9 +248,9 @@ def test_number_of_passages_is_limited():
 @pytest.mark.django_db
 def test_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("collections_app.chunk.splitter.MAX_PASSAGES", 2)
-    found = library.add(library.make(), "Many words. " * 500).newest
-    assert found is not None
-    assert (found.state, found.error_code, found.attempt) == ("failed", "limit_chunks", 1)
+    result = library.add(library.make(), "Many words. " * 500).newest
+    assert result is not None
+    assert (result.state, result.error_code, result.attempt) == ("failed", "limit_chunks", 1)
 
 
 def test_indexed_text_begins_with_the_headings():
@@ -264,7 +264,7 @@ def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple
     """Counts the work instead of the time: it must not grow faster than the lengths."""
     passages = split(piece * 20_000, size=sizes[0], overlap=sizes[1])
 
-    assert sum(len(each.text) for each in passages[:5]) <= 5 * sizes[0]
+    assert sum(len(passage.text) for passage in passages[:5]) <= 5 * sizes[0]
 
 
 def test_splitter_imports_no_django_and_the_library_only_when_it_splits():

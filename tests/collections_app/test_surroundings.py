@@ -41,18 +41,18 @@ def test_result_leads_to_it_and_names_its_download(as_rita: Client, long: Docume
 
 
 def test_it_is_the_text_as_it_stands_in_the_document(as_rita: Client, long: Document):
-    seen = text_of(as_rita.get(around(long, 5)))
+    page_text = text_of(as_rita.get(around(long, 5)))
     before, passage, after = (sentences(number) for number in (4, 5, 6))
-    assert f">{before} \n\n</span>{passage}<span " in seen and f"> \n\n{after}</span>" in seen
-    assert sentences(3) not in seen and sentences(7) not in seen
-    assert "<h1>long.txt</h1>" in seen and "download>Download long.txt</a>" in seen
+    assert f">{before} \n\n</span>{passage}<span " in page_text and f"> \n\n{after}</span>" in page_text
+    assert sentences(3) not in page_text and sentences(7) not in page_text
+    assert "<h1>long.txt</h1>" in page_text and "download>Download long.txt</a>" in page_text
 
 
 def test_overlapping_passages_repeat_nothing(as_rita: Client, long: Document):
     Collection.objects.filter(pk=long.collection_id).update(chunk_size=200, chunk_overlap=100)
     library.add(long.collection.refreshed(), "\n\n".join(LINES), doc_id=long.doc_id, format="text", metadata={"n": 2})
-    seen = text_of(as_rita.get(around(long, 3, generation=2, count="32")))
-    assert all(seen.count(line.strip()) == 1 for line in LINES)
+    page_text = text_of(as_rita.get(around(long, 3, generation=2, count="32")))
+    assert all(page_text.count(line.strip()) == 1 for line in LINES)
 
 
 def test_more_of_it_is_offered_until_nothing_is_left(as_rita: Client, long: Document):
@@ -84,8 +84,8 @@ def test_text_of_documents_is_never_markup(as_carl: Client):  # C25
     Collection.objects.filter(pk=collection.pk).update(chunk_size=150, chunk_overlap=0)
     document = library.add(collection.refreshed(), evil, filename="<i>evil.txt", format="text")
     for number in (0, 1):
-        seen = text_of(as_carl.get(around(document, number, count="8")))
-        assert "&lt;script&gt;alert(1)" in seen and not re.search(r"<(script>|img src=x|i>evil)", seen)
+        page_text = text_of(as_carl.get(around(document, number, count="8")))
+        assert "&lt;script&gt;alert(1)" in page_text and not re.search(r"<(script>|img src=x|i>evil)", page_text)
 
 
 def test_who_may_not_read_the_collection_finds_nothing(as_bob: Client, as_rita: Client, long: Document):  # C02

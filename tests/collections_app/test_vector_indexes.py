@@ -30,9 +30,9 @@ def space() -> EmbeddingSpace:
 
 @pytest.fixture
 def large(space: EmbeddingSpace) -> Collection:
-    found = rows.make_collection(space, "large")
-    rows.make_version(found, "doc-1", 21)
-    return found
+    collection = rows.make_collection(space, "large")
+    rows.make_version(collection, "doc-1", 21)
+    return collection
 
 
 def test_large_collection_gets_an_index_and_a_small_one_none(large: Collection, space: EmbeddingSpace):

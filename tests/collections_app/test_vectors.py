@@ -24,20 +24,20 @@ def stored(found: list[list[float]]) -> list[Any]:
     lacking = chunk_vectors.lacking([version.pk], space.pk, most=len(found))
     for _ in range(2):  # the second time they are there
         chunk_vectors.store(chunk_vectors.NewVectors(space=space, rows=lacking, vectors=found))
-    made = ChunkVector.objects.filter(space=space).order_by("chunk_id")
-    assert [each.chunk_id for each in made] == [each.chunk_id for each in lacking]
-    assert {each.dimensions for each in made} == {len(found[0])}
-    return [list(each.embedding) for each in made]
+    vectors = ChunkVector.objects.filter(space=space).order_by("chunk_id")
+    assert [each.chunk_id for each in vectors] == [each.chunk_id for each in lacking]
+    assert {each.dimensions for each in vectors} == {len(found[0])}
+    return [list(each.embedding) for each in vectors]
 
 
 def test_numbers_are_rounded_to_the_nearest(db: Any):
-    given = [[1.0, -1.0, 0.1, 1 / 3, 0.999999, 6e-8, -1e-30, 0.0], [0.6, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, -0.0]]
-    assert numpy.array_equal(numpy.array(stored(given), dtype=numpy.float16), numpy.array(given, dtype=numpy.float16))
+    values = [[1.0, -1.0, 0.1, 1 / 3, 0.999999, 6e-8, -1e-30, 0.0], [0.6, 0.8, 0.0, 0.0, 0.0, 0.0, 0.0, -0.0]]
+    assert numpy.array_equal(numpy.array(stored(values), dtype=numpy.float16), numpy.array(values, dtype=numpy.float16))
 
 
 def test_longest_fit(db: Any):
-    given = (numpy.ones((3, LONGEST_DIMENSIONS)) / LONGEST_DIMENSIONS**0.5).tolist()
-    assert [len(each) for each in stored(given)] == [LONGEST_DIMENSIONS] * 3
+    values = (numpy.ones((3, LONGEST_DIMENSIONS)) / LONGEST_DIMENSIONS**0.5).tolist()
+    assert [len(each) for each in stored(values)] == [LONGEST_DIMENSIONS] * 3
 
 
 def test_chunks_that_are_gone_are_left_out(db: Any):

@@ -17,8 +17,8 @@ def vector(model: str, text: str) -> list[float]:
     """Any direction, always the same for a text."""
     seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
     numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
-    found: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
-    return found
+    result: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
+    return result
 
 
 def local_model(name: str, asked: list[str] | None = None) -> LocalModel:
@@ -37,10 +37,10 @@ def make_space(name: str, dimensions: int = DIMENSIONS) -> EmbeddingSpace:
 
 
 def make_collection(space: EmbeddingSpace, name: str = "manuals") -> Collection:
-    found = Collection(name=name, space=space)
-    found.save()
-    found.refresh_from_db()
-    return found
+    collection = Collection(name=name, space=space)
+    collection.save()
+    collection.refresh_from_db()
+    return collection
 
 
 def make_version(
@@ -60,12 +60,12 @@ def make_version(
         is_searched=searched,
         chunks_count=chunks,
     )
-    made = [
+    created = [
         Chunk(version=version, collection=collection, number=number, text=f"{doc_id} {number}",
               heading_path=["Printers"], char_start=0, char_end=1)
         for number in range(chunks)
     ]  # fmt: skip
-    Chunk.objects.bulk_create(made)
+    Chunk.objects.bulk_create(created)
     give_vectors(version, space or collection.space)
     return version
 

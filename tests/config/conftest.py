@@ -11,12 +11,12 @@ from tests.config.stack import Stack, environment, free_port, manage
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     """PostgreSQL and Valkey of their own, the database prepared."""
-    made = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
-    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), **made.environ)
+    servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
+    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), **servers.environ)
     prepared = manage("prepare", env=first_host)
     assert prepared.returncode == 0, prepared.stderr
-    yield made
-    made.end()
+    yield servers
+    servers.end()
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ class Instruction:
 
     def exec_form(self) -> list[str]:
         """The words of ["a", "b"]; a shell form is no JSON and fails."""
-        return [str(each) for each in json.loads(self.rest)]
+        return [str(load) for load in json.loads(self.rest)]
 
 
 def dockerfile() -> list[Instruction]:
@@ -33,8 +33,8 @@ def dockerfile() -> list[Instruction]:
 
 
 def last_stage() -> list[Instruction]:
-    found = dockerfile()
-    return found[max(index for index, each in enumerate(found) if each.word == "FROM") :]
+    result = dockerfile()
+    return result[max(index for index, each in enumerate(result) if each.word == "FROM") :]
 
 
 def is_in_context(path: str) -> bool:
@@ -79,8 +79,8 @@ def filled_in(text: str) -> str:
 
 
 def compose(name: str = "compose.yaml") -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(filled_in((ROOT / name).read_text()))
-    return found
+    result: dict[str, Any] = yaml.safe_load(filled_in((ROOT / name).read_text()))
+    return result
 
 
 def part_environment(service: dict[str, Any]) -> dict[str, str]:
@@ -100,7 +100,7 @@ TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"]+""")
 
 def nginx(*names: str) -> dict[str, list[list[str]]]:
     """Directives of nginx by name, wherever they stand; a file that is cut off or lacks a semicolon fails."""
-    found: dict[str, list[list[str]]] = {}
+    result: dict[str, list[list[str]]] = {}
     for name in names:
         text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())
         words: list[str] = []
@@ -111,12 +111,12 @@ def nginx(*names: str) -> dict[str, list[list[str]]]:
                 depth += {"{": 1, "}": -1, ";": 0}[token]
                 if words:
                     assert token != "}", f"{name}: {words} ends without a semicolon"
-                    found.setdefault(words[0], []).append(words[1:])
+                    result.setdefault(words[0], []).append(words[1:])
                 words = []
             else:
                 words.append(token.strip("'").replace("\\'", "'"))
         assert depth == 0 and not words, f"{name} is cut off"
-    return found
+    return result
 
 
 def size(text: str) -> int:
@@ -129,7 +129,7 @@ def size(text: str) -> int:
 
 def without_ours(**more: str) -> dict[str, str]:
     """An environment in which nothing of the test run's own settings is left."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+    remaining = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
-        kept.pop(name, None)
-    return {**kept, **more}
+        remaining.pop(name, None)
+    return {**remaining, **more}

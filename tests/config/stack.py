@@ -35,10 +35,10 @@ def free_port() -> int:
 
 
 def environment(data: Path, port: int, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
+    remaining = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
-        kept.pop(name, None)
-    return {**kept, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **more}
+        remaining.pop(name, None)
+    return {**remaining, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **more}
 
 
 def manage(*words: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -51,9 +51,9 @@ def eventually(holds: Callable[[], Any], within_s: float = WITHIN_S) -> Any:
     """The first true answer; an assertion error when none comes in time."""
     until = time.monotonic() + within_s
     while time.monotonic() < until:
-        found = holds()
-        if found:
-            return found
+        result = holds()
+        if result:
+            return result
         time.sleep(0.05)
     raise AssertionError(f"did not become true within {within_s:.0f} s")
 
@@ -110,10 +110,10 @@ class Stack:
 
     def wait_for(self, pattern: str, within_s: float = WITHIN_S) -> "re.Match[str]":
         try:
-            found: re.Match[str] = eventually(lambda: re.search(pattern, self.output), within_s)
+            result: re.Match[str] = eventually(lambda: re.search(pattern, self.output), within_s)
         except AssertionError as error:
             raise AssertionError(f"{pattern!r} {error}; the output was:\n{self.output[-3000:]}") from None
-        return found
+        return result
 
     def wait_until_up(self) -> "Stack":
         self.wait_for(r"Stop with Ctrl-C", STARTED_WITHIN_S)
@@ -122,21 +122,21 @@ class Stack:
 
     def note_processes(self) -> None:
         """Remember every process of this stack, so that a test can say that none is left."""
-        for each in psutil.Process(self.process.pid).children(recursive=True):
-            self.seen[each.pid] = each
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            self.seen[child.pid] = child
 
     def child(self, words: str) -> psutil.Process:
         """The direct child of the supervisor whose command holds these words."""
-        for each in psutil.Process(self.process.pid).children():
-            if words in " ".join(each.cmdline()):
-                return each
+        for child in psutil.Process(self.process.pid).children():
+            if words in " ".join(child.cmdline()):
+                return child
         raise AssertionError(f"no child runs {words}")
 
     def kill(self, words: str) -> None:
         """This child and all its processes at once, as when memory runs out; the supervisor starts it again."""
         main = self.child(words)
-        for each in (*main.children(recursive=True), main):
-            each.kill()
+        for child in (*main.children(recursive=True), main):
+            child.kill()
 
     def kill_all(self) -> None:
         """All of it at once, its supervisor and reaper included, as when the host loses its power."""
@@ -165,9 +165,9 @@ class Stack:
 
     def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> Answer:
         """What a program with this access key is answered."""
-        given = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
+        values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
-            link.request(method, path, None if body is None else json.dumps(body), given)
+            link.request(method, path, None if body is None else json.dumps(body), values)
             answer = link.getresponse()
             return Answer(answer.status, json.loads(answer.read()))
 

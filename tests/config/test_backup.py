@@ -57,9 +57,9 @@ def signed_in_cookie(web: Stack) -> str:
     jar = http.cookiejar.CookieJar()
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
     with browser.open(web.url + "/login/") as page:
-        found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.read().decode())
-    assert found is not None
-    form = {"csrfmiddlewaretoken": found.group(1), "login": "admin", "password": ADMIN_PASSWORD}
+        match = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.read().decode())
+    assert match is not None
+    form = {"csrfmiddlewaretoken": match.group(1), "login": "admin", "password": ADMIN_PASSWORD}
     with browser.open(web.url + "/login/", urllib.parse.urlencode(form).encode()) as page:
         assert page.status == 200
     cookies = {each.name: each.value for each in jar}
@@ -83,15 +83,15 @@ def backup(service: Service, target: Path) -> Path:
 
 def contents(url: str) -> dict[str, tuple[int, str]]:
     """Of each table the number of rows and a hash over them; of each sequence where it stands."""
-    found = {}
+    result = {}
     with psycopg.connect(url) as link:
         sequences = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'"
-        found.update({name: (last or 0, "") for name, last in link.execute(sequences).fetchall()})
+        result.update({name: (last or 0, "") for name, last in link.execute(sequences).fetchall()})
         tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         for (name,) in link.execute(tables).fetchall():
             rows = link.execute(sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name))).fetchall()
-            found[name] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
-    return found
+            result[name] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
+    return result
 
 
 def databases(servers: SharedServers) -> set[str]:
@@ -174,7 +174,7 @@ def test_backup_is_private_and_holds_no_secret_in_plain(service: Service, folder
     saved = backup(service, folder / "private.backup")
 
     assert saved.stat().st_mode & 0o777 == 0o600
-    assert [each.name for each in folder.iterdir()] == ["private.backup"]
+    assert [path.name for path in folder.iterdir()] == ["private.backup"]
     script = opened(saved)
     for table in ("accounts_access_key", "accounts_session", '"user"'):
         assert f"COPY public.{table} " in script
@@ -255,14 +255,14 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def test_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service: Service, folder: Path):
     saved = backup(service, folder / "damaged.backup")
     saved.write_bytes(damage(saved.read_bytes()))
-    before, known = contents(service.servers.postgres.url), databases(service.servers)
+    before, existing = contents(service.servers.postgres.url), databases(service.servers)
 
     refused = manage("restore", str(saved), env=service.web.env)
 
     assert refused.returncode == 1
     assert refused.stderr == f"CommandError: {saved} is damaged, or not a backup of this service.\n"
     assert contents(service.servers.postgres.url) == before
-    assert databases(service.servers) == known
+    assert databases(service.servers) == existing
     assert status_of_me(service) == 200
 
 

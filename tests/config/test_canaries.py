@@ -51,27 +51,27 @@ class Planted:
         return answer.body
 
     def makes(self, path: str, body: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.asks("POST", f"/rest/v1/table/{path}", body)["data"][0]
-        return found
+        result: dict[str, Any] = self.asks("POST", f"/rest/v1/table/{path}", body)["data"][0]
+        return result
 
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planted]:
     with product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
-        found = Planted(servers, stack, key, {"a key": key})
+        planted = Planted(servers, stack, key, {"a key": key})
         for each in (people, signing_in, columns, documents, addresses):
-            each(found)
-        yield found
+            each(planted)
+        yield planted
 
 
 def people(planted: Planted) -> None:
     first = (planted.stack.data / "secrets" / "admin-password").read_text().strip()
     planted.secrets["the first password"] = first
-    given = {"username": "admin", "password": first}
-    planted.secrets["a key of a sign-in"] = planted.asks("POST", "/rest/v1/auth/login", given)["data"]["auth_key"]
+    values = {"username": "admin", "password": first}
+    planted.secrets["a key of a sign-in"] = planted.asks("POST", "/rest/v1/auth/login", values)["data"]["auth_key"]
     wrong = planted.plant("a wrong password")
-    planted.asks("POST", "/rest/v1/auth/login", {**given, "password": wrong})
+    planted.asks("POST", "/rest/v1/auth/login", {**values, "password": wrong})
     header = basic("admin", wrong)
     planted.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
     planted.asks("GET", "/api/me", **header)
@@ -91,9 +91,9 @@ def signing_in(planted: Planted) -> None:
         _, page = browser.get(f"/sso/callback/?code={planted.plant('a code')}&state={planted.plant('a state')}")
         planted.refusals.append(page)
     setting = "oidc_setting"
-    (made,) = planted.asks("GET", f"/rest/v1/table/{setting}")["data"]
+    (created,) = planted.asks("GET", f"/rest/v1/table/{setting}")["data"]
     secret = {"authorization_type": "code", "client_secret": planted.plant("a client secret")}
-    one = f"/rest/v1/table/{setting}/{made['sys_id']}"
+    one = f"/rest/v1/table/{setting}/{created['sys_id']}"
     planted.asks("PATCH", one, {**secret, "realm": "../x"})
     planted.asks("PATCH", one, {**secret, "colour": "red"})
     planted.asks("PATCH", one, secret)
@@ -139,13 +139,13 @@ def addresses(planted: Planted) -> None:
 def worker_paused(stack: Stack) -> Iterator[None]:
     main = stack.child(" worker ")
     processes = [main, *main.children(recursive=True)]
-    for each in processes:
-        each.suspend()
+    for process in processes:
+        process.suspend()
     try:
         yield
     finally:
-        for each in processes:
-            each.resume()
+        for process in processes:
+            process.resume()
 
 
 def broker(servers: SharedServers) -> str:
@@ -157,8 +157,8 @@ def broker(servers: SharedServers) -> str:
 
 
 def metrics(planted: Planted) -> str:
-    asked = urllib.request.Request(f"{planted.stack.url}/metrics", headers={"Authorization": f"Bearer {planted.key}"})
-    with urllib.request.urlopen(asked, timeout=20) as answer:
+    request = urllib.request.Request(f"{planted.stack.url}/metrics", headers={"Authorization": f"Bearer {planted.key}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
         text: str = answer.read().decode()
     return text
 
@@ -186,10 +186,10 @@ def test_no_secret_is_in_logs_broker_metrics_history_or_errors(planted: Planted)
 
     assert all(len(text) > 1000 for text in places.values())
     assert len(planted.refusals) > 10 and len(planted.secrets) > 12
-    seen = {
+    result = {
         (name, place) for name, secret in planted.secrets.items() for place, text in places.items() if secret in text
     }
-    assert seen == set()
+    assert result == set()
 
 
 def test_files_contain_only_the_secrets_stored_there(planted: Planted):
@@ -197,10 +197,10 @@ def test_files_contain_only_the_secrets_stored_there(planted: Planted):
     texts = {each: each.read_bytes() for each in own.rglob("*") if each.is_file() and each.parent.name != "secrets"}
 
     assert texts
-    seen = {
+    result = {
         (name, str(path.relative_to(own)))
         for name, secret in planted.secrets.items()
         for path, text in texts.items()
         if secret.encode() in text
     }
-    assert seen == set()
+    assert result == set()

@@ -80,21 +80,21 @@ def test_image_runs_as_an_ordinary_user_without_a_shell():
 
 
 def test_image_sets_only_variables_that_exist():
-    given = deployment.image_environment()
+    values = deployment.image_environment()
 
-    assert set(given) - ENVIRONMENT_OF_PYTHON <= KNOWN
-    assert env.read({name: value for name, value in given.items() if name in KNOWN}).is_production
+    assert set(values) - ENVIRONMENT_OF_PYTHON <= KNOWN
+    assert env.read({name: value for name, value in values.items() if name in KNOWN}).is_production
 
 
 def test_image_contents_are_enough_to_start(tmp_path: Path):
     app = deployment.copy_image(tmp_path / "app")
-    given = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
+    values = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
     secrets = {
         "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
         "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
     }
     addresses = {"DATABASE_URL": "postgresql://a@127.0.0.1:1/a", "REDIS_URL": "redis://127.0.0.1:1"}
-    wiring = {**given, **secrets, **addresses, "SVC_BASE_URL": "https://a.example.com", "SVC_DATA_DIR": str(tmp_path)}
+    wiring = {**values, **secrets, **addresses, "SVC_BASE_URL": "https://a.example.com", "SVC_DATA_DIR": str(tmp_path)}
 
     checked = subprocess.run(
         [sys.executable, "manage.py", "check"],
@@ -112,12 +112,12 @@ def test_health_check_fails_without_a_response(tmp_path: Path):
     (check,) = words_of("HEALTHCHECK")
     program, *words = json.loads(check.rest.partition(" CMD ")[2])
 
-    asked = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *words], cwd=ROOT, env=deployment.without_ours(SVC_PORT="1"), capture_output=True, text=True
     )
 
     assert program == "python"
-    assert (asked.returncode, asked.stderr) == (1, "")
+    assert (result.returncode, result.stderr) == (1, "")
 
 
 # The services
@@ -125,18 +125,18 @@ def test_health_check_fails_without_a_response(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = deployment.compose()["services"]
-    return found
+    result: dict[str, dict[str, Any]] = deployment.compose()["services"]
+    return result
 
 
 @pytest.fixture(scope="module")
 def ours(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {name: each for name, each in services.items() if each.get("image") == "servicebase"}
+    return {name: service for name, service in services.items() if service.get("image") == "servicebase"}
 
 
 def test_every_part_runs_and_web_twice(ours: dict[str, dict[str, Any]]):
     default = deployment.last_stage()[-1].exec_form()
-    commands = [each.get("command", default) for each in ours.values()]
+    commands = [our.get("command", default) for our in ours.values()]
 
     assert all(command[:2] == ["up", "--only"] for command in commands)
     assert sorted(command[2] for command in commands) == sorted([*up.PARTS, "web"])
@@ -145,12 +145,12 @@ def test_every_part_runs_and_web_twice(ours: dict[str, dict[str, Any]]):
 def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(ours: dict[str, dict[str, Any]]):
     declared = deployment.compose()["secrets"]
     for name, service in ours.items():
-        given = deployment.part_environment(service)
-        assert set(given) <= KNOWN, name
-        assert not set(given) & {row.metadata["name"] for row in fields(env.Environment) if row.metadata["secret"]} - {
+        values = deployment.part_environment(service)
+        assert set(values) <= KNOWN, name
+        assert not set(values) & {row.metadata["name"] for row in fields(env.Environment) if row.metadata["secret"]} - {
             "REDIS_URL"
         }
-        for path in (value for variable, value in given.items() if variable.endswith("_FILE")):
+        for path in (value for variable, value in values.items() if variable.endswith("_FILE")):
             assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared)
 
 
@@ -185,22 +185,22 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
 
 def test_created_secrets_are_valid_in_production(tmp_path: Path, ours: dict[str, dict[str, Any]]):
     shutil.copytree(ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns("secrets", "production.env"))
-    made = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
+    result = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
     folder = tmp_path / "compose" / "secrets"
-    before = {each.name: each.read_text() for each in folder.iterdir()}
+    before = {path.name: path.read_text() for path in folder.iterdir()}
 
-    given = {**deployment.image_environment(), **deployment.part_environment(ours["web-1"])}
-    found = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in given.items()})
+    values = {**deployment.image_environment(), **deployment.part_environment(ours["web-1"])}
+    text = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
 
-    production_checks.refuse_unsafe_production(found)
-    assert found.is_production and [Fernet(key) for key in found.secret_keys]
-    assert found.database_url is not None and urlsplit(found.database_url).password == before["database_password"]
-    assert found.admin_password == before["admin_password"]
+    production_checks.refuse_unsafe_production(text)
+    assert text.is_production and [Fernet(key) for key in text.secret_keys]
+    assert text.database_url is not None and urlsplit(text.database_url).password == before["database_password"]
+    assert text.admin_password == before["admin_password"]
     assert folder.stat().st_mode & 0o077 == 0
     assert set(deployment.compose()["secrets"]) == set(before)
-    assert all(value not in made.stdout for value in before.values())
+    assert all(value not in result.stdout for value in before.values())
     subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, check=True)
-    assert {each.name: each.read_text() for each in folder.iterdir()} == before
+    assert {path.name: path.read_text() for path in folder.iterdir()} == before
 
 
 def test_created_secrets_are_ignored_by_git():
@@ -229,11 +229,11 @@ def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
 
 
 def test_proxy_forwards_client_address_and_scheme(proxy: dict[str, list[list[str]]]):
-    given = dict(proxy["proxy_set_header"])
+    values = dict(proxy["proxy_set_header"])
 
-    assert given["X-Forwarded-For"] == "$remote_addr"
-    assert given["X-Forwarded-Proto"] == "$scheme"
-    assert given["Host"] == "$http_host"
+    assert values["X-Forwarded-For"] == "$remote_addr"
+    assert values["X-Forwarded-Proto"] == "$scheme"
+    assert values["Host"] == "$http_host"
 
 
 def test_proxy_uses_every_web_host_and_retries_on_another(

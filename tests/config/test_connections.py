@@ -51,12 +51,12 @@ def no_collector() -> Iterator[None]:
 
 def test_connection_is_closed_with_its_thread(no_collector: None):
     """The web server ends idle threads and begins new ones."""
-    found: list[int] = []
+    results: list[int] = []
 
     def ask() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
-            found.append(cursor.fetchone()[0])
+            results.append(cursor.fetchone()[0])
 
     thread = Thread(target=ask)
     thread.start()
@@ -64,7 +64,7 @@ def test_connection_is_closed_with_its_thread(no_collector: None):
 
     def is_there() -> bool:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", found)
+            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", results)
             return cursor.fetchone() is not None
 
     eventually(lambda: not is_there(), within_s=10)

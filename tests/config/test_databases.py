@@ -8,17 +8,17 @@ URL = "postgresql://me@db.example.com/records"
 
 
 def options(url: str, process: str = "web") -> dict[str, str]:
-    found: dict[str, str] = connections.database(url, process)["OPTIONS"]
-    return found
+    result: dict[str, str] = connections.database(url, process)["OPTIONS"]
+    return result
 
 
 @pytest.mark.parametrize("process", ["web", "worker", "beat"])
 def test_each_part_has_its_timeouts_and_its_name(process: str):
-    found = options(URL, process)
+    result = options(URL, process)
 
-    assert f"statement_timeout={connections.STATEMENT_TIMEOUT_MS[process]}" in found["options"]
-    assert f"lock_timeout={connections.LOCK_TIMEOUT_MS[process]}" in found["options"]
-    assert found["application_name"] == f"servicebase {process}"
+    assert f"statement_timeout={connections.STATEMENT_TIMEOUT_MS[process]}" in result["options"]
+    assert f"lock_timeout={connections.LOCK_TIMEOUT_MS[process]}" in result["options"]
+    assert result["application_name"] == f"servicebase {process}"
 
 
 def test_web_request_waits_no_longer_than_two_seconds_to_connect():
@@ -26,9 +26,11 @@ def test_web_request_waits_no_longer_than_two_seconds_to_connect():
 
 
 def test_only_threads_of_the_web_server_keep_their_connection():
-    kept = {process: connections.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")}
+    remaining = {
+        process: connections.database(URL, process)["CONN_MAX_AGE"] for process in ("web", "worker", "command")
+    }
 
-    assert kept == {"web": None, "worker": 0, "command": 0}
+    assert remaining == {"web": None, "worker": 0, "command": 0}
 
 
 def test_interactive_commands_have_no_timeout():
@@ -36,17 +38,17 @@ def test_interactive_commands_have_no_timeout():
 
 
 def test_vanished_host_is_noticed_on_both_ends_within_a_minute():
-    found = options(URL, "beat")
+    result = options(URL, "beat")
 
-    asked = {name: int(found[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
-    assert asked["idle"] + asked["interval"] * asked["count"] <= 60
-    for name, value in asked.items():
-        assert f"-c tcp_keepalives_{name}={value}" in found["options"]
+    request = {name: int(result[f"keepalives_{name}"]) for name in ("idle", "interval", "count")}
+    assert request["idle"] + request["interval"] * request["count"] <= 60
+    for name, value in request.items():
+        assert f"-c tcp_keepalives_{name}={value}" in result["options"]
 
 
 def test_options_in_the_database_url_take_precedence():
     url = "postgresql://me@db.example.com/records?connect_timeout=1&application_name=mine&options=-c%20work_mem%3D64MB"
-    found = options(url)
+    result = options(url)
 
-    assert (found["connect_timeout"], found["application_name"]) == ("1", "mine")
-    assert found["options"].startswith("-c work_mem=64MB -c ")
+    assert (result["connect_timeout"], result["application_name"]) == ("1", "mine")
+    assert result["options"].startswith("-c work_mem=64MB -c ")

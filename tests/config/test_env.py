@@ -46,8 +46,8 @@ def test_embedding_provider_needs_a_model_and_an_address_or_a_key():
     with pytest.raises(ConfigurationError, match="OPENAI_BASE_URL or OPENAI_API_KEY"):
         env.read({**chosen, "SVC_EMBEDDING_MODEL": "m"})
 
-    found = env.read({**chosen, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
-    assert (found.openai_base_url, found.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
+    text = env.read({**chosen, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
+    assert (text.openai_base_url, text.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
 
 
 def test_password_in_the_providers_address_is_refused_and_not_repeated():

@@ -30,18 +30,18 @@ DATABASES = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     """One PostgreSQL with a database for each case."""
-    made = SharedServers(tmp_path_factory.mktemp("server")).start_postgres()
+    servers = SharedServers(tmp_path_factory.mktemp("server")).start_postgres()
     old_control = tmp_path_factory.mktemp("old") / "extension"
     old_control.mkdir()
     (old_control / "vector.control").write_text("default_version = '0.7.0'\n")
-    with psycopg.connect(made.postgres.url, autocommit=True) as link:
+    with psycopg.connect(servers.postgres.url, autocommit=True) as link:
         link.execute("CREATE ROLE poor LOGIN")
         for name, (words, then) in DATABASES.items():
             link.execute(f"CREATE DATABASE {name} {words}".encode())
             if then:
                 link.execute(then.format(name, old_control.parent).encode())
-    yield made
-    made.end()
+    yield servers
+    servers.end()
 
 
 def url_of(server: SharedServers, database: str, user: str = "servicebase") -> str:
@@ -52,8 +52,8 @@ def refusal(words: str, data: Path, **variables: str) -> str:
     """The one sentence with which a command ends, and nothing else: no traceback, no second message, no hang."""
     began = time.monotonic()
     keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
-    given = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
-    ended = manage(*words.split(), env=environment(data, free_port(), **given))
+    values = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
+    ended = manage(*words.split(), env=environment(data, free_port(), **values))
 
     assert ended.returncode == 1
     assert "Traceback" not in ended.stdout + ended.stderr

@@ -29,8 +29,8 @@ def test_other_requests_with_a_foreign_host_name_are_refused(path: str):
 @pytest.mark.parametrize(("names", "call"), CALLS)
 def test_first_call_uses_an_allowed_host_name(names: list[str], call: str, settings: Any):
     settings.BASE_URL, settings.ALLOWED_HOSTS = "https://service.example.com", names
-    said = io.StringIO()
+    output = io.StringIO()
 
-    call_command("welcome", "http://127.0.0.1:8000", stdout=said)
+    call_command("welcome", "http://127.0.0.1:8000", stdout=output)
 
-    assert f"{call}\n" in said.getvalue()
+    assert f"{call}\n" in output.getvalue()

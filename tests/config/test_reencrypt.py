@@ -35,15 +35,15 @@ def keys(settings: Any) -> Any:
 
 
 def reencrypt() -> str:
-    said = StringIO()
-    call_command("reencrypt", stdout=said, stderr=said)
-    return said.getvalue()
+    output = StringIO()
+    call_command("reencrypt", stdout=output, stderr=output)
+    return output.getvalue()
 
 
 def connection_with_secrets() -> OidcSetting:
-    made = make(client_secret=encryption.encrypt("secret-of-client"))
-    made.remember_claims({"sub": "1"})
-    return made
+    created = make(client_secret=encryption.encrypt("secret-of-client"))
+    created.remember_claims({"sub": "1"})
+    return created
 
 
 class TestTheProductsOwn:
@@ -52,15 +52,15 @@ class TestTheProductsOwn:
         session = ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, "id-token")
         version, changes = setting.refreshed().sys_version, setting.history.count()
         keys(NEW, OLD)
-        said = reencrypt()
+        message = reencrypt()
         keys(NEW)
 
         setting = OidcSetting.objects.get()
         assert (setting.secret, setting.known_claims) == ("secret-of-client", {"sub": "1"})
         session.refresh_from_db()
         assert session.token_hint == "id-token"
-        assert "oidc_setting.client_secret: 1 of 1 encrypted anew." in said
-        assert "secret-of-client" not in said
+        assert "oidc_setting.client_secret: 1 of 1 encrypted anew." in message
+        assert "secret-of-client" not in message
         assert (setting.sys_version, setting.history.count()) == (version, changes), "it is no change"
 
     def test_second_run_changes_nothing(self, keys: Any):
@@ -78,12 +78,12 @@ class TestTheProductsOwn:
         second = make(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
         before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second.pk)
         keys(NEW, OLD)
-        said = StringIO()
+        output = StringIO()
         with pytest.raises(CommandError, match="1 secrets were left"):
-            call_command("reencrypt", stdout=said, stderr=said)
+            call_command("reencrypt", stdout=output, stderr=output)
         keys(NEW)
 
-        assert f"oidc_setting.client_secret: no key reads {second.pk}." in said.getvalue()
+        assert f"oidc_setting.client_secret: no key reads {second.pk}." in output.getvalue()
         assert first.refreshed().secret == "secret-of-client"
         assert second.refreshed().client_secret == before
 
@@ -109,7 +109,9 @@ class TestTheProductsOwn:
         reencrypt()
         keys(NEW)
 
-        assert {each.token_hint for each in ProviderSession.objects.all()} == {f"token-{n}" for n in range(5)}
+        assert {provider_session.token_hint for provider_session in ProviderSession.objects.all()} == {
+            f"token-{n}" for n in range(5)
+        }
 
     def test_every_secret_column_is_hashed_or_reencrypted(self):
         secret = {
@@ -143,12 +145,12 @@ class TestDesignedTables:
         data(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
         before = ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
         keys(NEW, OLD)
-        said = reencrypt()
+        message = reencrypt()
         keys(NEW)
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
         assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
-        assert "device.token: 4 of 4 encrypted anew." in said and "laptop.contains: 1 of 1" in said
+        assert "device.token: 4 of 4 encrypted anew." in message and "laptop.contains: 1 of 1" in message
         assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == before
 
     def test_deferred_records_are_included(self, keys: Any, bob: User):

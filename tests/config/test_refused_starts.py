@@ -59,22 +59,22 @@ def test_safe_production_settings_are_accepted(tmp_path: Path):
 
 
 def test_malformed_keys_are_refused(tmp_path: Path):
-    said = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
+    message = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
 
-    assert "SVC_SECRET_KEYS must hold Fernet keys" in said
-    assert "no-key-at-all" not in said
+    assert "SVC_SECRET_KEYS must hold Fernet keys" in message
+    assert "no-key-at-all" not in message
 
 
 def test_common_first_password_is_refused_in_production(tmp_path: Path):
     embedded = {**SAFE, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
 
-    said = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
+    message = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
 
-    assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in said
+    assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in message
 
-    said = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1")
+    message = refusal("prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1")
 
-    assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in said
+    assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in message
 
 
 def test_certificate_of_another_key_is_refused(tmp_path: Path):
@@ -84,17 +84,17 @@ def test_certificate_of_another_key_is_refused(tmp_path: Path):
     junk.write_text("nothing of that kind")
 
     for cert, its_key, reason in ((certificate, key, "key values mismatch"), (junk, key, "no start line|pem lib")):
-        said = refusal("up", tmp_path, SVC_TLS_CERT=str(cert), SVC_TLS_KEY=str(its_key))
-        assert re.search(rf"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together \(.*({reason}).*\)", said)
+        message = refusal("up", tmp_path, SVC_TLS_CERT=str(cert), SVC_TLS_KEY=str(its_key))
+        assert re.search(rf"SVC_TLS_CERT and SVC_TLS_KEY cannot be used together \(.*({reason}).*\)", message)
 
 
 @pytest.mark.parametrize("words", ["up", "prepare"])
 def test_data_folder_that_cannot_be_created_is_refused(words: str, tmp_path: Path):
     (tmp_path / "file").touch()
 
-    said = refusal(words, tmp_path / "file" / "data")
+    message = refusal(words, tmp_path / "file" / "data")
 
-    assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in said
+    assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in message
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
@@ -125,7 +125,7 @@ def test_folder_with_other_data_is_refused_and_not_changed(
 
     assert said in refusal(words, tmp_path)
 
-    assert {each.name: each.read_text() for each in cluster.iterdir()} == content
+    assert {path.name: path.read_text() for path in cluster.iterdir()} == content
 
 
 def test_incomplete_cluster_of_an_interrupted_start_is_replaced(tmp_path: Path):

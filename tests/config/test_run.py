@@ -28,11 +28,11 @@ def run(tmp_path: Path) -> ModuleType:
 
 
 def test_help_lists_the_commands():
-    shown = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True)
+    result = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True)
 
-    assert shown.returncode == 0
+    assert result.returncode == 0
     for name in ("up", "test", "check", "bench", "shell", "manage"):
-        assert f"\n  {name} " in shown.stdout
+        assert f"\n  {name} " in result.stdout
 
 
 def test_unknown_command_is_reported():
@@ -84,14 +84,14 @@ def test_missing_venv_module_names_the_package_to_install(run: ModuleType, monke
 
 
 def test_other_venv_errors_are_printed(run: ModuleType, monkeypatch, capsys):
-    said = b"Traceback\nOSError: [Errno 28] No space left on device"
-    failed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=said)
+    message = b"Traceback\nOSError: [Errno 28] No space left on device"
+    failed: subprocess.CompletedProcess[bytes] = subprocess.CompletedProcess([], 1, stdout=message)
     monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
 
     with pytest.raises(SystemExit):
         run.make_venv()
-    told = capsys.readouterr().err
-    assert "No space left on device" in told and "Traceback" not in told and "apt-get" not in told
+    output = capsys.readouterr().err
+    assert "No space left on device" in output and "Traceback" not in output and "apt-get" not in output
 
 
 def test_unchanged_lock_installs_nothing(run: ModuleType, monkeypatch):

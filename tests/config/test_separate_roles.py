@@ -22,7 +22,7 @@ def recipe() -> list[list[str]]:
     """The statements of the section, block by block."""
     section = (ROOT / "docs/how-to/deploy.md").read_text().partition("### Separate roles")[2].partition("\n## ")[0]
     blocks = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
-    return [[each.strip() for each in block.split(";") if each.strip()] for block in blocks]
+    return [[part.strip() for part in block.split(";") if part.strip()] for block in blocks]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Roles:
 @pytest.fixture(scope="module")
 def roles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Roles]:
     """A server on which the recipe was followed."""
-    made = Roles(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
+    roles = Roles(SharedServers(tmp_path_factory.mktemp("server")).start_postgres().start_valkey())
     as_superuser, in_database = recipe()
-    with psycopg.connect(made.url("servicebase", "postgres"), autocommit=True) as link:
+    with psycopg.connect(roles.url("servicebase", "postgres"), autocommit=True) as link:
         for statement in ["DROP DATABASE servicebase", *as_superuser]:
             link.execute(statement.encode())
-    with psycopg.connect(made.url("servicebase"), autocommit=True) as link:
+    with psycopg.connect(roles.url("servicebase"), autocommit=True) as link:
         for statement in in_database:
             link.execute(statement.encode())
-    yield made
-    made.servers.end()
+    yield roles
+    roles.servers.end()
 
 
 def prepare(roles: Roles, role: str, data: Path) -> "subprocess.CompletedProcess[str]":

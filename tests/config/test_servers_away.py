@@ -55,15 +55,15 @@ class Hosts:
         return self.get("/api/me", f"Bearer {self.key}")
 
     def readiness(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads(self.get("/readyz").body)
-        return found
+        document: dict[str, str] = json.loads(self.get("/readyz").body)
+        return document
 
     def processes(self) -> dict[int, psutil.Process]:
         """Whatever serves, works and beats."""
         return {
-            each.pid: each
+            child.pid: child
             for host in (self.web, self.worker, self.beat)
-            for each in psutil.Process(host.process.pid).children(recursive=True)
+            for child in psutil.Process(host.process.pid).children(recursive=True)
         }
 
 
@@ -74,15 +74,15 @@ def hosts(servers: SharedServers, start: Start) -> Hosts:
     worker.wait_for("ready")
     beat.wait_for("beat_leads")
     key = manage("key", "admin", "test", env=web.env).stdout.strip()
-    found = Hosts(servers, web, worker, beat, key)
-    eventually(lambda: all_well(found))
-    return found
+    hosts = Hosts(servers, web, worker, beat, key)
+    eventually(lambda: all_well(hosts))
+    return hosts
 
 
 def all_well(hosts: Hosts) -> bool:
-    found = hosts.readiness()
+    result = hosts.readiness()
     states = ("database", "migrations", "vector", "broker", "worker", "beat")
-    return found["status"] == "ready" and all(found[name] == "ok" for name in states) and hosts.me().status == 200
+    return result["status"] == "ready" and all(result[name] == "ok" for name in states) and hosts.me().status == 200
 
 
 def is_retry_later(answer: Answer) -> bool:
@@ -117,11 +117,11 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, number: int, f
         eventually(lambda: is_retry_later(hosts.me()), within_s=10)
         # What it said last holds for a second.
         eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
-        seen = {path: hosts.get(path, accept="text/html") for path in PATHS}
+        actual = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
-        assert seen["/"].status == 503 and "<html" in seen["/"].body and seen["/"].headers["retry-after"]
-        assert {path: each.status for path, each in seen.items() if each.status == 500} == {}
-        assert max(each.took_s for each in seen.values()) < 3
+        assert actual["/"].status == 503 and "<html" in actual["/"].body and actual["/"].headers["retry-after"]
+        assert {path: each.status for path, each in actual.items() if each.status == 500} == {}
+        assert max(each.took_s for each in actual.values()) < 3
         eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
     finally:
         hosts.servers.start_postgres()
@@ -166,13 +166,13 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
 def every_connection_taken(hosts: Hosts) -> Iterator[None]:
     """Take all that PostgreSQL gives out, those of the web host too."""
     url = hosts.servers.postgres.url
-    with ExitStack() as held:
-        first = held.enter_context(psycopg.connect(url, autocommit=True))
+    with ExitStack() as stack:
+        first = stack.enter_context(psycopg.connect(url, autocommit=True))
 
         def has_none_left() -> bool:
             webs = "FROM pg_stat_activity WHERE application_name = 'servicebase web'"
             first.execute(f"SELECT pg_terminate_backend(pid) {webs}")
-            take_all(held, url)
+            take_all(stack, url)
             return first.execute(f"SELECT 1 {webs}").fetchone() is None
 
         eventually(has_none_left, within_s=20)

@@ -24,7 +24,7 @@ def scheduled(servers: SharedServers) -> list[str]:
     with redis.Redis.from_url(servers.valkey.url) as broker:
         messages: list[Any] = broker.lrange("servicebase", 0, -1)
     headers = [json.loads(message)["headers"] for message in messages]
-    return [each["origin"] for each in headers if each["task"] == "system.tasks.beat_of_worker"]
+    return [header["origin"] for header in headers if header["task"] == "system.tasks.beat_of_worker"]
 
 
 def origin(host: Stack) -> str:
@@ -33,10 +33,10 @@ def origin(host: Stack) -> str:
 
 @pytest.mark.parametrize("missing", ["DATABASE_URL", "REDIS_URL"])
 def test_single_part_requires_both_server_addresses(missing: str, tmp_path: Path):
-    given = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
-    del given[missing]
+    values = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
+    del values[missing]
 
-    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
+    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
 
     assert refused.returncode == 1
     assert refused.stderr.startswith("servicebase: --only requires DATABASE_URL and REDIS_URL")
@@ -45,13 +45,13 @@ def test_single_part_requires_both_server_addresses(missing: str, tmp_path: Path
 
 @pytest.mark.parametrize("missing", ["SECRET_KEY", "SVC_SECRET_KEYS"])
 def test_single_part_requires_shared_keys(missing: str, tmp_path: Path):
-    given = {
+    values = {
         "DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com",
         "SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY,
     }  # fmt: skip
-    del given[missing]
+    del values[missing]
 
-    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **given))
+    refused = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
 
     assert refused.returncode == 1
     assert refused.stderr.startswith("servicebase: --only requires SECRET_KEY and SVC_SECRET_KEYS")

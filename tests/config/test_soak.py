@@ -28,16 +28,16 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soaked]:
 
 
 def test_acknowledged_writes_exist_once_after_faults(soaked: Soaked):  # C33, C36, C38
-    found = soaked.found
-    assert found.tally.wrong == []
-    assert found.tally.unexpected == {}, "refused although nothing was away"
-    assert (len(found.faults), found.signed_in > 0) == (4, True)
-    assert all(work.acknowledged for work in found.works)
+    result = soaked.found
+    assert result.tally.wrong == []
+    assert result.tally.unexpected == {}, "refused although nothing was away"
+    assert (len(result.faults), result.signed_in > 0) == (4, True)
+    assert all(work.acknowledged for work in result.works)
 
 
 def test_soak_checks_detect_lost_writes(soaked: Soaked):
-    found = soaked.found.works[0]
-    work = replace(found, caller=replace(found.caller, tally=Tally()))
+    result = soaked.found.works[0]
+    work = replace(result, caller=replace(result.caller, tally=Tally()))
     work.creates()
     lost = next(reversed(work.records))
     work.caller.call("delete", "DELETE", f"{TABLE}/{lost}")

@@ -31,9 +31,9 @@ class Output(io.StringIO):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> DataFolder:
-    made = DataFolder(tmp_path / "data")
-    made.prepare()
-    return made
+    data_folder = DataFolder(tmp_path / "data")
+    data_folder.prepare()
+    return data_folder
 
 
 class Watched(Supervisor):
@@ -53,11 +53,11 @@ class Watched(Supervisor):
 @pytest.fixture
 def supervisor(folder: DataFolder) -> Iterator[Watched]:
     claim = folder.hold("up")
-    made = Watched(claim, out=Output())
-    yield made
-    made.end()
-    made.stop([[child.name for child in made.children]], lambda name: 0.0)
-    made.close()
+    watched = Watched(claim, out=Output())
+    yield watched
+    watched.end()
+    watched.stop([[child.name for child in watched.children]], lambda name: 0.0)
+    watched.close()
 
 
 def said(supervisor: Supervisor) -> str:
@@ -173,28 +173,28 @@ threading.Event().wait(60)
 
 
 def test_lock_ends_with_its_holder(folder: DataFolder):
-    held = folder.hold("up")
+    held_values = folder.hold("up")
     with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
         folder.hold("up")
-    os.close(held)
+    os.close(held_values)
 
     os.close(folder.hold("up"))
 
 
 def test_secret_is_created_once_with_private_permissions(folder: DataFolder):
-    made = iter(["first", "second"])
+    created = iter(["first", "second"])
 
-    assert folder.secret("key", lambda: next(made)) == "first"
-    assert folder.secret("key", lambda: next(made)) == "first"
+    assert folder.secret("key", lambda: next(created)) == "first"
+    assert folder.secret("key", lambda: next(created)) == "first"
     assert (folder.secrets / "key").stat().st_mode & 0o077 == 0
 
 
 def test_concurrent_starts_share_one_secret(folder: DataFolder):
-    barrier, found = threading.Barrier(8), []
+    barrier, results = threading.Barrier(8), []
 
     def ask(number: int) -> None:
         barrier.wait()
-        found.append(folder.secret("key", lambda: f"made by {number}"))
+        results.append(folder.secret("key", lambda: f"made by {number}"))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -202,7 +202,7 @@ def test_concurrent_starts_share_one_secret(folder: DataFolder):
     for thread in threads:
         thread.join()
 
-    assert len(set(found)) == 1
+    assert len(set(results)) == 1
 
 
 def test_long_data_path_gets_short_socket_paths(tmp_path: Path):

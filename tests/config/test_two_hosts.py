@@ -93,18 +93,18 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     servers.start_valkey()
     root = tmp_path_factory.mktemp("hosts")
     both = [Host(root / name, servers, SVC_ALLOW_HTTP_IDP="1") for name in ("first", "second")]
-    made = Hosts(servers, both[0], both[1])
+    hosts = Hosts(servers, both[0], both[1])
     try:
         for each in both:
-            each.stack.env["SVC_BASE_URL"] = made.first.stack.url  # as one proxy in front of both would be
+            each.stack.env["SVC_BASE_URL"] = hosts.first.stack.url  # as one proxy in front of both would be
             each.stack.start()
         for each in both:
             each.stack.wait_until_up()
             each.stack.wait_for("beat_(leads|follows)")
         eventually(lambda: all(each.stack.get("/readyz") == 200 for each in both))
-        made.key = manage("key", "admin", "test", env=made.first.stack.env).stdout.strip()
-        assert manage("shell", "-c", SOMEBODY, env=made.first.stack.env).returncode == 0
-        yield made
+        hosts.key = manage("key", "admin", "test", env=hosts.first.stack.env).stdout.strip()
+        assert manage("shell", "-c", SOMEBODY, env=hosts.first.stack.env).returncode == 0
+        yield hosts
     finally:
         for each in both:
             each.end()
@@ -119,8 +119,8 @@ def asked(host: Host, method: str, path: str, body: Any = None, *, key: str, **h
 
 def only(answer: Answer) -> dict[str, Any]:
     (record,) = answer.body["data"]
-    found: dict[str, Any] = record
-    return found
+    result: dict[str, Any] = record
+    return result
 
 
 def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
@@ -132,10 +132,10 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
     asked(hosts.second, "POST", COLUMNS, column, key=key)
-    made = asked(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
-    assert only(made)["cause"] == "A filter is clogged"
+    created = asked(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
+    assert only(created)["cause"] == "A filter is clogged"
 
-    asked(hosts.second, "DELETE", f"/rest/v1/table/incident/{only(made)['sys_id']}", key=key)
+    asked(hosts.second, "DELETE", f"/rest/v1/table/incident/{only(created)['sys_id']}", key=key)
     asked(hosts.first, "DELETE", f"{TABLES}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
@@ -146,10 +146,10 @@ def test_new_rules_apply_on_the_other_host(hosts: Hosts):
     assert hosts.second.stack.call("GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
 
     rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
-    made = only(asked(hosts.first, "POST", RULES, rule, key=hosts.key))
+    created = only(asked(hosts.first, "POST", RULES, rule, key=hosts.key))
     assert asked(hosts.second, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"]
 
-    asked(hosts.second, "PATCH", f"{RULES}/{made['sys_id']}", {"active": False}, key=hosts.key)
+    asked(hosts.second, "PATCH", f"{RULES}/{created['sys_id']}", {"active": False}, key=hosts.key)
     assert asked(hosts.first, "GET", f"{TASKS}?sysparm_query=priority=1", key=theirs).body["data"] == []
 
 
@@ -178,12 +178,12 @@ def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(ho
 
 def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
     once = {"Idempotency-Key": "one-write-for-both"}
-    made = [
+    created = [
         only(asked(host, "POST", TASKS, {"short_description": "Once"}, key=hosts.key, **once))["sys_id"]
         for host in (hosts.first, hosts.second)
     ]
 
-    assert made[0] == made[1]
+    assert created[0] == created[1]
 
 
 def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
@@ -229,9 +229,9 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
     documents: set[str] = set()
 
     def write(number: int) -> None:
-        made = victim.stack.call("POST", TASKS, {"short_description": f"Kept {number}"}, key=hosts.key)
-        if made.status == 201:
-            records.add(only(made)["sys_id"])
+        response = victim.stack.call("POST", TASKS, {"short_description": f"Kept {number}"}, key=hosts.key)
+        if response.status == 201:
+            records.add(only(response)["sys_id"])
         text = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
         path = f"/load_text_to_collection?collection_name=kept&doc_id=kept-{number}"
         if victim.stack.call("POST", path, text, key=hosts.key).status == 202:
@@ -247,8 +247,8 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
 
     eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
     assert len(documents) < 200, "it was killed before all was done"
-    kept = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
-    assert records <= kept
-    found = asked(survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key).body
-    assert documents <= {each["doc_id"] for each in found}
+    remaining = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
+    assert records <= remaining
+    body = asked(survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key).body
+    assert documents <= {each["doc_id"] for each in body}
     eventually(lambda: survivor.times_led == led_before + 1)

@@ -26,18 +26,18 @@ LOGIN = b'{"username": "nobody", "password": "wrong"}'
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
-    made = Stack(tmp_path / "data")
-    yield made
-    made.end()
+    stack = Stack(tmp_path / "data")
+    yield stack
+    stack.end()
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One stack for the tests that leave it running."""
-    made = Stack(tmp_path_factory.mktemp("running") / "data").start().wait_until_up()
-    yield made
-    made.stop()
-    made.end()
+    stack = Stack(tmp_path_factory.mktemp("running") / "data").start().wait_until_up()
+    yield stack
+    stack.stop()
+    stack.end()
 
 
 def half_sent_request(stack: Stack) -> socket.socket:
@@ -86,10 +86,10 @@ def test_first_script_of_the_documentation_works(running: Stack):
 
 def test_password_is_printed_once_and_kept_in_a_private_file(running: Stack):
     printed = running.wait_for(r"Sign in +admin  password  (\S+)").group(1)
-    kept = running.data / "secrets" / "admin-password"
+    remaining = running.data / "secrets" / "admin-password"
 
-    assert kept.read_text().strip() == printed
-    assert kept.stat().st_mode & 0o077 == 0
+    assert remaining.read_text().strip() == printed
+    assert remaining.stat().st_mode & 0o077 == 0
     assert not DataFolder(running.data).welcome.exists()
     again = manage("welcome", running.url, env=running.env)
     assert printed not in again.stdout
@@ -136,7 +136,7 @@ def test_killed_part_restarts_and_is_logged(running: Stack, name: str, words: st
 def children_of(stack: Stack) -> list:
     import psutil
 
-    return [each for each in psutil.Process(stack.process.pid).children() if each.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in psutil.Process(stack.process.pid).children() if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
@@ -145,10 +145,10 @@ def test_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
     link = half_sent_request(running)
 
     running.process.send_signal(signal.SIGHUP)
-    seen = set()
+    result = set()
 
     def asked() -> bool:
-        seen.add(running.get("/healthz"))
+        result.add(running.get("/healthz"))
         return True
 
     eventually(lambda: asked() and len(running.child("web_server").children()) == 2)
@@ -157,14 +157,16 @@ def test_rolling_restart_of_web_fails_no_request(running: Stack):  # X06
     eventually(lambda: asked() and not before.is_running())
     assert all(asked() for _ in range(20))
 
-    assert seen == {200}
+    assert result == {200}
 
 
 def test_rolling_restart_waits_for_a_slow_process(running: Stack):  # X06
     (before,) = running.child("web_server").children()
 
     running.process.send_signal(signal.SIGHUP)
-    coming = eventually(lambda: [each for each in running.child("web_server").children() if each.pid != before.pid])[0]
+    coming = eventually(lambda: [child for child in running.child("web_server").children() if child.pid != before.pid])[
+        0
+    ]
     coming.suspend()
     try:
         eventually(lambda: not before.is_running())
@@ -271,8 +273,8 @@ def test_https_with_a_configured_certificate(tmp_path: Path):
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(certificate), SVC_TLS_KEY=str(key))
     try:
         stack.start().wait_until_up()
-        asked = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+        request = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
+        answer = subprocess.run(request, capture_output=True, text=True, check=False).stdout
         assert " 200" in answer.splitlines()[0]
         assert "strict-transport-security" in answer.lower()
         assert "; secure" in next(line for line in answer.lower().splitlines() if line.startswith("set-cookie"))

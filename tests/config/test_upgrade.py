@@ -77,14 +77,14 @@ def write(earlier: Stack, commit: str) -> Written:
 
 def read_with(commit: str) -> list[str]:
     """Addresses that show all of it."""
-    found = ["/api/me"]
+    result = ["/api/me"]
     if commit != HOUSE:
-        found += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
+        result += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
     if commit in (SIGN_ON, COLLECTIONS):
-        found.append("/rest/v1/table/oidc_setting")
+        result.append("/rest/v1/table/oidc_setting")
     if commit == COLLECTIONS:
-        found.append("/get_content_by_tag?collection_name=hints&tag_info=kind=hint")
-    return found
+        result.append("/get_content_by_tag?collection_name=hints&tag_info=kind=hint")
+    return result
 
 
 def kept(before: Any, now: Any) -> bool:
@@ -136,15 +136,15 @@ def test_upgrade_keeps_all_data(upgraded: tuple[str, Written, Stack]):
     if commit in (SIGN_ON, COLLECTIONS):
         assert manage("shell", "-c", SECRET, env=now.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
     if commit == COLLECTIONS:
-        asked = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
-        (found,) = now.call("GET", asked, key=written.key).body
-        assert found["page_content"] == TEXT
+        text = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
+        (item,) = now.call("GET", text, key=written.key).body
+        assert item["page_content"] == TEXT
 
 
 def test_new_features_work_on_old_data(upgraded: tuple[str, Written, Stack]):
     _, written, now = upgraded
-    asked = "/load_text_to_collection?collection_name=new&doc_id=first"
-    made = now.call("POST", asked, {"text": TEXT, "metadata": {}, "wait": True}, key=written.key)
+    text = "/load_text_to_collection?collection_name=new&doc_id=first"
+    response = now.call("POST", text, {"text": TEXT, "metadata": {}, "wait": True}, key=written.key)
     task = now.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=written.key)
 
-    assert (made.status, made.body["document_status"], task.status) == (201, "ready", 201)
+    assert (response.status, response.body["document_status"], task.status) == (201, "ready", 201)

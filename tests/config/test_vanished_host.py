@@ -62,29 +62,29 @@ class Network:
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    made = Network(f"servicebase-{os.getpid()}", f"sb{os.getpid()}"[:15])
+    network = Network(f"servicebase-{os.getpid()}", f"sb{os.getpid()}"[:15])
     try:
-        made.lay()
-        yield made
+        network.lay()
+        yield network
     finally:
-        made.end()
+        network.end()
 
 
 @pytest.fixture
 def servers(network: Network, tmp_path: Path) -> Iterator[SharedServers]:
     """Reached by both: from here through their sockets, from there over TCP."""
-    made = SharedServers(tmp_path / "servers")
+    servers = SharedServers(tmp_path / "servers")
     try:
-        made.postgres.initialise()
-        with open(made.folder.postgres / "pg_hba.conf", "a") as rules:
+        servers.postgres.initialise()
+        with open(servers.folder.postgres / "pg_hba.conf", "a") as rules:
             rules.write(f"host all all {THEIRS}/32 trust\n")
-        made.start_postgres("-c", f"listen_addresses={OURS}")
-        made.start_valkey("--port", "6379", "--bind", OURS, "--protected-mode", "no")
-        first = environment(tmp_path / "first", free_port(), **made.environ)
+        servers.start_postgres("-c", f"listen_addresses={OURS}")
+        servers.start_valkey("--port", "6379", "--bind", OURS, "--protected-mode", "no")
+        first = environment(tmp_path / "first", free_port(), **servers.environ)
         assert manage("prepare", env=first).returncode == 0
-        yield made
+        yield servers
     finally:
-        made.end()
+        servers.end()
 
 
 def test_another_beat_takes_over_and_the_old_one_steps_down(

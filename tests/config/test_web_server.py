@@ -47,9 +47,9 @@ def send_all_then_read(stack: Stack, size: int, more: str = "", path: str = "/ap
 
 @pytest.mark.parametrize(("size", "answer"), [(9 * MB, "401"), (30 * MB, "413")])
 def test_response_sent_before_the_body_was_read_arrives(running: Stack, size: int, answer: str):
-    seen = Counter(send_all_then_read(running, size) for _ in range(10))
+    counts = Counter(send_all_then_read(running, size) for _ in range(10))
 
-    assert seen == {f"HTTP/1.1 {answer}": 10}
+    assert counts == {f"HTTP/1.1 {answer}": 10}
 
 
 def most_resident_mb(stack: Stack) -> float:
@@ -74,10 +74,10 @@ def test_oversized_bodies_use_no_memory_and_block_nobody(running: Stack):  # X08
     paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
     before = most_resident_mb(running)
     with ThreadPoolExecutor(8) as pool:
-        seen = Counter(pool.map(lambda path: send_all_then_read(running, 50 * MB, path=path), paths))
+        counts = Counter(pool.map(lambda path: send_all_then_read(running, 50 * MB, path=path), paths))
 
-    assert sum(seen.values()) == 64
-    assert set(seen) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
+    assert sum(counts.values()) == 64
+    assert set(counts) <= {"HTTP/1.1 413", "BrokenPipeError", "ConnectionResetError"}
     assert most_resident_mb(running) - before < 100
 
 
@@ -120,14 +120,14 @@ LOGIN = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: a
 
 def all_that_comes(stack: Stack, sent: bytes) -> bytes:
     """Up to the end of the connection; a server that resets it has said all it had to."""
-    found = b""
+    result = b""
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
         link.sendall(sent)
         with suppress(OSError):  # not connected any more
             link.shutdown(socket.SHUT_WR)
         while part := link.recv(65536):
-            found += part
-    return found
+            result += part
+    return result
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_page_describes_the_demo_collection():
 
 
 def test_readme_commands_work_as_printed(people: None):
-    (step,) = [each for each in BLOCKS.finditer(README) if each["curl"]]
+    (step,) = [match for match in BLOCKS.finditer(README) if match["curl"]]
 
     assert step["curl"].count("curl ") >= 2
     check_curl(step["curl"], step["printed"])
@@ -101,8 +101,8 @@ def test_every_filter_can_be_parsed():
     rows = re.findall(r"^\| `([^`]+)` \|", table, re.M)
 
     assert len(rows) >= 5
-    for each in rows:
-        assert parameters.filter_in(parameters.RequestParameters({"metadata": [each]}), "metadata")
+    for row in rows:
+        assert parameters.filter_in(parameters.RequestParameters({"metadata": [row]}), "metadata")
 
 
 def test_endpoint_table_has_every_parameter():
@@ -110,8 +110,8 @@ def test_endpoint_table_has_every_parameter():
 
     assert set(rows) == set(ENDPOINTS)
     for name, view in ENDPOINTS.items():
-        known = set(view.known) or ({"file", *parameters_of_loads()} if name.startswith("load") else set())
-        assert set(re.findall(r"`(\w+)`", rows[name])) == known, name
+        existing = set(view.known) or ({"file", *parameters_of_loads()} if name.startswith("load") else set())
+        assert set(re.findall(r"`(\w+)`", rows[name])) == existing, name
 
 
 def parameters_of_loads() -> tuple[str, ...]:

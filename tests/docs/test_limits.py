@@ -83,9 +83,9 @@ def told(text: str) -> float:
     >>> told("16 KB"), told("15 min"), told("2,000")
     (16384.0, 900.0, 2000.0)
     """
-    found = re.fullmatch(r"([\d,.]+) ?([A-Za-z]*)", text.strip())
-    assert found is not None, text
-    return float(found.group(1).replace(",", "")) * UNITS[found.group(2)]
+    match = re.fullmatch(r"([\d,.]+) ?([A-Za-z]*)", text.strip())
+    assert match is not None, text
+    return float(match.group(1).replace(",", "")) * UNITS[match.group(2)]
 
 
 def in_force(place: str) -> float:
@@ -103,7 +103,7 @@ def look_up(place: str) -> Any:
     value: Any = None
     for index, name in enumerate(names):
         if is_dataclass(value):
-            value = next(each.default for each in fields(value) if each.name == name)
+            value = next(field.default for field in fields(value) if field.name == name)
         elif value is None or not hasattr(value, name):
             value = importlib.import_module(".".join(names[: index + 1]))
         else:
@@ -140,34 +140,34 @@ def is_number(node: ast.expr) -> bool:
 def numbers_in(path: Path) -> set[str]:
     """The constants of a module that are numbers, by their full names."""
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    found = set()
+    result = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and is_number(node.value):
-            found |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
-    return {name for name in found if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
+            result |= {f"{module}.{target.id}" for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in result if re.search(r"\.[A-Z][A-Z0-9_]*$", name)}
 
 
 def test_every_limit_of_the_code_is_documented():
     paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if "migrations" not in path.parts]
-    found = set().union(*map(numbers_in, paths))
+    result = set().union(*map(numbers_in, paths))
     listed = {place.partition("[")[0] for place, _ in PLACES}
 
     assert (
-        "accounts.authentication.login_attempts.WINDOW" in found
-        and "config.database.connections.LOCK_TIMEOUT_MS" in found
+        "accounts.authentication.login_attempts.WINDOW" in result
+        and "config.database.connections.LOCK_TIMEOUT_MS" in result
     )
-    assert found - listed - NO_LIMITS == set()
-    assert NO_LIMITS - found == set()
+    assert result - listed - NO_LIMITS == set()
+    assert NO_LIMITS - result == set()
 
 
 def test_every_named_variable_exists():
-    known = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
+    existing = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
 
-    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - known - {"SVC_TLS"} == set()
+    assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - existing - {"SVC_TLS"} == set()
 
 
 def test_every_named_file_exists():
     named = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
 
-    made = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}
-    assert {name for name in named - made if not (ROOT / name).exists()} == set()
+    created = {name for name in named if name.startswith(("compose/secrets", "compose/production.env"))}
+    assert {name for name in named - created if not (ROOT / name).exists()} == set()

@@ -26,12 +26,12 @@ def test_every_link_target_exists(page: Path):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_named_command_exists(page: Path):
     text = page.read_text()
-    known = set(get_commands()) | {"up"}
+    existing = set(get_commands()) | {"up"}
     help_text = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True).stdout
 
     managed = set(re.findall(r"(?:manage\.py|\./run manage) ([a-z_]+)", text))
     run = set(re.findall(r"\./run ([a-z][a-z-]*)", text))
-    assert managed - known == set()
+    assert managed - existing == set()
     assert {word for word in run if not re.search(rf"^  {word}\b", help_text, re.MULTILINE)} == set()
 
 

@@ -46,10 +46,10 @@ def test_addresses_match_the_routes():
 
 
 def test_discovery_addresses_are_documented_in_order():
-    tried = [each.removeprefix("U").replace("R", "{}") for each in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
-    in_code = [each.removeprefix("https://u") for each in discovery.candidates("https://u", "R")]
+    tried = [match.removeprefix("U").replace("R", "{}") for match in re.findall(r"`(/[\w./]*R[\w./]*)`", PAGE)]
+    in_code = [match.removeprefix("https://u") for match in discovery.candidates("https://u", "R")]
 
-    assert tried == [each.replace("R", "{}") for each in in_code if each]
+    assert tried == [match.replace("R", "{}") for match in in_code if match]
 
 
 def test_documented_script_runs():
@@ -70,18 +70,18 @@ def test_documented_script_runs():
 
 def test_roles_and_claims_match_the_code():
     assert all(f"`{path}`" in PAGE for path in profile.ROLE_CLAIMS)
-    kept = {name for name, (_, grantable) in roles.SHIPPED.items() if not grantable}
-    told = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
+    remaining = {name for name, (_, grantable) in roles.SHIPPED.items() if not grantable}
+    match = re.search(r"never granted by a provider; by default these are (.+?)\. ", " ".join(PAGE.split()))
 
-    assert told is not None
-    assert set(re.findall(r"`(\w+)`", told[1])) == kept >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
+    assert match is not None
+    assert set(re.findall(r"`(\w+)`", match[1])) == remaining >= {roles.ADMIN, roles.SSO_ADMIN, roles.COLLECTION_ADMIN}
 
 
 def test_demo_provider_prints_the_form_labels():
-    said = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
+    message = demo.told("http://127.0.0.1:8400", demo.callbacks(Environment())[0])
     fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 
-    typed = re.findall(r"^    ([A-Z][\w ]+?)  +\S", said, re.MULTILINE)
+    typed = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)
     assert {name.lower() for name in typed if name != "Tick"} <= fields
-    assert all(name.strip().lower() in fields for name in re.search(r"Tick +(.+)", said)[1].split(","))  # type: ignore[index]
-    assert said.count("http://127.0.0.1:8000/sso/callback/") == 1
+    assert all(name.strip().lower() in fields for name in re.search(r"Tick +(.+)", message)[1].split(","))  # type: ignore[index]
+    assert message.count("http://127.0.0.1:8000/sso/callback/") == 1

@@ -75,9 +75,9 @@ class Reader:
         for name, value in (each.split(": ", 1) for each in lines):
             assert self.is_like(value, answer.headers.get(name, "")), f"{name}: {answer.headers.get(name)}"
         if body:
-            shown = json.loads(body)
-            got = json.loads(answer.content)
-            assert self.is_same(shown, got), json.dumps(got, ensure_ascii=False)
+            document = json.loads(body)
+            content = json.loads(answer.content)
+            assert self.is_same(document, content), json.dumps(content, ensure_ascii=False)
 
     def is_same(self, shown: Any, got: Any) -> bool:
         if isinstance(shown, dict) and isinstance(got, dict):
@@ -124,18 +124,18 @@ def test_examples_are_answered_as_printed(demo_records: None):
 
 
 def test_every_request_has_a_response():
-    asked = re.findall(r"```http\n[A-Z]+ /", PAGE)
+    matches = re.findall(r"```http\n[A-Z]+ /", PAGE)
 
-    assert len(asked) == len([step for step in steps() if step["asked"]]) > 30
-    assert len(re.findall(r"```http\n\d{3} ", PAGE)) == len(asked)
+    assert len(matches) == len([step for step in steps() if step["asked"]]) > 30
+    assert len(re.findall(r"```http\n\d{3} ", PAGE)) == len(matches)
 
 
 @pytest.mark.parametrize("page", [README, PAGE], ids=["README", "table-api"])
 def test_curl_commands_work_as_printed(demo_records: None, page: str):
-    found = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
-    assert len(found) >= 1
+    matches = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
+    assert len(matches) >= 1
 
-    for command, printed in found:
+    for command, printed in matches:
         answer = curl.run(command)
         assert Reader().is_same(json.loads(printed), json.loads(answer.content)), answer.content
 
@@ -164,8 +164,12 @@ def test_error_table_has_every_code_with_its_status():
     codes = set(re.findall(r'code = "(\w+)"|code="(\w+)"', sources))
     named = {one or other for one, other in codes} - {"bad_request"}
     assert named - {code for _, code in rows} == set()
-    known = {each.code: each.status for each in errors.ServiceError.__subclasses__() if each.code != "bad_request"}
-    assert {code: int(status) for status, code in rows if code in known}.items() <= known.items()
+    existing = {
+        subclasse.code: subclasse.status
+        for subclasse in errors.ServiceError.__subclasses__()
+        if subclasse.code != "bad_request"
+    }
+    assert {code: int(status) for status, code in rows if code in existing}.items() <= existing.items()
 
 
 def files(room: str) -> Iterator[Any]:

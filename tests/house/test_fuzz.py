@@ -42,27 +42,27 @@ class Place:
 
     def send_all(self, examples: int) -> dict[int, int]:
         """So many requests of each operation that this caller is told of; how often each status was answered."""
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         operations: Any = self.schema.get_all_operations()
         for operation in (each.ok() for each in operations):
-            count_answers(operation, examples, self.send, found)
-        return found
+            count_answers(operation, examples, self.send, result)
+        return result
 
 
 def known(ids: dict[str, str], admin: Client) -> dict[str, str]:
     """The address of something that is there, for each that has ids in it."""
-    found = {}
+    result = {}
     for path in admin.get("/api/schema").json()["paths"]:
         if "{tableName}" in path:
-            found[path] = path.format(tableName="task", sys_id=ids["task"])
+            result[path] = path.format(tableName="task", sys_id=ids["task"])
         elif path.startswith("/rest/v1/table/") and path.endswith("/{sys_id}"):
             listed = path.removesuffix("/{sys_id}")
             records = admin.get(f"{listed}?sysparm_fields=sys_id&sysparm_limit=1").json()["data"]
             if records:
-                found[path] = f"{listed}/{records[0]['sys_id']}"
+                result[path] = f"{listed}/{records[0]['sys_id']}"
         elif "{" in path:
-            found[path] = path.format(sys_id=ids["collection"], document=ids["document"])
-    return found
+            result[path] = path.format(sys_id=ids["collection"], document=ids["document"])
+    return result
 
 
 @pytest.fixture(params=NAMES)
@@ -74,11 +74,11 @@ def place(request: pytest.FixtureRequest, db: None) -> Place:
 
 
 def test_no_request_causes_a_server_error(place: Place):
-    found = place.send_all(SHORT)
+    result = place.send_all(SHORT)
 
     # It got somewhere: not everything was refused at the door.
     let_in = place.caller.name not in ("nobody", "gone")
-    assert found.get(200 if let_in else 401, 0) > 0 and (found.get(400, 0) > 0 or not let_in)
+    assert result.get(200 if let_in else 401, 0) > 0 and (result.get(400, 0) > 0 or not let_in)
 
 
 @pytest.mark.nightly

@@ -45,9 +45,9 @@ def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
     assert node.on_machine() is None
 
-    found = node.in_wheel()
-    assert found is not None
-    program, npm = found
+    result = node.in_wheel()
+    assert result is not None
+    program, npm = result
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     assert int(version[1:].partition(".")[0]) >= node.OLDEST
     assert subprocess.run([*npm, "--version"], capture_output=True, text=True, check=True).stdout.strip()

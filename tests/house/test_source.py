@@ -77,12 +77,12 @@ def calls(path: Path) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
 def test_raw_sql_is_only_used_in_listed_modules(path: Path):  # X02
-    found = [line for name, line in calls(path) if name in SQL]
+    result = [line for name, line in calls(path) if name in SQL]
 
     if named(path) in MAY_RUN_SQL:
-        assert found, "it runs no SQL any more: take it out of the list"
+        assert result, "it runs no SQL any more: take it out of the list"
     else:
-        assert found == []
+        assert result == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
@@ -95,13 +95,13 @@ def test_no_text_is_marked_safe(path: Path):  # X26
 
 def test_templates_disable_no_escaping():  # X26
     allowed = {"pages/field.html": "the help text of a form is the product's own"}
-    found = {
+    result = {
         str(path.relative_to(ROOT / "templates"))
         for path in (ROOT / "templates").rglob("*.html")
         if "|safe" in path.read_text() or "autoescape off" in path.read_text()
     }
 
-    assert found == set(allowed)
+    assert result == set(allowed)
 
 
 def test_templates_load_no_external_resources():
@@ -112,10 +112,10 @@ def test_templates_load_no_external_resources():
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
 def test_every_module_has_a_docstring(path: Path):
-    said = ast.get_docstring(ast.parse(path.read_text()))
+    message = ast.get_docstring(ast.parse(path.read_text()))
 
     is_empty_package = path.name == "__init__.py" and not path.read_text().strip()
-    assert said or is_empty_package
+    assert message or is_empty_package
 
 
 def test_only_config_env_reads_the_environment():
@@ -126,24 +126,24 @@ def test_only_config_env_reads_the_environment():
         "config/wsgi.py",
         "config/celery.py",
     }
-    found = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
+    result = {named(path) for path in SOURCES if "os.environ" in path.read_text()}
 
-    assert found - allowed - {name for name in found if name.startswith("config/runtime/")} == set()
+    assert result - allowed - {name for name in result if name.startswith("config/runtime/")} == set()
 
 
 def test_advisory_locks_have_different_numbers():
     """Two that shared one would wait for each other, or take the other's turn for theirs."""
-    found = [number for path in SOURCES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
+    result = [number for path in SOURCES for number in re.findall(r"= (7_301_\d{3})\b", path.read_text())]
 
-    assert len(found) > 8 and len(found) == len(set(found))
+    assert len(result) > 8 and len(result) == len(set(result))
 
 
 def test_import_contracts_cover_all_packages():
     """A command that finds nothing to do succeeds as well."""
     words = dict(runpy.run_path(str(ROOT / "run"), run_name="run")["CHECKS"])["import contracts"]
-    told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    assert "Contracts: " in told and " 0 broken" in told
+    assert "Contracts: " in output and " 0 broken" in output
 
 
 def test_spelling_is_consistent():

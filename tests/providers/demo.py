@@ -94,7 +94,7 @@ def main(words: list[str]) -> int:
                 "This provider speaks http, and the product would refuse it here. Outside production, set "
                 "SVC_ALLOW_HTTP_IDP=1 for the product and for this command."
             )
-        found = callbacks(environment)
+        result = callbacks(environment)
         people = [{"password": PASSWORD, **who} for who in PEOPLE]
         realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
@@ -102,9 +102,9 @@ def main(words: list[str]) -> int:
         print(f"servicebase: {error}", file=sys.stderr)
         return 1
     try:
-        both = {"redirect_uris": found, "post_logout_redirect_uris": [signed_out(callback) for callback in found]}
-        provider.register(client(found[0], client_secret=SECRET, **both), public_client(found[0], **both))
-        print(told(provider.url, found[0], is_running=running(environment) is not None), flush=True)
+        both = {"redirect_uris": result, "post_logout_redirect_uris": [signed_out(callback) for callback in result]}
+        provider.register(client(result[0], client_secret=SECRET, **both), public_client(result[0], **both))
+        print(told(provider.url, result[0], is_running=running(environment) is not None), flush=True)
         return provider.wait()
     except KeyboardInterrupt:
         return 0

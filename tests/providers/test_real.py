@@ -31,22 +31,22 @@ VERIFIER = "v" * 43
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[RealProvider]:
-    with RealProvider() as made:
-        made.register(client(CALLBACK), public_client(CALLBACK), fragment_client(CALLBACK))
-        yield made
+    with RealProvider() as real_provider:
+        real_provider.register(client(CALLBACK), public_client(CALLBACK), fragment_client(CALLBACK))
+        yield real_provider
 
 
 def document(provider: RealProvider, realm: str) -> dict[str, Any]:
-    found = get(provider.issuer(realm) + "/.well-known/openid-configuration", POLICY).json()
-    assert isinstance(found, dict)
-    return found
+    body = get(provider.issuer(realm) + "/.well-known/openid-configuration", POLICY).json()
+    assert isinstance(body, dict)
+    return body
 
 
 def location(found: dict[str, Any], **more: str) -> str:
     challenge = part(hashlib.sha256(VERIFIER.encode()).digest())
-    asked = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": CALLBACK, "scope": "openid", "state": "s",
+    query = {"response_type": "code", "client_id": CLIENT_ID, "redirect_uri": CALLBACK, "scope": "openid", "state": "s",
              "nonce": "n", "code_challenge": challenge, "code_challenge_method": "S256", **more}  # fmt: skip
-    return f"{found['authorization_endpoint']}?{urlencode(asked)}"
+    return f"{found['authorization_endpoint']}?{urlencode(query)}"
 
 
 def redeem(found: dict[str, Any], back: str, **more: str) -> dict[str, Any]:
@@ -66,63 +66,63 @@ def claims(found: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dic
 
 
 def test_code_flow_returns_claims_with_roles(provider: RealProvider):
-    found = document(provider, "main")
-    back = Visitor(provider).sign_in(location(found), "anna")
+    result = document(provider, "main")
+    back = Visitor(provider).sign_in(location(result), "anna")
     assert back.startswith(CALLBACK + "?code=") and urlsplit(back).query.count("iss=") == 1
 
-    told = claims(found, redeem(found, back)["id_token"])
-    assert (told["sub"], told["email"], told["preferred_username"], told["nonce"]) == (
+    message = claims(result, redeem(result, back)["id_token"])
+    assert (message["sub"], message["email"], message["preferred_username"], message["nonce"]) == (
         "sub-anna", "anna@example.com", "anna", "n",
     )  # fmt: skip
-    assert told["realm_access"] == {"roles": ["itil", "surveyor"]} and told["sid"]
+    assert message["realm_access"] == {"roles": ["itil", "surveyor"]} and message["sid"]
 
 
 def test_public_client_uses_pkce(provider: RealProvider):
-    found = document(provider, "first")
+    result = document(provider, "first")
     visitor = Visitor(provider)
-    back = visitor.sign_in(location(found, client_id="servicebase-pkce"), "anna")
-    assert redeem(found, back, client_id="servicebase-pkce", code_verifier="w" * 43)["error"] == "invalid_grant"
+    back = visitor.sign_in(location(result, client_id="servicebase-pkce"), "anna")
+    assert redeem(result, back, client_id="servicebase-pkce", code_verifier="w" * 43)["error"] == "invalid_grant"
 
-    back = visitor.sign_in(location(found, client_id="servicebase-pkce"), "anna")
-    assert "id_token" in redeem(found, back, client_id="servicebase-pkce")
+    back = visitor.sign_in(location(result, client_id="servicebase-pkce"), "anna")
+    assert "id_token" in redeem(result, back, client_id="servicebase-pkce")
 
 
 def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(provider: RealProvider):
-    found = document(provider, "plain")
-    assert found["issuer"] == provider.url
-    asked = location(found, scope="openid email", client_id="servicebase-pkce")
-    tokens = redeem(found, Visitor(provider).sign_in(asked, "chris"), client_id="servicebase-pkce")
-    assert "email" not in claims(found, tokens["id_token"], "servicebase-pkce")
+    result = document(provider, "plain")
+    assert result["issuer"] == provider.url
+    request = location(result, scope="openid email", client_id="servicebase-pkce")
+    tokens = redeem(result, Visitor(provider).sign_in(request, "chris"), client_id="servicebase-pkce")
+    assert "email" not in claims(result, tokens["id_token"], "servicebase-pkce")
 
     bearer = {"authorization": f"Bearer {tokens['access_token']}"}
-    told = get(found["userinfo_endpoint"], POLICY, headers=bearer).json()
-    assert told == {"sub": "sub-chris", "email": "chris@example.com", "email_verified": False}
+    body = get(result["userinfo_endpoint"], POLICY, headers=bearer).json()
+    assert body == {"sub": "sub-chris", "email": "chris@example.com", "email_verified": False}
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
 def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_type: str):
-    found = document(provider, "main")
-    asked = location(found, client_id="servicebase-fragment", response_type=response_type)
+    result = document(provider, "main")
+    request = location(result, client_id="servicebase-fragment", response_type=response_type)
     for name in ("code_challenge", "code_challenge_method"):
-        asked = asked.replace(f"{name}=", f"x_{name}=")
-    back = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(asked, "anna")).fragment))
+        request = request.replace(f"{name}=", f"x_{name}=")
+    back = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(request, "anna")).fragment))
 
-    told = claims(found, back["id_token"], "servicebase-fragment")
-    assert ("at_hash" in told) == ("access_token" in back) == ("token" in response_type.split())
+    message = claims(result, back["id_token"], "servicebase-fragment")
+    assert ("at_hash" in message) == ("access_token" in back) == ("token" in response_type.split())
 
 
 @pytest.mark.parametrize("overlap", [True, False])
 def test_keys_rotate_while_people_stay_signed_in(provider: RealProvider, overlap: bool):
-    found = document(provider, "main")
+    result = document(provider, "main")
     visitor = Visitor(provider)
-    visitor.sign_in(location(found), "anna")
-    before = {key["kid"] for key in get(found["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
+    visitor.sign_in(location(result), "anna")
+    before = {key["kid"] for key in get(result["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
     kids = provider.rotate("main", overlap=overlap)
-    back, page = visitor.follow(location(found))
+    back, page = visitor.follow(location(result))
 
     assert page == "" and "code=" in back
     assert (before <= set(kids)) is overlap
-    token = redeem(found, back)["id_token"]
+    token = redeem(result, back)["id_token"]
     assert jwt.get_unverified_header(token)["kid"] in set(kids) - before
 
 
@@ -138,24 +138,24 @@ def test_sign_out_calls_the_back_channel(provider: RealProvider):
         product.serve("/told", lambda visit: visit.answer(200, {}))
         told_at = product.url_idp + "/told"
         provider.register(client(CALLBACK, backchannel_logout_uri=told_at), public_client(CALLBACK))
-        found = document(provider, "main")
+        result = document(provider, "main")
         visitor = Visitor(provider)
-        token = redeem(found, visitor.sign_in(location(found), "ben"))["id_token"]
-        asked = {
+        token = redeem(result, visitor.sign_in(location(result), "ben"))["id_token"]
+        query = {
             "id_token_hint": token,
             "post_logout_redirect_uri": "http://testserver/sso/logout/",
             "state": "z",
         }
-        back = visitor.sign_out(found["end_session_endpoint"], asked)
+        back = visitor.sign_out(result["end_session_endpoint"], query)
         assert back == "http://testserver/sso/logout/?state=z"
 
-        visitor.sign_in(location(found), "ben")
+        visitor.sign_in(location(result), "ben")
         assert provider.end_sessions("main", "ben") == [CLIENT_ID]
 
         first, second = (claims_of(visit.form["logout_token"]) for visit in product.requests)
         assert first["sid"] == claims_of(token)["sid"] != second["sid"]
         assert first["sub"] == second["sub"] == "sub-ben"
-    assert 'name="password"' in visitor.follow(location(found))[1]
+    assert 'name="password"' in visitor.follow(location(result))[1]
     provider.register(client(CALLBACK), public_client(CALLBACK), fragment_client(CALLBACK))
 
 

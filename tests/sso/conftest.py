@@ -18,8 +18,8 @@ def http_allowed(settings: Any) -> None:
 
 @pytest.fixture
 def provider(http_allowed: None) -> Iterator[HostileProvider]:
-    with HostileProvider() as made:
-        yield made
+    with HostileProvider() as provider:
+        yield provider
 
 
 @pytest.fixture

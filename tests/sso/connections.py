@@ -40,7 +40,7 @@ def make(**columns: Any) -> OidcSetting:
 
 def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
     """A connection to a provider of this test, found."""
-    found = {
+    result = {
         "issuer": provider.issuer,
         "authorization_endpoint": provider.url("auth"),
         "token_endpoint": provider.url("token"),
@@ -49,7 +49,7 @@ def make_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
         "end_session_endpoint": provider.url("logout"),
         "algorithms": ["RS256"],
     }
-    return make(**{"url_idp": provider.url_idp, "realm": provider.realm, **found, **columns})
+    return make(**{"url_idp": provider.url_idp, "realm": provider.realm, **result, **columns})
 
 
 def welcome_page() -> str:
@@ -62,14 +62,14 @@ def address(setting: OidcSetting | None, page: str = "change") -> str:
 
 def typed(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
     """What the form of a record sends, changed in these columns; `None` leaves one out."""
-    kept = (
+    remaining = (
         {name: getattr(setting, name) for name in (*RIGHT, "script", "role_claim", "response_type", *BOXES)}
         if setting
         else {}
     )
-    sent = {**RIGHT, "script": OidcSetting().script, "role_claim": "", "response_type": "code", **kept, **columns}
-    made = {name: "on" if value is True else value for name, value in sent.items()}
-    return {name: value for name, value in made.items() if value is not None and value is not False}
+    sent = {**RIGHT, "script": OidcSetting().script, "role_claim": "", "response_type": "code", **remaining, **columns}
+    created = {name: "on" if value is True else value for name, value in sent.items()}
+    return {name: value for name, value in created.items() if value is not None and value is not False}
 
 
 def press(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:

@@ -39,11 +39,11 @@ class TestApproval:  # A57
         unsaid = press(as_alice, "_test", setting).content.decode()
         assert 'name="seen_version" value=""' in unsaid, "an approved one became one to approve meanwhile"
         for button in ("_test", "_try"):
-            shown = press(as_alice, button, setting, seen_version="98").content.decode()
-            assert 'name="seen_version" value="98"' in shown, button
+            output = press(as_alice, button, setting, seen_version="98").content.decode()
+            assert 'name="seen_version" value="98"' in output, button
         assert setting.refreshed().needs_approval
-        shown = seen(as_alice.get(address(setting)))
-        assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=shown))
+        output = seen(as_alice.get(address(setting)))
+        assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=output))
         assert not setting.refreshed().needs_approval
 
     def test_a_save_by_an_administrator_does_not_approve(self, as_sonja: Client, as_alice: Client):
@@ -78,17 +78,17 @@ class TestApprovingWhatWasAdopted:  # A57
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
         """It awaits an approval, and its provider has moved."""
-        made = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        created = make_at(provider, active=True, token_endpoint="https://old.example.com/token")
         OidcSetting.objects.update(needs_approval=True)
-        return made.refreshed()
+        return created.refreshed()
 
     def test_the_page_after_adopting_can_approve(
         self, as_alice: Client, provider: HostileProvider, setting: OidcSetting
     ):
         opened = seen(as_alice.get(address(setting)))
         page = press(as_alice, "_adopt", setting, seen_version=opened)
-        told = f"were adopted. Changed: token {provider.url('token')}."
-        assert told in said(page) and seen(page) == str(setting.refreshed().sys_version) != opened
+        text = f"were adopted. Changed: token {provider.url('token')}."
+        assert text in said(page) and seen(page) == str(setting.refreshed().sys_version) != opened
         assert "was approved" in said(press(as_alice, "_approve", setting, seen_version=seen(page)))
         assert not setting.refreshed().needs_approval
 

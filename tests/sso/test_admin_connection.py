@@ -79,8 +79,8 @@ class TestSaving:
         assert "The client secret was removed" in said(press(as_sonja, "_save", setting, realm="other"))
         assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), realm="third"))
         press(as_sonja, "_save", setting.refreshed(), client_secret="second")
-        kept = press(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
-        assert "was removed" not in said(kept) and setting.refreshed().secret == "third"
+        remaining = press(as_sonja, "_save", setting.refreshed(), realm="fourth", client_secret="third")
+        assert "was removed" not in said(remaining) and setting.refreshed().secret == "third"
         assert "was removed" not in said(press(as_sonja, "_save", setting.refreshed(), forget_secret=True))
 
     @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ class TestSaving:
     def opened(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
         """What the form sends when nothing is changed on it."""
         page = browser.get(address(setting)).content.decode()
-        shown = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
-        assert shown["initial-scope"] == "openid" and "initial-client_secret" not in shown
-        return {**typed(setting), **{name: html.unescape(value) for name, value in shown.items()}}
+        values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
+        assert values["initial-scope"] == "openid" and "initial-client_secret" not in values
+        return {**typed(setting), **{name: html.unescape(value) for name, value in values.items()}}
 
     @pytest.mark.parametrize(
         ("theirs", "typed_here", "stored"),

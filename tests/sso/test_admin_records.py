@@ -30,17 +30,17 @@ def link(user: User, sub: str = "sub-1") -> IdentityLink:
 
 class TestCertificates:
     def test_certificates_are_read_only(self, as_sonja: Client):
-        made = certificate("<b>kid</b>")
+        created = certificate("<b>kid</b>")
         assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
-        content = as_sonja.get(page_of(made)).content.decode()
+        content = as_sonja.get(page_of(created)).content.decode()
         assert "&quot;kty&quot;: &quot;RSA&quot;" in content and "<b>kid</b>" not in content
-        assert as_sonja.post(page_of(made), {"kid": "mine"}).status_code == 403
+        assert as_sonja.post(page_of(created), {"kid": "mine"}).status_code == 403
         assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
-        assert made.refreshed().kid == "<b>kid</b>"
+        assert created.refreshed().kid == "<b>kid</b>"
 
     def test_a_deleted_certificate_is_logged(self, as_sonja: Client, sonja: User):
-        made = certificate()
-        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 302
+        created = certificate()
+        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 302
         entry = DeletionLogEntry.objects.get(table="idp_certificate")
         assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
 
@@ -55,18 +55,18 @@ class TestTheSignInLog:
 
 class TestLinks:  # A45
     def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
-        made = link(bob)
+        created = link(bob)
         assert b"sub-1" in as_sonja.get("/admin/sso/identitylink/").content
-        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 302
+        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 302
         assert not IdentityLink.objects.exists()
         assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
 
     def test_only_administrators_can_reset_the_link_of_an_administrator(  # A57
         self, as_sonja: Client, as_alice: Client, alice: User, bob: User
     ):
-        made, other = link(alice), link(bob, "sub-2")
-        assert as_sonja.post(page_of(made, "delete"), {"post": "yes"}).status_code == 403
-        sent = {"action": "delete_selected", "_selected_action": [made.pk, other.pk], "post": "yes"}
+        created, other = link(alice), link(bob, "sub-2")
+        assert as_sonja.post(page_of(created, "delete"), {"post": "yes"}).status_code == 403
+        sent = {"action": "delete_selected", "_selected_action": [created.pk, other.pk], "post": "yes"}
         page = as_sonja.post("/admin/sso/identitylink/", sent)
         assert b"only administrators can reset it" in page.content
         assert IdentityLink.objects.count() == 2
@@ -80,14 +80,14 @@ class TestLinks:  # A45
         assert IdentityLink.objects.count() == 1
 
     def test_links_cannot_be_added_or_changed(self, as_alice: Client, bob: User):
-        made = link(bob)
+        created = link(bob)
         assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
-        assert as_alice.post(page_of(made), {"sub": "mine"}).status_code == 403
+        assert as_alice.post(page_of(created), {"sub": "mine"}).status_code == 403
 
 
 class TestTheLog:
     def test_the_log_is_read_only(self, as_sonja: Client, bob: User):
-        made = SignIn.objects.create(
+        sign_in = SignIn.objects.create(
             user=bob, setting=make(), setting_name="Example", login="<b>bob</b>", outcome="token_alg", detail="none",
             address="192.0.2.7", duration_ms=42,
         )  # fmt: skip
@@ -95,27 +95,29 @@ class TestTheLog:
             "/admin/sso/signin/",
             "/admin/sso/signin/?outcome=token_alg",
             "/admin/sso/signin/?q=bob",
-            page_of(made),
+            page_of(sign_in),
         ):
             content = as_sonja.get(path).content
             assert b"&lt;b&gt;bob&lt;/b&gt;" in content and b"token_alg" in content and b"192.0.2.7" in content, path
-        for path in (page_of(made), page_of(made, "delete")):
+        for path in (page_of(sign_in), page_of(sign_in, "delete")):
             assert as_sonja.post(path, {"post": "yes"}).status_code == 403
         assert as_sonja.get("/admin/sso/signin/add/").status_code == 403
 
     def test_an_entry_outlives_its_connection_and_its_user(self, bob: User):
         setting = make()
-        made = SignIn.objects.create(user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK)
+        sign_in = SignIn.objects.create(
+            user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK
+        )
         setting.delete()
         bob.delete()
-        made = made.refreshed()
-        assert (made.user, made.setting, made.setting_name, made.login) == (None, None, "Example", "bob")
+        sign_in = sign_in.refreshed()
+        assert (sign_in.user, sign_in.setting, sign_in.setting_name, sign_in.login) == (None, None, "Example", "bob")
 
     def test_entries_are_deleted_after_90_days_without_log_entries(self, monkeypatch: Any):
         monkeypatch.setattr(tasks, "BATCH", 2)
         for days in (89, 91, 92, 93):
-            made = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
-            SignIn.objects.filter(pk=made.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
+            sign_in = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
+            SignIn.objects.filter(pk=sign_in.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
         tasks.forget_old_sign_ins()
         assert [each.login for each in SignIn.objects.all()] == ["89"]
         assert not DeletionLogEntry.objects.exists()
@@ -128,13 +130,13 @@ def test_the_list_explains_that_password_sign_ins_are_not_listed(as_sonja: Clien
 
 class TestTheTile:
     def tile(self, browser: Client) -> Any:
-        (found,) = [each for each in browser.get("/admin/").context["tiles"] if each.title == "Single sign-on"]
-        return found
+        (result,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
+        return result
 
     def test_the_tile_is_off_without_an_active_connection(self, as_sonja: Client):
         make()
-        found = self.tile(as_sonja)
-        assert (found.figure, found.is_worrying) == ("Off", False)
+        result = self.tile(as_sonja)
+        assert (result.figure, result.is_worrying) == ("Off", False)
 
     def test_the_tile_shows_connection_certificate_age_and_failures(self, as_sonja: Client):
         setting = make(active=True)
@@ -145,9 +147,9 @@ class TestTheTile:
         assert "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).about
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
-        found = self.tile(as_sonja)
-        assert found.figure == "Example" and "Certificates updated 3\xa0hours ago." in found.about
-        assert found.address.endswith(f"/{setting.pk}/change/") and not found.is_worrying
+        result = self.tile(as_sonja)
+        assert result.figure == "Example" and "Certificates updated 3\xa0hours ago." in result.about
+        assert result.address.endswith(f"/{setting.pk}/change/") and not result.is_worrying
 
     @pytest.mark.parametrize(
         ("of_setting", "of_pair"),

@@ -24,8 +24,8 @@ WRONG = {
 
 
 def errors(page: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = page.context["adminform"].form.errors
-    return found
+    result: dict[str, list[str]] = page.context["adminform"].form.errors
+    return result
 
 
 class TestErrors:
@@ -34,8 +34,8 @@ class TestErrors:
             assert set(errors(press(as_sonja, "_save", setting, **WRONG))) == set(WRONG)
 
     def test_each_invalid_field_has_one_error(self, as_sonja: Client):
-        told = errors(press(as_sonja, "_save", make(), **{**WRONG, "url_idp": "x" * 600}))
-        assert {name: len(each) for name, each in told.items()} == dict.fromkeys(WRONG, 1)
+        message = errors(press(as_sonja, "_save", make(), **{**WRONG, "url_idp": "x" * 600}))
+        assert {name: len(each) for name, each in message.items()} == dict.fromkeys(WRONG, 1)
 
     def test_without_a_provider_a_test_still_reports_other_problems(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", fails(404))
@@ -62,8 +62,8 @@ class TestTheSecretAfterARefusal:
 
     def test_an_invalid_secret_has_only_its_own_error(self, as_sonja: Client):
         page = press(as_sonja, "_save", None, realm="no realm", client_secret="x" * 1001)
-        (told,) = errors(page)["client_secret"]
-        assert "1000" in told
+        (message,) = errors(page)["client_secret"]
+        assert "1000" in message
 
     def test_without_an_entered_secret_none_is_requested(self, as_sonja: Client):
         assert "client_secret" not in errors(press(as_sonja, "_save", None, realm="no realm"))
@@ -120,7 +120,7 @@ class TestWhatIsStored:
     def test_the_page_after_a_test_shows_updated_endpoints(self, as_sonja: Client, provider: HostileProvider):
         setting = make_at(provider, token_endpoint=f"{provider.url_idp}/old")
         page = press(as_sonja, "_test", setting, name="Typed")
-        shown = page.context["adminform"].form.instance
+        output = page.context["adminform"].form.instance
         assert f'">{provider.url_idp}/old<' not in page.content.decode()
-        assert (shown.token_endpoint, shown.sys_version) == (provider.url("token"), 1)
+        assert (output.token_endpoint, output.sys_version) == (provider.url("token"), 1)
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == RIGHT["name"]

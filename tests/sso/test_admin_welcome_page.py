@@ -17,8 +17,8 @@ def put(browser: Client, value: str, name: str = properties.WELCOME_PAGE.name) -
 
 def test_a_value_other_than_the_redirect_uri_causes_a_warning(as_alice: Client):
     setting = make(active=True)
-    told = put(as_alice, "/account/")
-    assert "active connection “Example”" in told and f"{setting.redirect_uri}. Visitors of / no longer go" in told
+    message = put(as_alice, "/account/")
+    assert "active connection “Example”" in message and f"{setting.redirect_uri}. Visitors of / no longer go" in message
     assert welcome_page() == "/account/"
 
     setting.save()

@@ -55,7 +55,7 @@ def test_concurrent_updates_have_the_effect_of_one(provider: HostileProvider, se
     outcomes = together(lambda: update(provider, setting), AT_ONCE)
 
     assert kids() == ["p256-1", "rsa-2"]
-    assert sum(each.added for each in outcomes) == sum(each.removed for each in outcomes) == 1
+    assert sum(outcome.added for outcome in outcomes) == sum(outcome.removed for outcome in outcomes) == 1
     assert DeletionLogEntry.objects.filter(table="idp_certificate").count() == 1
 
 

@@ -42,8 +42,8 @@ def test_an_accepted_client_is_reported(willing: HostileProvider, as_sonja: Clie
     report = says(willing, as_sonja, authorization_type="code", client_secret="s3cret")
 
     assert report.is_good and report.notes == ()
-    (asked,) = willing.asked("auth")
-    assert asked.query["prompt"] == "none" and asked.query["redirect_uri"] == CALLBACK
+    (request,) = willing.asked("auth")
+    assert request.query["prompt"] == "none" and request.query["redirect_uri"] == CALLBACK
     (tried,) = willing.asked("token")
     assert tried.headers["authorization"].startswith("Basic ") and tried.form["grant_type"] == "authorization_code"
 
@@ -177,8 +177,8 @@ class TestTheStoredSecret:  # A56
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None, moved: bool
     ):
         with HostileProvider() as other:
-            seen: list[Visit] = []
-            other.serve("token", seen.append)
+            visits: list[Visit] = []
+            other.serve("token", visits.append)
             if moved:
                 columns = {"url_idp": other.url_idp}
             else:
@@ -186,7 +186,7 @@ class TestTheStoredSecret:  # A56
                 columns = {}
             report = press(as_sonja, "_test", setting, **columns).context["report"]
 
-            assert seen == [] and other.asked("token") == [] and willing.asked("token") == []
+            assert visits == [] and other.asked("token") == [] and willing.asked("token") == []
             assert client_check.SECRET_NOT_SENT in report.notes
 
     def test_without_a_secret_the_client_is_checked_anywhere(
@@ -197,8 +197,8 @@ class TestTheStoredSecret:  # A56
         setting.save()
         with HostileProvider() as other:
             press(as_sonja, "_test", setting, url_idp=other.url_idp)
-            (asked,) = other.asked("token")
-            assert "authorization" not in asked.headers and "client_secret" not in asked.form
+            (request,) = other.asked("token")
+            assert "authorization" not in request.headers and "client_secret" not in request.form
 
     def test_an_entered_secret_is_sent_to_the_entered_provider(
         self, willing: HostileProvider, as_sonja: Client, setting: OidcSetting, http_allowed: None

@@ -90,8 +90,8 @@ class TestDiscovery:
         provider.discovery = {"issuer": issuer}
         sentence = refused(provider).sentence
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
-        asked = [visit.path for visit in provider.requests]
-        assert not any("/protocol/" in path for path in asked), (
+        result = [visit.path for visit in provider.requests]
+        assert not any("/protocol/" in path for path in result), (
             "there was a document: the path pattern is no way round it"
         )
 

@@ -70,9 +70,9 @@ def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
     ],
 )  # fmt: skip
 def test_other_keys_are_ignored_and_counted(key: Any, why: str):
-    found = read(key, jwk("rsa-1"))
+    text = read(key, jwk("rsa-1"))
 
-    assert (list(found.keys), found.skipped) == (["rsa-1"], (why,))
+    assert (list(text.keys), text.skipped) == (["rsa-1"], (why,))
     assert "no usable key" in refused({"keys": [key]}) and why in refused({"keys": [key]})
 
 

@@ -22,9 +22,9 @@ SIGNED_OUT = "/login/?signed_out=1"
 def browser(provider: HostileProvider) -> Browser:
     active(provider)
     ann()
-    made = Browser(provider)
-    made.sign_in()
-    return made
+    browser = Browser(provider)
+    browser.sign_in()
+    return browser
 
 
 def fields(page: Any) -> dict[str, str]:
@@ -47,11 +47,11 @@ def test_the_provider_is_notified_by_a_form(browser: Browser, address: str):
 
 @BOTH
 def test_our_session_ends_before_the_provider_is_asked(browser: Browser, address: str):
-    kept = Client()
-    kept.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
+    client = Client()
+    client.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
     browser.client.post(address)
 
-    assert browser.client.get(ME).status_code == 401 and kept.get(ME).status_code == 401
+    assert browser.client.get(ME).status_code == 401 and client.get(ME).status_code == 401
     assert not Session.objects.filter(user__isnull=False).exists() and not ProviderSession.objects.exists()
 
 

@@ -185,11 +185,11 @@ def test_records_of_ended_sessions_are_deleted(ours: HostileProvider):
     browser_of(ours)
     live = browser_of(ours)
     ProviderSession.objects.update(started_at=timezone.now() - timedelta(hours=2))
-    kept = live.session["provider_session"]
-    Session.objects.exclude(provider_session=kept).delete()
+    remaining = live.session["provider_session"]
+    Session.objects.exclude(provider_session=remaining).delete()
     tasks.forget_ended_sessions()
 
-    assert [each.pk for each in ProviderSession.objects.all()] == [kept]
+    assert [provider_session.pk for provider_session in ProviderSession.objects.all()] == [remaining]
 
 
 def test_the_record_of_a_starting_session_is_kept(ours: HostileProvider):

@@ -63,18 +63,18 @@ def test_the_matching_account_is_found(
     for how, who in ((Comparison.EXACT, exact), (Comparison.FOLDED, folded)):
         for order in itertools.permutations(accounts):
             if who == "!":
-                with pytest.raises(SignInRefused) as found:
+                with pytest.raises(SignInRefused) as error:
                     find(value, order, how)
-                assert found.value.code == "user_ambiguous"
+                assert error.value.code == "user_ambiguous"
             else:
                 assert find(value, order, how) == who
 
 
 def test_nobody_is_authorized_under_rule_2():  # A48
     for accounts in ([], [BOB], [BOB, Bob]):
-        with pytest.raises(SignInRefused) as found:
+        with pytest.raises(SignInRefused) as error:
             find("bob", accounts, Comparison.NOBODY)
-        assert found.value.code == "case_rule"
+        assert error.value.code == "case_rule"
 
 
 @given(st.text(max_size=8), st.text(max_size=8))

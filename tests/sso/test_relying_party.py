@@ -86,10 +86,10 @@ def test_oidcc_client_test_kid_absent_single_jwks(browser: Browser, others: list
 def test_oidcc_client_test_userinfo_bearer_header(browser: Browser):
     active(browser.provider)
     browser.sign_in()
-    (asked,) = browser.provider.asked("userinfo")
+    (request,) = browser.provider.asked("userinfo")
 
-    assert asked.method == "GET" and asked.headers["authorization"].startswith("Bearer access-")
-    assert asked.query == {} and asked.form == {}
+    assert request.method == "GET" and request.headers["authorization"].startswith("Bearer access-")
+    assert request.query == {} and request.form == {}
 
 
 def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
@@ -108,24 +108,24 @@ def test_oidcc_client_test_client_secret_basic(browser: Browser):
     setting.set_secret(browser.provider.client_secret)
     setting.save()
     browser.sign_in()
-    (asked,) = browser.provider.asked("token")
+    (request,) = browser.provider.asked("token")
 
     assert browser.login == "ann"
-    assert asked.headers["authorization"].startswith("Basic ")
-    assert "client_secret" not in asked.form and len(asked.form["code_verifier"]) >= 43  # A18
+    assert request.headers["authorization"].startswith("Basic ")
+    assert "client_secret" not in request.form and len(request.form["code_verifier"]) >= 43  # A18
 
 
 def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
-    seen = set()
+    result = set()
     for response_type in FLOWS:
         OidcSetting.objects.all().delete()
         active(browser.provider, response_type=response_type)
-        asked = dict(parse_qsl(urlsplit(browser.start()).query))
-        assert len(asked["nonce"]) >= 32 and len(asked["state"]) >= 32
-        assert ("code_challenge" in asked) == (response_type == "code")
-        seen |= {asked["nonce"], asked["state"]}
+        values = dict(parse_qsl(urlsplit(browser.start()).query))
+        assert len(values["nonce"]) >= 32 and len(values["state"]) >= 32
+        assert ("code_challenge" in values) == (response_type == "code")
+        result |= {values["nonce"], values["state"]}
 
-    assert len(seen) == 6
+    assert len(result) == 6
 
 
 def test_oidcc_client_test_discovery_openid_config(browser: Browser):
@@ -173,20 +173,20 @@ def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
     active(browser.provider)
     target = "http://testserver/account/?tab=keys#keys"
     location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
-    asked = dict(parse_qsl(urlsplit(location).query))
+    values = dict(parse_qsl(urlsplit(location).query))
     answer = browser.come(browser.back(location))
 
-    assert asked["login_hint"] == "ann@example.com"
+    assert values["login_hint"] == "ann@example.com"
     assert (answer.status_code, answer["Location"]) == (302, "/account/?tab=keys#keys")
     assert browser.login == "ann"
 
 
 def test_oidcc_client_test_rp_init_logout(browser: Browser):  # A64
-    asked = sign_out(browser)
+    request = sign_out(browser)
 
-    assert asked["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
-    assert asked["client_id"] == "servicebase" and asked["id_token_hint"].count(".") == 2
-    back = browser.client.get("/sso/logout/", {"state": asked["state"]})
+    assert request["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
+    assert request["client_id"] == "servicebase" and request["id_token_hint"].count(".") == 2
+    back = browser.client.get("/sso/logout/", {"state": request["state"]})
     assert back["Location"] == "/login/?signed_out=1" and browser.login is None
 
 

@@ -40,9 +40,9 @@ def test_a_script_sets_the_columns_of_a_profile():
     )
     check(source)
 
-    made = run(source, CLAIMS)
-    assert made == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
-    assert set(made) == set(COLUMNS)
+    created = run(source, CLAIMS)
+    assert created == {"login": "1", "email": "ann@example.com", "first_name": "Ann", "last_name": "", "phone": 7}
+    assert set(created) == set(COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -188,15 +188,15 @@ def test_claims_arrive_as_they_are():
 @pytest.fixture
 def started(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
     """The children that are started."""
-    found: list[subprocess.Popen[bytes]] = []
+    results: list[subprocess.Popen[bytes]] = []
 
     class Noted(subprocess.Popen[bytes]):
         def __init__(self, *positional: Any, **named: Any) -> None:
             super().__init__(*positional, **named)
-            found.append(self)
+            results.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Noted)
-    return found
+    return results
 
 
 def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
@@ -210,18 +210,18 @@ def test_no_child_is_left_behind(started: list[subprocess.Popen[bytes]]):
 def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any, monkeypatch: Any):
     """Looked at from outside, while a script loops."""
     monkeypatch.setenv("SECRET_KEY", "canary")
-    seen: dict[str, Any] = {}
-    told = os.pipe()  # a descriptor of ours that must not be there
-    os.set_inheritable(told[0], True)
+    result: dict[str, Any] = {}
+    message = os.pipe()  # a descriptor of ours that must not be there
+    os.set_inheritable(message[0], True)
     waiting = threading.Timer
 
     def look(pid: int) -> None:
         folder = Path(f"/proc/{pid}")
-        seen["environment"] = (folder / "environ").read_bytes()
-        seen["descriptors"] = sorted(int(each.name) for each in (folder / "fd").iterdir())
+        result["environment"] = (folder / "environ").read_bytes()
+        result["descriptors"] = sorted(int(path.name) for path in (folder / "fd").iterdir())
         rows = (folder / "limits").read_text().splitlines()[1:]
-        seen["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
-        seen["command"] = (folder / "cmdline").read_text()
+        result["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
+        result["command"] = (folder / "cmdline").read_text()
 
     def look_and(stop: Any) -> None:
         look(started[-1].pid)
@@ -233,18 +233,18 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started: Any
 
     monkeypatch.setattr(threading, "Timer", Clock)
     failure("function map() { for (;;) {} }")
-    os.close(told[0])
-    os.close(told[1])
+    os.close(message[0])
+    os.close(message[1])
 
-    assert seen["environment"] == b""
-    assert seen["descriptors"] == [0, 1, 2]
-    assert seen["limits"]["Max open files"] == "3"
-    assert seen["limits"]["Max file size"] == "0"
-    assert seen["limits"]["Max processes"] == "0"
-    assert seen["limits"]["Max core file size"] == "0"
-    assert seen["limits"]["Max cpu time"] == "2"
-    assert int(seen["limits"]["Max address space"]) == 256 * 1024 * 1024
-    assert "login" not in seen["command"], "who lists the processes of the machine sees no claims"
+    assert result["environment"] == b""
+    assert result["descriptors"] == [0, 1, 2]
+    assert result["limits"]["Max open files"] == "3"
+    assert result["limits"]["Max file size"] == "0"
+    assert result["limits"]["Max processes"] == "0"
+    assert result["limits"]["Max core file size"] == "0"
+    assert result["limits"]["Max cpu time"] == "2"
+    assert int(result["limits"]["Max address space"]) == 256 * 1024 * 1024
+    assert "login" not in result["command"], "who lists the processes of the machine sees no claims"
 
 
 def test_the_default_script_can_read_the_sample():

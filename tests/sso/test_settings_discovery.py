@@ -47,8 +47,8 @@ class TestAtTheSave:
         assert stored.resolved_at and not stored.resolve_error
 
     def test_the_table_api_looks_it_up_too(self, provider: HostileProvider, sonja: User):
-        (made,) = data(api(sonja).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"}))
-        (read,) = data(api(sonja).get(f"oidc_setting/{made['sys_id']}"))
+        (record,) = data(api(sonja).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"}))
+        (read,) = data(api(sonja).get(f"oidc_setting/{record['sys_id']}"))
         assert read["issuer"] == provider.issuer
 
     def test_an_unresolved_connection_is_saved_with_the_reason(self, provider: HostileProvider):
@@ -97,9 +97,9 @@ class TestAtTheSave:
         setting = unfound(provider)
         OidcSetting.objects.update(resolve_tried_at=None)
         provider.requests.clear()
-        found = together(lambda: known(OidcSetting.objects.get(pk=setting.pk)), 6)
+        result = together(lambda: known(OidcSetting.objects.get(pk=setting.pk)), 6)
         assert len(provider.asked("discovery")) == 1
-        assert True in found and set(found) <= {True, "provider_unresolved"}
+        assert True in result and set(result) <= {True, "provider_unresolved"}
 
 
 def known(setting: OidcSetting) -> Any:
@@ -162,10 +162,10 @@ class TestLookingAgain:
 
     def test_an_unavailable_provider_keeps_the_known_endpoints(self, provider: HostileProvider):
         setting = make_at(provider)
-        known = setting.endpoints
+        existing = setting.endpoints
         provider.serve("discovery", fails(500))
         assert discovery.rediscover(setting)
-        assert setting.refreshed().endpoints == known is not None and setting.refreshed().resolve_error
+        assert setting.refreshed().endpoints == existing is not None and setting.refreshed().resolve_error
         provider.behave("discovery")
         discovery.rediscover(setting)
         assert not setting.refreshed().resolve_error
@@ -202,9 +202,9 @@ class TestByTestConnection:
 
     def test_a_test_stores_nothing_of_an_unsaved_provider(self, as_sonja: Client, provider: HostileProvider):
         setting = make()
-        known = setting.endpoints
+        existing = setting.endpoints
         press(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
-        assert setting.refreshed().endpoints == known
+        assert setting.refreshed().endpoints == existing
 
     @pytest.mark.parametrize("is_changed_before", [False, True])
     def test_the_page_after_a_test_approves_what_it_shows(  # A57

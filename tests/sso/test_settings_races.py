@@ -92,7 +92,7 @@ def test_the_table_api_waits_before_locking_a_record(settings_made: list[OidcSet
     go.set()
 
     assert result(activating) == 0 and result(changing) == 200
-    assert [each.name for each in OidcSetting.objects.filter(active=True)] == [second.name]
+    assert [connection.name for connection in OidcSetting.objects.filter(active=True)] == [second.name]
     assert first.refreshed().name == "renamed"
 
 

@@ -172,8 +172,8 @@ class TestTheRest:
 class TestWhatWasFoundOut:
     def test_an_outdated_object_does_not_restore_old_endpoints(self):
         setting = make()
-        found = setting.endpoints
-        assert found is not None
+        result = setting.endpoints
+        assert result is not None
         old = OidcSetting.objects.get(pk=setting.pk)
         setting.store(token_endpoint="https://idp.example.com/new")
         setting.remember_claims({"sub": "1"})
@@ -207,19 +207,19 @@ class TestWhatWasFoundOut:
 
     def test_endpoints_of_an_earlier_pair_are_not_stored(self):
         setting = make()
-        found = setting.endpoints
-        assert found is not None
+        result = setting.endpoints
+        assert result is not None
         OidcSetting.objects.filter(pk=setting.pk).update(realm="other", issuer="")
-        assert not setting.store_endpoints(found)
+        assert not setting.store_endpoints(result)
         assert setting.refreshed().issuer == ""
 
     def test_changed_endpoints_leave_history_and_unchanged_ones_none(self):
         from dataclasses import replace
 
         setting = make()
-        found = setting.endpoints
-        assert found is not None
-        setting.store_endpoints(found)
+        result = setting.endpoints
+        assert result is not None
+        setting.store_endpoints(result)
         assert setting.history.count() == 1
-        setting.store_endpoints(replace(found, token="https://idp.example.com/realms/acme/other"))
+        setting.store_endpoints(replace(result, token="https://idp.example.com/realms/acme/other"))
         assert setting.history.count() == 2 and setting.refreshed().sys_version == 1

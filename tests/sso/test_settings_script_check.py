@@ -26,17 +26,17 @@ BROKEN = "function map("
 def runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
     """The scripts that are run to be checked, and whether another connection could take its turn meanwhile."""
     know_the_rules(sonja)
-    found: list[tuple[str, bool]] = []
+    results: list[tuple[str, bool]] = []
     run = mapping_script.check
 
     def noted(source: str) -> None:
         with another_connection() as other:
-            asked = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS])
-            found.append((source, asked.fetchone() == (True,)))
+            request = other.execute("SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS])
+            results.append((source, request.fetchone() == (True,)))
         run(source)
 
     monkeypatch.setattr(mapping_script, "check", noted)
-    return found
+    return results
 
 
 def know_the_rules(sonja: User) -> None:

@@ -25,14 +25,14 @@ FOUND = COLUMNS[-6:]
 
 
 def test_the_columns_are_those_of_the_contract():
-    found = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
-    assert set(found) == set(COLUMNS)
-    assert found["client_secret"].type == "secret" and found["script"].type == "text"
-    assert {name for name, column in found.items() if column.read_only} == set(FOUND)
-    mandatory = {name for name, column in found.items() if column.mandatory}
+    result = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
+    assert set(result) == set(COLUMNS)
+    assert result["client_secret"].type == "secret" and result["script"].type == "text"
+    assert {name for name, column in result.items() if column.read_only} == set(FOUND)
+    mandatory = {name for name, column in result.items() if column.mandatory}
     assert mandatory == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
-    assert found["url_idp"].label == "URL IdP" and found["url_idp"].table.label == "OIDC setting"
-    choices = Choice.objects.filter(column=found["authorization_type"]).values_list("value", "label")
+    assert result["url_idp"].label == "URL IdP" and result["url_idp"].table.label == "OIDC setting"
+    choices = Choice.objects.filter(column=result["authorization_type"]).values_list("value", "label")
     assert list(choices) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
     columns = Column.objects.filter(table__name="idp_certificate")
     assert {(column.name, column.type, column.read_only) for column in columns} == {
@@ -45,19 +45,26 @@ def test_the_etag_of_a_new_record_survives_discovery(
 ):
     with django_capture_on_commit_callbacks(execute=True):
         answer = api(alice).post("oidc_setting", {**RIGHT, "url_idp": provider.url_idp, "realm": "main"})
-    (made,) = data(answer)
+    (record,) = data(answer)
     assert OidcSetting.objects.get().issuer == provider.issuer
-    changed = api(alice).patch(f"oidc_setting/{made['sys_id']}", {"name": "New"}, headers={"If-Match": answer["ETag"]})
+    changed = api(alice).patch(
+        f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": answer["ETag"]}
+    )
     assert data(changed)[0]["name"] == "New"
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])
 def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, login: str):
     by = api(request.getfixturevalue(login))
-    (made,) = data(by.post("oidc_setting", RIGHT))
-    assert (made["scope"], made["response_type"], made["active"], made["issuer"]) == ("openid", "code", False, None)
-    assert made["script"].startswith("function map(claims)")
-    path = f"oidc_setting/{made['sys_id']}"
+    (record,) = data(by.post("oidc_setting", RIGHT))
+    assert (record["scope"], record["response_type"], record["active"], record["issuer"]) == (
+        "openid",
+        "code",
+        False,
+        None,
+    )
+    assert record["script"].startswith("function map(claims)")
+    path = f"oidc_setting/{record['sys_id']}"
     (changed,) = data(by.patch(path, {"active": True, "client_secret": "canary"}))
     assert changed["active"] is True and "client_secret" not in changed and welcome_page() == CALLBACK
     assert OidcSetting.objects.get().secret == "canary"

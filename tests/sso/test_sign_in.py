@@ -42,17 +42,17 @@ def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: s
 def test_the_authorization_request_has_the_expected_parameters(browser: Browser, authorization_type: str):  # A18
     active(browser.provider, authorization_type=authorization_type, scope="openid email")
     location = browser.start()
-    asked = dict(parse_qsl(urlsplit(location).query))
+    values = dict(parse_qsl(urlsplit(location).query))
 
     assert location.startswith(browser.provider.url("auth") + "?")
-    assert set(asked) == {
+    assert set(values) == {
         "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge",
         "code_challenge_method",
     }  # fmt: skip
-    assert asked["redirect_uri"] == REGISTERED and asked["client_id"] == "servicebase"
-    assert (asked["response_type"], asked["scope"]) == ("code", "openid email")
-    assert asked["code_challenge_method"] == "S256" and len(asked["code_challenge"]) == 43
-    assert len(asked["state"]) >= 43 and len(asked["nonce"]) >= 43
+    assert values["redirect_uri"] == REGISTERED and values["client_id"] == "servicebase"
+    assert (values["response_type"], values["scope"]) == ("code", "openid email")
+    assert values["code_challenge_method"] == "S256" and len(values["code_challenge"]) == 43
+    assert len(values["state"]) >= 43 and len(values["nonce"]) >= 43
 
 
 def test_a_refused_user_can_use_another_account(browser: Browser):
@@ -71,12 +71,12 @@ def test_a_refused_user_can_use_another_account(browser: Browser):
 
 def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18
     active(browser.provider)
-    asked = parse_qs(urlsplit(browser.start()).query)
-    (kept,) = browser.client.session["sso_attempts"].values()
+    request = parse_qs(urlsplit(browser.start()).query)
+    (remaining,) = browser.client.session["sso_attempts"].values()
 
-    assert kept["nonce_hash"] == hashed(asked["nonce"][0])
-    assert asked["nonce"][0] not in str(kept)
-    assert kept["verifier"] not in str(asked)
+    assert remaining["nonce_hash"] == hashed(request["nonce"][0])
+    assert request["nonce"][0] not in str(remaining)
+    assert remaining["verifier"] not in str(request)
 
 
 def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
@@ -161,12 +161,16 @@ def test_the_providers_session_is_recorded(browser: Browser):
     browser.provider.claims = {"sid": "sid-1"}
     browser.sign_in()
 
-    kept = ProviderSession.objects.get()
-    assert (kept.user, kept.setting, kept.issuer) == (user, setting, browser.provider.issuer)
-    assert (kept.sub, kept.sid) == ("sub-ann", "sid-1")
-    assert kept.token_hint.count(".") == 2
-    assert kept.token_hint not in kept.id_token, "encrypted"
-    assert Session.objects.get(user=user).provider_session == kept.pk
+    provider_session = ProviderSession.objects.get()
+    assert (provider_session.user, provider_session.setting, provider_session.issuer) == (
+        user,
+        setting,
+        browser.provider.issuer,
+    )
+    assert (provider_session.sub, provider_session.sid) == ("sub-ann", "sid-1")
+    assert provider_session.token_hint.count(".") == 2
+    assert provider_session.token_hint not in provider_session.id_token, "encrypted"
+    assert Session.objects.get(user=user).provider_session == provider_session.pk
 
 
 def test_the_claims_are_stored_encrypted_for_script_tests(browser: Browser):

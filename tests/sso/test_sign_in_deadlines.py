@@ -45,10 +45,10 @@ def unfound() -> None:
 
 def taken() -> ExitStack:
     """Nobody else finds a place."""
-    held = ExitStack()
+    stack = ExitStack()
     for _ in range(2):
-        held.enter_context(request_slots.request_slot())
-    return held
+        stack.enter_context(request_slots.request_slot())
+    return stack
 
 
 class TestTheDeadline:  # A61
@@ -165,9 +165,9 @@ class TestButtons:  # A61
         setting = make_at(provider, active=True)
         with taken():
             page = press(as_sonja, button, setting)
-        told = page.context["report"].title if button == "_test" else said(page)
+        result = page.context["report"].title if button == "_test" else said(page)
 
-        assert request_slots.NONE_FREE in told and provider.requests == []
+        assert request_slots.NONE_FREE in result and provider.requests == []
         assert press(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])

@@ -147,14 +147,14 @@ class TestSessionsOfNobody:
 
     def test_one_address_cannot_create_unlimited_sessions(self, ours: HostileProvider, monkeypatch: Any):
         monkeypatch.setattr(sign_in_attempts, "MOST_NEW_BROWSERS", 3)
-        known = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
-        known.start()
+        browser = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
+        browser.start()
         for path, status in ((START, 302), (CALLBACK, 302), (START, 429), (CALLBACK, 429), (f"{START}?again", 429)):
             answer = Client(REMOTE_ADDR="192.0.2.1").get(path, headers=PAGE)
             assert answer.status_code == status, path
 
         assert answer["Retry-After"] and Session.objects.count() == 3
-        assert known.sign_in().status_code == 302, "who has a session goes on"
+        assert browser.sign_in().status_code == 302, "who has a session goes on"
         assert Client(REMOTE_ADDR="192.0.2.2").get(START).status_code == 302, "so do others"
         assert Client(REMOTE_ADDR="192.0.2.1").get("/login/?local=1").status_code == 200
         FailedAttempts.objects.update(started_at=F("started_at") - timedelta(minutes=16))

@@ -42,9 +42,9 @@ def test_a_user_signs_in_by_the_fragment(browser: Browser):
 
 
 def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
-    asked = dict(parse_qsl(urlsplit(browser.start()).query))
+    values = dict(parse_qsl(urlsplit(browser.start()).query))
 
-    assert set(asked) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
+    assert set(values) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
 
 
 def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60

@@ -52,11 +52,11 @@ def impatient(monkeypatch: Any) -> None:
 
 def test_the_secret_is_sent_by_http_basic(browser: Browser):
     browser.sign_in()
-    (asked,) = browser.provider.asked("token")
+    (request,) = browser.provider.asked("token")
 
-    assert asked.headers["authorization"] == "Basic " + base64.b64encode(b"servicebase:client-secret-canary").decode()
-    assert set(asked.form) == {"grant_type", "code", "redirect_uri", "code_verifier"}
-    assert 43 <= len(asked.form["code_verifier"]) <= 128
+    assert request.headers["authorization"] == "Basic " + base64.b64encode(b"servicebase:client-secret-canary").decode()
+    assert set(request.form) == {"grant_type", "code", "redirect_uri", "code_verifier"}
+    assert 43 <= len(request.form["code_verifier"]) <= 128
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_the_secret_is_sent_by_http_basic(browser: Browser):
 def test_the_secret_is_posted_only_if_the_provider_requires_it(browser: Browser, methods: list[str], by_post: bool):
     OidcSetting.objects.update(token_auth_methods=methods)
     assert browser.sign_in().status_code == 302
-    (asked,) = browser.provider.asked("token")
+    (request,) = browser.provider.asked("token")
 
-    assert ("client_secret" in asked.form, "authorization" in asked.headers) == (by_post, not by_post)
+    assert ("client_secret" in request.form, "authorization" in request.headers) == (by_post, not by_post)
 
 
 def test_special_characters_are_encoded_first(provider: HostileProvider):
@@ -93,10 +93,10 @@ def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dic
     ann()
     browser = Browser(provider)
     assert browser.sign_in().status_code == 302
-    (asked,) = provider.asked("token")
+    (request,) = provider.asked("token")
 
-    assert "authorization" not in asked.headers and "client_secret" not in asked.form
-    assert asked.form["client_id"] == "servicebase" and asked.form["code_verifier"]
+    assert "authorization" not in request.headers and "client_secret" not in request.form
+    assert request.form["client_id"] == "servicebase" and request.form["code_verifier"]
 
 
 def test_an_undecipherable_secret_is_refused(browser: Browser):
@@ -187,8 +187,8 @@ def test_userinfo_is_added_and_the_id_token_takes_precedence(browser: Browser): 
     assert setting.known_claims and setting.known_claims["iss"] == browser.provider.issuer
     user = User.objects.get(login="ann")
     assert (user.email, user.phone) == ("ann@example.com", "+1")
-    (asked,) = browser.provider.asked("userinfo")
-    assert asked.headers["authorization"].startswith("Bearer access-") and not asked.query
+    (request,) = browser.provider.asked("userinfo")
+    assert request.headers["authorization"].startswith("Bearer access-") and not request.query
 
 
 def test_claims_only_in_userinfo_are_used(browser: Browser):
@@ -289,10 +289,10 @@ def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvi
     for endpoint in ("discovery", "certs"):
         provider.serve(endpoint, fails(500))
     refused(Client().get("/sso/start/"), "provider_unresolved", 503)
-    asked = len(provider.requests)
+    count = len(provider.requests)
     refused(Client().get("/sso/start/"), "provider_unresolved", 503)
 
-    assert asked and len(provider.requests) == asked
+    assert count and len(provider.requests) == count
 
 
 # Places: two sign-ins at once ask the provider.

@@ -22,15 +22,15 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def lines(capfd: Any) -> Iterator[list[str]]:
     """What libraries log; our own lines are printed."""
-    found: list[str] = []
+    results: list[str] = []
 
     class Everything(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            found.append(record.getMessage())
+            results.append(record.getMessage())
 
     handler = Everything()
     logging.getLogger().addHandler(handler)
-    yield found
+    yield results
     logging.getLogger().removeHandler(handler)
 
 
@@ -63,10 +63,10 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
     def go(**changed: Any) -> None:
         browser = Browser(provider)
         location = browser.start()
-        (kept,) = browser.client.session["sso_attempts"].values()
+        (remaining,) = browser.client.session["sso_attempts"].values()
         back = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
-        asked = dict(parse_qsl(urlsplit(location).query))
-        secrets.update((asked["nonce"], kept["verifier"], back["code"], back["state"], f"access-{back['code']}"))
+        values = dict(parse_qsl(urlsplit(location).query))
+        secrets.update((values["nonce"], remaining["verifier"], back["code"], back["state"], f"access-{back['code']}"))
         answer = browser.client.get(CALLBACK, {**back, **changed}, headers=PAGE)
         pages.append(answer.content)
 
@@ -91,11 +91,11 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
     out, err = capfd.readouterr()
     logged = "\n".join(lines) + out + err
     assert "sign_in_refused" in logged
-    stored, shown = tables(), b"".join(pages).decode()
+    stored, page = tables(), b"".join(pages).decode()
     for secret in secrets:
         assert secret not in logged, "in the log"
         assert secret not in stored, "in a table"
-        assert secret not in shown, "on a page"
+        assert secret not in page, "on a page"
 
 
 def test_djangos_own_lines_have_no_query(rf: RequestFactory):

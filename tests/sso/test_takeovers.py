@@ -95,10 +95,10 @@ class TestWithoutApproval:
         IdentityLink.objects.all().delete()
 
     def test_an_approval_is_of_what_was_seen(self):
-        seen = OidcSetting.objects.get().sys_version
+        actual = OidcSetting.objects.get().sys_version
         change(self.sonja, client_id="another")
         with pytest.raises(Conflict):
-            approve(self.alice, seen)
+            approve(self.alice, actual)
         assert OidcSetting.objects.get().needs_approval
 
     def test_an_administrator_who_saves_something_else_approves_nothing(self):
@@ -180,10 +180,10 @@ def test_back_channel_logout_with_known_keys_needs_no_slot(provider: HostileProv
 
 def provider_is_busy() -> Any:
 
-    taken = ExitStack()
+    stack = ExitStack()
     for _ in range(2):
-        taken.enter_context(request_slots.request_slot())
-    return taken
+        stack.enter_context(request_slots.request_slot())
+    return stack
 
 
 class TestAnAddressThatNobodyVouchesFor:  # A44

@@ -35,11 +35,11 @@ def check(text: str, *keys: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def refusal(text: str, *keys: dict[str, Any], **changes: Any) -> str:
-    with pytest.raises(SignInRefused) as found:
+    with pytest.raises(SignInRefused) as error:
         check(text, *keys, **changes)
     for segment in filter(lambda segment: len(segment) > 8, text[:2000].split(".")):
-        assert segment not in found.value.detail, "a token must not reach the log"
-    return found.value.code
+        assert segment not in error.value.detail, "a token must not reach the log"
+    return error.value.code
 
 
 def test_a_valid_token_is_accepted():
@@ -50,10 +50,12 @@ def test_a_valid_token_is_accepted():
     ("name", "algorithm"), [("rsa-1", "RS256"), ("rsa-1", "PS256"), ("p256-1", "ES256"), ("ed-1", "EdDSA")]
 )
 def test_each_advertised_algorithm_is_accepted(name: str, algorithm: str):
-    made = token(claims(), key=name, alg=algorithm)
+    created = token(claims(), key=name, alg=algorithm)
 
-    assert check(made, jwk(name, alg=ABSENT))["sub"] == "sub-ann"
-    assert refusal(made, jwk(name, alg=ABSENT), algorithms=[each for each in ALL if each != algorithm]) == "token_alg"
+    assert check(created, jwk(name, alg=ABSENT))["sub"] == "sub-ann"
+    assert (
+        refusal(created, jwk(name, alg=ABSENT), algorithms=[each for each in ALL if each != algorithm]) == "token_alg"
+    )
 
 
 def test_a_provider_that_advertises_nothing_signs_with_rs256():
@@ -178,11 +180,11 @@ def test_a_kid_is_looked_up_exactly(kid: str):  # A04
 
 
 def test_without_kid_the_only_matching_key_is_used():  # A05
-    made = token(claims(), kid=ABSENT)
+    created = token(claims(), kid=ABSENT)
 
-    assert check(made)
-    assert check(made, jwk("rsa-1"), jwk("p256-1"), jwk("rsa-3", use="enc")), "the others cannot have signed it"
-    assert refusal(made, jwk("rsa-1"), jwk("rsa-2")) == "token_key"
+    assert check(created)
+    assert check(created, jwk("rsa-1"), jwk("p256-1"), jwk("rsa-3", use="enc")), "the others cannot have signed it"
+    assert refusal(created, jwk("rsa-1"), jwk("rsa-2")) == "token_key"
 
 
 def test_without_kid_a_mismatch_fetches_certificates():
@@ -229,19 +231,19 @@ def test_a_weak_or_broken_key_verifies_nothing(name: str, algorithm: str, key: d
 
 
 def test_es256_requires_its_curve():
-    made = token(claims(), key="p384-1", alg="ES256", signed_with="ES384")
+    created = token(claims(), key="p384-1", alg="ES256", signed_with="ES384")
 
-    assert refusal(made, jwk("p384-1")) == "token_key"
+    assert refusal(created, jwk("p384-1")) == "token_key"
 
 
 @pytest.mark.parametrize("other", ["rsa-2", "rsa-1"])
 def test_a_wrong_signature_is_refused(other: str):
-    made = token(claims(), key=other, kid="rsa-1")
+    created = token(claims(), key=other, kid="rsa-1")
     if other == "rsa-1":  # right, but for other claims
-        head, _, signature = made.split(".")
-        made = f"{head}.{part(json.dumps(claims(sub='sub-root')).encode())}.{signature}"
+        head, _, signature = created.split(".")
+        created = f"{head}.{part(json.dumps(claims(sub='sub-root')).encode())}.{signature}"
 
-    assert refusal(made) == "token_signature"
+    assert refusal(created) == "token_signature"
 
 
 def test_two_stored_keys_with_one_kid_verify_nothing():
@@ -382,9 +384,9 @@ def test_at_hash_binds_the_access_token():
 @pytest.mark.parametrize("at_hash", [half_hash("another"), "", None, 7, half_hash(ACCESS) + "=", ["x"]])
 @pytest.mark.parametrize("is_needed", [True, False])
 def test_a_wrong_at_hash_is_always_refused(at_hash: Any, is_needed: bool):
-    made = token(claims(at_hash=at_hash))
+    created = token(claims(at_hash=at_hash))
 
-    assert refusal(made, access_token=ACCESS, needs_at_hash=is_needed) == "token_access_hash"
+    assert refusal(created, access_token=ACCESS, needs_at_hash=is_needed) == "token_access_hash"
 
 
 def test_at_hash_is_required_for_an_access_token_from_the_browser():
@@ -433,9 +435,9 @@ LOGOUTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "code"), LOGOUTS, ids=[str(changes) for changes, _ in LOGOUTS])
 def test_an_invalid_logout_token_is_refused(changes: dict[str, Any], code: str):
-    with pytest.raises(SignInRefused) as found:
+    with pytest.raises(SignInRefused) as error:
         check_logout(token(logout(**changes), typ="logout+jwt"))
-    assert found.value.code == code
+    assert error.value.code == code
 
 
 @pytest.mark.parametrize("header", [{"alg": "none", "signed_with": "none"}, {"alg": "RS512"}, {"alg": "PS256"}])

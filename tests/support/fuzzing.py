@@ -12,15 +12,15 @@ from schemathesis.generation import GenerationMode
 
 def sent(client: Client, case: Any, path: str | None = None) -> Any:
     """The answer to this request; `path` stands in for the one that was made up, with the same query."""
-    made: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    created: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     headers: Any = {
-        name: value for name, value in made.headers.items() if name.lower() not in ("authorization", "cookie")
+        name: value for name, value in created.headers.items() if name.lower() not in ("authorization", "cookie")
     }
-    body = made.body or b""
-    _, mark, query = str(made.path_url).partition("?")
+    body = created.body or b""
+    _, mark, query = str(created.path_url).partition("?")
     return client.generic(
-        str(made.method),
-        f"{path}{mark}{query}" if path else made.path_url,
+        str(created.method),
+        f"{path}{mark}{query}" if path else created.path_url,
         body if isinstance(body, bytes) else body.encode(),
         content_type=headers.pop("Content-Type", "application/octet-stream"),
         headers=headers,

@@ -83,7 +83,7 @@ def test_schedule_page_shows_readable_intervals(as_alice: Client):
     page = as_alice.get("/admin/django_celery_beat/periodictask/").content.decode()
 
     assert all(
-        said in page for said in ("every day", "every hour", "every 10 minutes", "every minute", "every 5 seconds")
+        name in page for name in ("every day", "every hour", "every 10 minutes", "every minute", "every 5 seconds")
     )
     assert "86400" not in page and "3600" not in page
 

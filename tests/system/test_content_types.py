@@ -32,14 +32,14 @@ def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
     """By the application that the web server calls."""
     with mock.patch.dict(os.environ):  # what it takes out of there, other tests still need
         application = importlib.import_module("config.wsgi").application
-    said: list[str] = []
-    made = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
+    messages: list[str] = []
+    created = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
     request_started.disconnect(close_old_connections)  # as Django's client does: the test's connection stays
     try:
-        answer = application({**made, **environ}, lambda status, headers: said.append(status))
+        answer = application({**created, **environ}, lambda status, headers: messages.append(status))
     finally:
         request_started.connect(close_old_connections)
-    return int(said[0].split()[0]), b"".join(answer)
+    return int(messages[0].split()[0]), b"".join(answer)
 
 
 @pytest.mark.parametrize("header", ["", "application/json; charset=UTF-8", 'text/plain; charset="utf-8"', *HOSTILE])

@@ -8,9 +8,9 @@ from system import encryption
 
 @pytest.fixture
 def keys(settings) -> list[str]:
-    made = [Fernet.generate_key().decode() for _ in range(2)]
-    settings.SECRET_ENCRYPTION_KEYS = (made[0],)
-    return made
+    created = [Fernet.generate_key().decode() for _ in range(2)]
+    settings.SECRET_ENCRYPTION_KEYS = (created[0],)
+    return created
 
 
 def test_secret_round_trips_and_is_stored_encrypted(keys):

@@ -12,16 +12,16 @@ HTML = {"Accept": "text/html"}
 
 def addresses(patterns: list, prefix: str = "/") -> list[str]:
     """One address for every route of the product, its parameters filled with something."""
-    found = []
-    for each in patterns:
-        route = prefix + str(each.pattern).lstrip("^").replace("$", "")
-        if isinstance(each, URLResolver):
-            found += addresses(each.url_patterns, route)
-        elif isinstance(each, URLPattern) and "(" not in route:
-            found.append(
+    results = []
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
+        if isinstance(pattern, URLResolver):
+            results += addresses(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern) and "(" not in route:
+            results.append(
                 route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session>", "1")
             )
-    return found
+    return results
 
 
 def routes() -> list[str]:
@@ -62,8 +62,8 @@ def test_responses_are_not_cached(as_alice: Client):
 
 @pytest.mark.parametrize("path", ["/", "/api/me", "/rest/v1/table/task", "/api/schema"])
 def test_cross_origin_scripts_cannot_read_responses(client: Client, path: str, db):  # B69
-    asked = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
-    for answer in (client.get(path, headers=asked), client.options(path, headers=asked)):
+    query = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
+    for answer in (client.get(path, headers=query), client.options(path, headers=query)):
         assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 
 

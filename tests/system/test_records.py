@@ -24,10 +24,10 @@ def test_id_is_eighteen_digits_of_time_and_sequence(db):
 
 
 def test_ids_are_unique_and_sort_by_creation(db):
-    made = [Company.objects.create(name=f"Company {number}").sys_id for number in range(50)]
+    created = [Company.objects.create(name=f"Company {number}").sys_id for number in range(50)]
 
-    assert made == sorted(made)
-    assert len(set(made)) == 50
+    assert created == sorted(created)
+    assert len(set(created)) == 50
 
 
 def test_every_insert_gets_an_id(db):
@@ -74,13 +74,13 @@ def test_update_fields_still_updates_audit_columns(alice: User):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_writers_get_different_versions():
     sys_id = Company.objects.create(name="Start").sys_id
-    seen: list[int] = []
+    seen_values: list[int] = []
 
     def write(number: int) -> None:
         company = Company.objects.get(sys_id=sys_id)
         company.name = f"Writer {number}"
         company.save()
-        seen.append(company.sys_version)
+        seen_values.append(company.sys_version)
         connection.close()
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
@@ -89,7 +89,7 @@ def test_concurrent_writers_get_different_versions():
     for thread in threads:
         thread.join()
 
-    assert sorted(seen) == list(range(1, 9))
+    assert sorted(seen_values) == list(range(1, 9))
 
 
 def test_times_are_utc_everywhere(alice: User):  # X17

@@ -11,10 +11,10 @@ from accounts.models.sessions import SessionStore
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/me", "/admin/"])
 def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str):
-    asked: list[str] = []
+    requests: list[str] = []
 
     def away(self: Any) -> None:
-        asked.append(path)
+        requests.append(path)
         raise OperationalError("away")
 
     as_bob.raise_request_exception = False
@@ -23,4 +23,4 @@ def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatc
 
     assert answer.status_code == 503
     assert int(answer["Retry-After"]) > 0
-    assert len(asked) == 1  # each further one would wait for a connection once more
+    assert len(requests) == 1  # each further one would wait for a connection once more

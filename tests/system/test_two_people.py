@@ -26,8 +26,8 @@ def said(answer: Any) -> str:
 
 def form_of(page: str, record: Record) -> dict[str, str]:
     """What a browser sends with it."""
-    found = lxml.html.fromstring(page).forms
-    (form,) = (each for each in found if each.get("id") == f"{record._meta.model_name}_form")
+    result = lxml.html.fromstring(page).forms
+    (form,) = (each for each in result if each.get("id") == f"{record._meta.model_name}_form")
     return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
 
 
@@ -112,8 +112,8 @@ def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, k
 
     assert "alice changed this at" in said(refused)
     assert record.refreshed().payload() == stored
-    shown = form_of(said(refused), record)
-    assert all(shown.get(name, "") == value for name, value in second.items()), "what was typed is lost"
+    output = form_of(said(refused), record)
+    assert all(output.get(name, "") == value for name, value in second.items()), "what was typed is lost"
     # Sent again as it is then shown, it is refused again; a page opened anew is saved.
     assert "alice changed this at" in said(other.save(**second))
     assert Window(as_alice, record).save(**second).status_code == 302

@@ -14,14 +14,14 @@ import psycopg
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    found: list[str] = []
+    results: list[str] = []
     execute = psycopg.Cursor.execute
 
     def noting(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
         # Savepoints are numbered, and named after their thread.
         if "sys_property" not in str(query):
-            found.append(re.sub(r"\d+", "N", str(query)))
+            results.append(re.sub(r"\d+", "N", str(query)))
         return execute(cursor, query, *positional, **named)
 
     with patch.object(psycopg.Cursor, "execute", noting):
-        yield found
+        yield results

@@ -74,9 +74,9 @@ def test_rule_for_any_table_links_to_all_rules(as_alice: Client):
 
 def test_table_page_links_to_its_columns(as_alice: Client, device: Table):
     make_column(device, "colour")
-    seen = as_alice.get(page("table", device)).content.decode()
-    (there,) = re.findall(r'href="(/admin/tableapi/column/\?table[^"]+)"', seen)
-    (more,) = re.findall(r'href="(/admin/tableapi/column/add/[^"]+)"', seen)
+    text = as_alice.get(page("table", device)).content.decode()
+    (there,) = re.findall(r'href="(/admin/tableapi/column/\?table[^"]+)"', text)
+    (more,) = re.findall(r'href="(/admin/tableapi/column/add/[^"]+)"', text)
 
     listed = said(as_alice.get(there))
     assert "colour" in listed and "1 column" in listed and "first_name" not in listed
@@ -106,8 +106,8 @@ def test_table_with_records_cannot_be_deleted(as_alice: Client, device: Table):
     for address, sent in ((page("table", device, "delete"), {"post": "yes"}), ("/admin/tableapi/table/", chosen)):
         answer = as_alice.post(address, sent, follow=True)
         assert "Nothing was changed. device has records" in said(answer)
-    asked = as_alice.get(page("table", device, "delete"), follow=True)
-    assert "device has records. Delete those first." in said(asked) and "Are you sure" not in said(asked)
+    response = as_alice.get(page("table", device, "delete"), follow=True)
+    assert "device has records. Delete those first." in said(response) and "Are you sure" not in said(response)
     assert types_of("device")
 
 
@@ -142,8 +142,8 @@ def test_second_display_column_replaces_the_first_with_a_message(as_alice: Clien
     make_column(device, "title", is_display=True)
     answer = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
 
-    shown = said(as_alice.get(answer["Location"]))
-    assert "Records of device are called by serial now, no longer by title." in shown
+    output = said(as_alice.get(answer["Location"]))
+    assert "Records of device are called by serial now, no longer by title." in output
     again = as_alice.post(
         page("column", Column.objects.get(name="serial")), column_form(device, "serial", is_display="on", max_length="")
     )
@@ -172,21 +172,21 @@ def test_column_history_includes_choices(as_alice: Client, device: Table):
     red, blue = (Choice(column=column, value=value, label=value) for value in ("red", "blue"))
     red.save()
     blue.save()
-    kept = {"column": column.pk, "position": 0}
+    result = {"column": column.pk, "position": 0}
     sent = rows(
         "choices",
-        {"sys_id": red.pk, "value": "red", "label": "Crimson", **kept},
-        {"sys_id": blue.pk, "value": "blue", "label": "blue", "DELETE": "on", **kept},
-        {"value": "green", "label": "Green", **kept},
+        {"sys_id": red.pk, "value": "red", "label": "Crimson", **result},
+        {"sys_id": blue.pk, "value": "blue", "label": "blue", "DELETE": "on", **result},
+        {"value": "green", "label": "Green", **result},
         stored=2,
     )
     answer = as_alice.post(page("column", column), column_form(device, "colour", type="choice") | sent)
     assert answer.status_code == 302, said(answer)
 
     assert column.history.count() == 1, "the column itself did not change"
-    told = said(as_alice.get(page("column", column, "history")))
-    assert "Choice green added by alice" in told and "Choice blue removed by alice" in told
-    assert "Choice red changed by alice Label : red → Crimson" in told
+    message = said(as_alice.get(page("column", column, "history")))
+    assert "Choice green added by alice" in message and "Choice blue removed by alice" in message
+    assert "Choice red changed by alice Label : red → Crimson" in message
 
 
 def test_used_number_prefix_gets_a_warning(as_alice: Client, device: Table):
@@ -312,10 +312,10 @@ def test_failed_deferred_records_are_listed_without_values(as_alice: Client, ali
     )
     DeferredRecord.objects.create(table="sys_schedule", record_id="2", state="done")
 
-    shown = said(as_alice.get("/admin/tableapi/deferredrecord/"))
-    assert "No such reference." in shown and as_alice.get(page("deferredrecord", failed)).status_code == 200
+    output = said(as_alice.get("/admin/tableapi/deferredrecord/"))
+    assert "No such reference." in output and as_alice.get(page("deferredrecord", failed)).status_code == 200
     form = said(as_alice.get(page("deferredrecord", failed)))
-    assert "alice" in form and "hidden value" not in form + shown
+    assert "alice" in form and "hidden value" not in form + output
     assert as_alice.post(page("deferredrecord", failed, "delete"), {"post": "yes"}).status_code == 403
     dashboard = said(as_alice.get("/admin/"))
     assert "1 records not created" in dashboard
@@ -340,8 +340,11 @@ def test_names_are_escaped(as_alice: Client, device: Table):
 def test_view_with_too_many_joins_is_refused(as_alice: Client):
     """Every request with it would be refused."""
     references = ["assigned_user", "closed_by", "opened_by", "caller", "contact", "parent_id"]
-    paths = [*(f"{each}.login" for each in references[:5]), *(f"{each}.company.name" for each in references[:4]),
-             *(f"parent_id.{each}.login" for each in references[:3])]  # fmt: skip
+    paths = [
+        *(f"{reference}.login" for reference in references[:5]),
+        *(f"{reference}.company.name" for reference in references[:4]),
+        *(f"parent_id.{reference}.login" for reference in references[:3]),
+    ]
     columns = [{"path": path, "position": number} for number, path in enumerate(paths)]
     task = Table.objects.get(name="task")
     answer = as_alice.post(page("view"), {"table": task.pk, "name": "far"} | rows("columns", *columns))

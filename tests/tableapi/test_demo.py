@@ -36,8 +36,8 @@ def call(login: str, method: str, path: str, body: Any = None, **query: str) -> 
 
 
 def listed(login: str, **query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = call(login, "GET", "task", sysparm_limit="100", **query).json()["data"]
-    return found
+    result: list[dict[str, Any]] = call(login, "GET", "task", sysparm_limit="100", **query).json()["data"]
+    return result
 
 
 def test_agent_reads_every_task_and_user_only_own_tasks():

@@ -139,8 +139,8 @@ class TestTables:
         column = Column.objects.get(table__name="user", name="email")
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
-            said = refusal(partial(change, column, **values))
-            assert ("cannot be changed" if "name" in values else "system table") in said
+            message = refusal(partial(change, column, **values))
+            assert ("cannot be changed" if "name" in values else "system table") in message
             column.refresh_from_db()
         assert "system table" in refusal(column.delete)
         assert "system table" in refusal(lambda: Column.objects.filter(pk=column.pk).delete())
@@ -234,8 +234,8 @@ class TestColumns:
     def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, wanted: dict[str, str]):
         column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
 
-        found = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
-        assert found == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in wanted.items()}
+        result = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
+        assert result == {f"{letter}{column.pk}": text.replace("{id}", column.pk) for letter, text in wanted.items()}
 
     def test_reference_is_indexed_and_cleared_with_its_target(self, device: Table, bob: Any):
         column = make_column(device, "owner", "reference", **target_of("reference"))
@@ -478,22 +478,22 @@ class TestVersion:
         path = ViewColumn(path="colour")
         for record in (column, choice, view, path, rule, role, device):
             path.view = view
-            seen = version()
+            actual = version()
             record.save()
-            assert version() > seen, record
+            assert version() > actual, record
         for record in (role, rule, path, view, choice, column, device):
-            seen = version()
+            actual = version()
             record.delete()
-            assert version() > seen, record
+            assert version() > actual, record
 
     def test_rolled_back_version_is_never_reused(self, device: Table):
-        seen = set()
+        result = set()
         for _ in range(3):
             with transaction.atomic():
                 make_column(device, "colour")
-                seen.add(version())
+                result.add(version())
                 transaction.set_rollback(True)
-        assert len(seen) == 3
+        assert len(result) == 3
 
 
 @pytest.mark.django_db(transaction=True)

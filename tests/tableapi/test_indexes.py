@@ -18,11 +18,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def sent(monkeypatch: Any) -> list[bool]:
     """How often the worker was woken."""
-    found: list[bool] = []
+    results: list[bool] = []
     monkeypatch.setattr(
-        "tableapi.ddl.schema_editor.wake", lambda task: found.append(task == "tableapi.tasks.build_indexes")
+        "tableapi.ddl.schema_editor.wake", lambda task: results.append(task == "tableapi.tasks.build_indexes")
     )
-    return found
+    return results
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_system_tables_have_indexes():
     login = Column.objects.get(table__name="user", name="login")
     index_builder.build()
 
-    found = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}")
-    assert "lower(((login)::text COLLATE pg_c_utf8))" in found[0][0]
+    result = ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}")
+    assert "lower(((login)::text COLLATE pg_c_utf8))" in result[0][0]
     Column.objects.filter(pk=login.pk).update(is_unique=False, is_display=False)
     assert index_builder.build() == [f"I{login.pk}"]
 

@@ -30,24 +30,24 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def note(db: Any) -> Any:
-    made = table("note")
+    created = table("note")
     field("note", "name", is_display=True, is_indexed=True)
     open_table("note")
-    return made
+    return created
 
 
 @pytest.fixture
 def ran(monkeypatch: Any) -> list[tuple[str, Any]]:
     """The statements that run, with their values."""
-    found: list[tuple[str, Any]] = []
+    results: list[tuple[str, Any]] = []
     fetch: Callable[..., Any] = statement_runner.fetch_bytes
 
     def noted(statement: Any, inputs: Any, *place: Any) -> Any:
-        found.append((statement.sql, statement.values(inputs)))
+        results.append((statement.sql, statement.values(inputs)))
         return fetch(statement, inputs, *place)
 
     monkeypatch.setattr(statement_runner, "fetch_bytes", noted)
-    return found
+    return results
 
 
 def counted(monkeypatch: Any, module: Any, name: str) -> list[Any]:
@@ -108,16 +108,16 @@ class TestARuleThatAsksForAUserWhereNoneFits:
 
     def test_form_refuses_it(self, note: Any):
         field("note", "active", "boolean")
-        made = Rule(operation="read", table=note, condition=self.CONDITION)
+        rule = Rule(operation="read", table=note, condition=self.CONDITION)
         with pytest.raises(ValidationError):
-            made.full_clean()
+            rule.full_clean()
 
     def test_stored_rule_matches_nothing(self, bob: User):
-        made = table("note")
-        field(made, "active", "boolean")
+        created = table("note")
+        field(created, "active", "boolean")
         lamp = record("note", active=True)
-        kept = rule("read", "note")
-        Rule.objects.filter(pk=kept.pk).update(condition=self.CONDITION)
+        remaining = rule("read", "note")
+        Rule.objects.filter(pk=remaining.pk).update(condition=self.CONDITION)
         State.raise_version()
         assert api(bob).get(f"note/{lamp}").status_code == 404
         answer = api(bob).get("note")
@@ -128,35 +128,37 @@ class TestWhatIsKept:
     def test_pages_share_one_statement(self, note: Any, bob: User, monkeypatch: Any):
         for number in range(6):
             record("note", name=str(number))
-        made = counted(monkeypatch, select, "records")
-        asked = [api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)]
-        assert [column(answer, "name") for answer in asked] == [["1"], ["2"], ["3"], ["4"], ["5"]]
-        assert len(made) == 1
+        created = counted(monkeypatch, select, "records")
+        responses = [
+            api(bob).get("note", query="ORDERBYname", limit=1, page=page, fields="name") for page in range(2, 7)
+        ]
+        assert [column(answer, "name") for answer in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
+        assert len(created) == 1
 
     def test_order_of_a_body_does_not_change_the_statement(self, note: Any, bob: User, monkeypatch: Any):
         field("note", "colour")
         lamp = record("note")
-        made = counted(monkeypatch, permission_queries, "current_record")
+        created = counted(monkeypatch, permission_queries, "current_record")
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
             (after,) = data(api(bob).patch(f"note/{lamp}", body))
             assert {name: after[name] for name in body} == body
-        assert len(made) == 1
+        assert len(created) == 1
 
     def test_old_catalogues_are_released(self, note: Any, bob: User):
         caller = api(bob, by="key")
-        kept = []
+        results = []
         for number in range(8):
             field("note", f"c{number}")
             assert caller.get("note").status_code == 200
-            kept.append(weakref.ref(catalogue_loader.cached_catalogue()))
+            results.append(weakref.ref(catalogue_loader.cached_catalogue()))
         gc.collect()
-        assert [each() for each in kept[:-1]] == [None] * 7
+        assert [each() for each in results[:-1]] == [None] * 7
 
 
 class TestIndexes:
     def test_word_search_in_converted_text_uses_its_index(self, bob: User, ran: list[Any]):
-        made = table("note")
-        body = field(made, "body", "text", is_indexed=True)
+        created = table("note")
+        body = field(created, "body", "text", is_indexed=True)
         open_table("note")
         body.type = "wysiwyg"
         body.save()
@@ -240,47 +242,47 @@ def test_pages_after_a_very_long_value_use_offsets(note: Any, bob: User):
     field("note", "body", "text")
     for number in range(4):
         record("note", body=f"{number}" + "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000)))
-    seen, answer = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
+    seen_values, answer = [], api(bob).get("note", query="ORDERBYbody", limit=1, fields="body")
     while True:
-        seen += column(answer, "body")
+        seen_values += column(answer, "body")
         if "Link" not in answer:
             break
         assert len(answer["Link"]) < 4_096
-        assert f"sysparm_page={len(seen) + 1}" in answer["Link"] and "sysparm_cursor" not in answer["Link"]
+        assert f"sysparm_page={len(seen_values) + 1}" in answer["Link"] and "sysparm_cursor" not in answer["Link"]
         answer = follow(bob, answer)
         assert answer.status_code == 200
-    assert [body[0] for body in seen] == ["0", "1", "2", "3"]
+    assert [body[0] for body in seen_values] == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("order", ["ORDERBYbody", "ORDERBYshort^ORDERBYbody", "ORDERBYDESCbody"])
 def test_list_continues_after_long_values(note: Any, bob: User, order: str):
     field("note", "body", "text")
     field("note", "short", is_indexed=True)
-    wanted = []
+    results = []
     for number in range(9):
         long = "".join(chr(0x4E00 + (number * 977 + at) % 20_000) for at in range(6_000))
         body = f"{number}" + (long if number in (1, 2, 3, 6, 8) else "")
-        wanted.append(body)
+        results.append(body)
         record("note", body=body, short="same")
     answer = api(bob).get("note", query=order, limit=1, fields="body")
-    seen = column(answer, "body")
+    actual = column(answer, "body")
     while "Link" in answer:
         assert len(answer["Link"]) < 4_096
         answer = follow(bob, answer)
-        seen += column(answer, "body")
-    assert seen == (wanted[::-1] if "DESC" in order else wanted)
+        actual += column(answer, "body")
+    assert actual == (results[::-1] if "DESC" in order else results)
 
 
 def test_deferred_record_keeps_the_returned_name(bob: User):
     table("plan", number_prefix="PLN", deferred_create=True)
     field("plan", "display_name")
     open_table("plan")
-    made = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
+    created = [data(api(bob).post("plan", {}))[0] for _ in range(2)]
     tasks.create_deferred()
-    for each in made:
+    for each in created:
         (read,) = data(api(bob).get(f"plan/{each['sys_id']}"))
         assert (read["number"], read["display_name"]) == (each["number"], each["display_name"])
-    assert made[0]["display_name"] and made[0]["number"] != made[1]["number"]
+    assert created[0]["display_name"] and created[0]["number"] != created[1]["number"]
 
 
 class TestHeaders:
@@ -364,31 +366,31 @@ class TestAmounts:
 def test_statement_cache_is_bounded_by_weight(note: Any, bob: User, monkeypatch: Any):
     """500 of 500 fields each, all different, would hold hundreds of megabytes."""
     names = [field("note", f"c{number}").name for number in range(12)]
-    kept = catalogue_loader.reload_if_changed().derived.statements
-    monkeypatch.setattr(kept, "limit", 200_000)
+    remaining = catalogue_loader.reload_if_changed().derived.statements
+    monkeypatch.setattr(remaining, "limit", 200_000)
 
     def weight_of(*fields: str) -> int:
-        before = kept.weight
+        before = remaining.weight
         assert api(bob).get("note", fields=",".join(fields), limit=1).status_code == 200
-        return kept.weight - before
+        return remaining.weight - before
 
     narrow = weight_of("name")
     wide = weight_of(*names)
     assert narrow > 0 and wide - narrow > 11 * read_plan.PER_FIELD
     for number in range(40):
         weight_of(*names[number % 12 :], f"none{number}", *names[: number % 12])
-        assert 0 < kept.weight <= kept.limit
+        assert 0 < remaining.weight <= remaining.limit
 
 
 def test_query_cache_is_bounded_by_weight(monkeypatch: pytest.MonkeyPatch):
     """As many of 200 conditions as the number of entries allowed were 80 MB."""
-    kept = parsed_query._queries
-    monkeypatch.setattr(kept, "limit", 1_000_000)
+    remaining = parsed_query._queries
+    monkeypatch.setattr(remaining, "limit", 1_000_000)
     for number in range(20):
         text = "^".join(f"a{each}={number}" for each in range(200))
         assert len(parsed_query.parse_query_text(text).conditions) == 200
         assert parsed_query.parse_query_text(text) is parsed_query.parse_query_text(text)
-        assert 200 * parsed_query.PER_CONDITION < kept.weight <= kept.limit
+        assert 200 * parsed_query.PER_CONDITION < remaining.weight <= remaining.limit
 
 
 def test_caller_view_cache_is_bounded(note: Any, monkeypatch: pytest.MonkeyPatch):

@@ -26,10 +26,10 @@ def version() -> int:
 
 
 def test_every_exposed_table_is_in_the_catalogue():
-    shown = {model._meta.db_table for model in apps.get_models() if issubclass(model, Record) and model.table_columns}
+    result = {model._meta.db_table for model in apps.get_models() if issubclass(model, Record) and model.table_columns}
 
-    assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= shown
-    assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == shown
+    assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= result
+    assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == result
 
 
 def test_catalogue_columns_match_the_models():
@@ -63,9 +63,9 @@ def test_types_and_options_match_the_model():
 
 
 def test_choices_are_included():
-    found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
+    rows = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
 
-    assert list(found) == [("manual", "granted here"), ("provider", "granted by the identity provider")]
+    assert list(rows) == [("manual", "granted here"), ("provider", "granted by the identity provider")]
 
 
 def test_secrets_are_not_exposed():
@@ -75,8 +75,8 @@ def test_secrets_are_not_exposed():
     assert {table for table, _, _ in names} & {"accounts_session", "sys_session", "sys_access_key"} == set()
     words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
     addresses = {("oidc_setting", name, "string") for name in ("token_endpoint", "end_session_endpoint")}
-    found = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
-    assert found == addresses, "where a provider takes tokens and ends sessions"
+    result = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
+    assert result == addresses, "where a provider takes tokens and ends sessions"
 
 
 def test_second_run_writes_nothing():
@@ -118,8 +118,8 @@ def test_choices_are_updated(monkeypatch: Any):
     monkeypatch.setattr(field, "choices", [("manual", "by hand")])
     system_tables.make()
 
-    found = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
-    assert list(found) == [("manual", "by hand")]
+    rows = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
+    assert list(rows) == [("manual", "by hand")]
 
 
 def test_changed_label_is_kept():

@@ -29,8 +29,8 @@ def described(login: str = "", client: Client | None = None) -> dict[str, Any]:
     headers = {"Authorization": f"Basic {pair}"} if login else {}
     answer = (client or Client()).get("/api/schema", headers=headers)
     assert answer.status_code == 200
-    found: dict[str, Any] = json.loads(answer.content)
-    return found
+    document: dict[str, Any] = json.loads(answer.content)
+    return document
 
 
 def tables_in(schema: dict[str, Any]) -> set[str]:
@@ -45,17 +45,17 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
 
 
 def record(schema: dict[str, Any], table: str) -> dict[str, Any]:
-    found: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
-    return found
+    result: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
+    return result
 
 
 def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
     """With what it takes over from another one."""
     schemas = schema["components"]["schemas"]
-    found: dict[str, Any] = schemas[f"table.{table}.{kind}"]
-    for part in found.get("allOf", ()):
-        found = schemas[part["$ref"].rpartition("/")[2]] | found
-    return found
+    result: dict[str, Any] = schemas[f"table.{table}.{kind}"]
+    for part in result.get("allOf", ()):
+        result = schemas[part["$ref"].rpartition("/")[2]] | result
+    return result
 
 
 def allow(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
@@ -106,9 +106,9 @@ def test_every_reference_resolves(login: str, alice: User):
             for each in node:
                 yield from references(each)
 
-    found = set(references(schema))
-    assert len(found) > 20
-    for each in found:
+    result = set(references(schema))
+    assert len(result) > 20
+    for each in result:
         target: Any = schema
         for step in each.removeprefix("#/").split("/"):
             target = target[step]
@@ -123,19 +123,19 @@ def test_anonymous_callers_get_only_the_general_part(vault: Table):
 
 def test_every_error_is_described_on_every_operation_that_can_have_it():
     schema = described()
-    found = {(path, method): set(each["responses"]) for path, method, each in operations(schema)}
+    result = {(path, method): set(each["responses"]) for path, method, each in operations(schema)}
     one, many = sorted(GENERIC, key=len, reverse=True)
 
     everywhere = {"400", "401", "404", "414", "429", "503"}
     writing = everywhere | {"403", "409"}
     bodies = writing | {"408", "411", "413", "415", "422"}
-    assert found[many, "get"] == everywhere | {"200"}
-    assert found[one, "get"] == everywhere | {"200", "304"}
-    assert found[many, "post"] == bodies | {"201"}
-    assert found[one, "put"] == found[one, "patch"] == bodies | {"412", "200"}
-    assert found[one, "delete"] == writing | {"412", "200"}
-    assert {"400", "401", "422", "429", "503"} <= found["/rest/v1/auth/login", "post"]
-    assert {"401", "503"} <= found["/api/me", "get"]
+    assert result[many, "get"] == everywhere | {"200"}
+    assert result[one, "get"] == everywhere | {"200", "304"}
+    assert result[many, "post"] == bodies | {"201"}
+    assert result[one, "put"] == result[one, "patch"] == bodies | {"412", "200"}
+    assert result[one, "delete"] == writing | {"412", "200"}
+    assert {"400", "401", "422", "429", "503"} <= result["/rest/v1/auth/login", "post"]
+    assert {"401", "503"} <= result["/api/me", "get"]
 
 
 def test_described_errors_match_the_code():
@@ -161,8 +161,8 @@ def test_impossible_operations_are_not_described(alice: User):
 
 
 def test_boolean_parameter_lists_accepted_values():
-    shown = described()["components"]["parameters"]["display"]["schema"]
-    assert sorted(shown["enum"]) == ["0", "1", "all", "false", "true"]
+    output = described()["components"]["parameters"]["display"]["schema"]
+    assert sorted(output["enum"]) == ["0", "1", "all", "false", "true"]
 
 
 def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, vault: Table):  # B68
@@ -205,10 +205,10 @@ def test_password_is_described_only_in_request_bodies(alice: User, vault: Table)
 
 
 def test_import_id_is_described_to_administrators(alice: User, bob: User, vault: Table):
-    seen, of_bob = described("alice"), described("bob")
-    assert "sys_id" in body(seen, "vault", "create")["properties"]
+    actual, of_bob = described("alice"), described("bob")
+    assert "sys_id" in body(actual, "vault", "create")["properties"]
     assert not any(
-        "sys_id" in each["properties"] for each in (body(of_bob, "vault", "create"), body(seen, "company", "create"))
+        "sys_id" in each["properties"] for each in (body(of_bob, "vault", "create"), body(actual, "company", "create"))
     )
 
 
@@ -287,8 +287,8 @@ def test_security_schemes_are_described(alice: User):
     with_session = {
         path
         for path, operations in document["paths"].items()
-        for each in operations.values()
-        if any("session" in scheme for scheme in each.get("security", []))
+        for operation in operations.values()
+        if any("session" in scheme for scheme in operation.get("security", []))
     }
     assert with_session and all(path == "/api/me" or path.startswith("/api/collections") for path in with_session)
     assert "press *Authorize* first" in document["info"]["description"]
@@ -304,5 +304,5 @@ def test_schemathesis_loads_every_operation():
     demo_people.make(lambda: PASSWORD)
     demo_records.make()
 
-    found = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
-    assert len(found) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in found)
+    result = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
+    assert len(result) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in result)

@@ -27,15 +27,15 @@ def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] |
     """`task`, `incident` which extends it, `person` of the system; a row names its table as `of`, task otherwise."""
     parents = {"task": None, "incident": "task", SYSTEM: None}
     opened = [Rule("r", READ, None, "", frozenset())]
-    known = make_catalogue(
+    existing = make_catalogue(
         parents, {name: columns.get(name, []) for name in parents}, opened if rules is None else rules
     )
     stored: dict[str, dict[str, Row]] = {name: {} for name in parents}
     for place, row in enumerate(rows):
-        table = known.tables[row.pop("of", "task")]
+        table = existing.tables[row.pop("of", "task")]
         empty = dict.fromkeys(table.columns)
         stored[table.name][str(place)] = {**empty, "sys_id": str(place), OWN_TABLE: table.id, **row}
-    return World(known, stored)
+    return World(existing, stored)
 
 
 def answer(world: World, text: str, caller: Caller = ME, table: str = "task") -> list[str]:
@@ -161,8 +161,8 @@ def guarded(rules: list[Rule]) -> World:
 def test_first_level_with_a_rule_decides(name: str, rules: list[Rule], everybody: str, admin: str) -> None:
     world = guarded(rules)
     for caller, expected in ((ME, everybody), (ADMIN, admin)):
-        seen = [row for table in ("task", SYSTEM) for row in visible(world, caller, table, moment(caller.id))]
-        assert "".join(sorted(row["sys_id"] for row in seen)) == expected
+        result = [row for table in ("task", SYSTEM) for row in visible(world, caller, table, moment(caller.id))]
+        assert "".join(sorted(row["sys_id"] for row in result)) == expected
 
 
 # rules beside an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
@@ -234,11 +234,11 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
     @given(conditions_of(EVERYTHING, ALPHA, pair), open_caller())
     def law(condition: Any, caller: Caller) -> None:
         query = Query((Group((Term((condition,)),)),))
-        found = set(answer(EVERYTHING, to_text(query), caller, "alpha"))
+        result = set(answer(EVERYTHING, to_text(query), caller, "alpha"))
         if negation := condition.row.complement:
             value = condition.value
             others = answer(EVERYTHING, f"{condition.path[0]}{negation}{{{value.replace('}', '}}')}}}", caller, "alpha")
-            assert found.isdisjoint(others) and len(found) + len(others) == len(ROWS)
+            assert result.isdisjoint(others) and len(result) + len(others) == len(ROWS)
         column = ALPHA.columns[condition.path[0]]
         for row in ROWS:
             if is_empty(shown(row[column.name], column), column) and condition.row.on_empty in (
@@ -247,7 +247,7 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
             ):
                 expected = condition.row.on_empty is OnEmpty.YES
                 # Empty text is what EMPTYSTRING is about.
-                assert (row["sys_id"] in found) is expected or condition.operator == "EMPTYSTRING"
+                assert (row["sys_id"] in result) is expected or condition.operator == "EMPTYSTRING"
 
     law()
 
@@ -256,19 +256,19 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
 @given(cases())
 def test_result_is_the_visible_matching_records(case: Case) -> None:
     world, caller, table, at_that_time = case.world, case.caller, case.table, case.moment
-    seen = {row["sys_id"]: row for row in visible(world, caller, table, at_that_time)}
+    actual = {row["sys_id"]: row for row in visible(world, caller, table, at_that_time)}
     query = parse(case.text)
     try:
-        found = select(world, caller, table, case.text, at_that_time)
+        result = select(world, caller, table, case.text, at_that_time)
     except Refused:
         return
-    matching = [key for key, row in seen.items() if matches(world, caller, query, table, row, at_that_time)]
-    assert sorted(found) == sorted(matching)
-    assert found == sorted(found) or query.order
+    matching = [key for key, row in actual.items() if matches(world, caller, query, table, row, at_that_time)]
+    assert sorted(result) == sorted(matching)
+    assert result == sorted(result) or query.order
     # What is hidden cannot be told from what is not there: a world without it gives the same answer.
-    shown_only = {name: {key: row for key, row in rows.items() if key in seen} for name, rows in world.rows.items()}
+    shown_only = {name: {key: row for key, row in rows.items() if key in actual} for name, rows in world.rows.items()}
     if not any("." in rule.condition for rule in world.catalogue.rules) and "." not in case.text:
-        assert select(World(world.catalogue, shown_only), caller, table, case.text, at_that_time) == found
+        assert select(World(world.catalogue, shown_only), caller, table, case.text, at_that_time) == result
 
 
 def test_now_is_the_time_of_the_request() -> None:

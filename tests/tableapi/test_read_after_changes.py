@@ -33,9 +33,9 @@ def elsewhere(lamp: str, bob: User) -> Callable[..., Any]:
     def changed(change: Callable[[], Any], *paths: str) -> Api:
         for path in ("device", f"device/{lamp}", *paths):
             caller.get(path)
-        known = catalogue_loader.cached_catalogue()
+        existing = catalogue_loader.cached_catalogue()
         change()
-        catalogue_loader._cache.catalogue = known
+        catalogue_loader._cache.catalogue = existing
         return caller
 
     return changed
@@ -46,9 +46,9 @@ def drop(table: str, name: str) -> None:
 
 
 def test_new_column_is_readable(elsewhere: Any, lamp: str):  # B55
-    asked = f"device/{lamp}?sysparm_fields=colour"
-    caller = elsewhere(lambda: field("device", "colour"), asked)
-    assert data(caller.get(asked)) == [{"colour": None}]
+    path = f"device/{lamp}?sysparm_fields=colour"
+    caller = elsewhere(lambda: field("device", "colour"), path)
+    assert data(caller.get(path)) == [{"colour": None}]
     caller = elsewhere(lambda: field("device", "weight", "integer"))
     assert "weight" in data(caller.get("device"))[0]
     caller = elsewhere(lambda: field("device", "height", "integer"))
@@ -67,8 +67,8 @@ GONE: dict[str, Any] = {
 
 def test_dropped_column_is_unknown(elsewhere: Any):  # B55
     for asked, expected in GONE.items():
-        found = elsewhere(lambda: drop("device", "price"), *GONE).get(asked)
-        assert (failed(found) if isinstance(expected, tuple) else data(found)) == expected, asked
+        response = elsewhere(lambda: drop("device", "price"), *GONE).get(asked)
+        assert (failed(response) if isinstance(expected, tuple) else data(response)) == expected, asked
         field("device", "price", "integer")
 
 
@@ -81,16 +81,16 @@ def again(table: str, name: str, kind: str) -> Callable[[], None]:
 
 
 def test_column_recreated_with_another_type(elsewhere: Any, lamp: str, bob: User):  # B55
-    asked = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
+    request = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
              "device?sysparm_query=priceIN5,6", f"device/{lamp}"]  # fmt: skip
     for kind in ("decimal", "datetime", "list", "json", "boolean", "integer"):
-        for path in asked:
+        for path in request:
             again("device", "price", "integer")()
-            found = elsewhere(again("device", "price", kind), *asked).get(path)
+            response = elsewhere(again("device", "price", kind), *request).get(path)
             catalogue_loader.forget()
             fresh = api(bob).get(path)
             assert fresh.status_code in (200, 400)
-            assert (found.status_code, found.content) == (fresh.status_code, fresh.content), (path, kind)
+            assert (response.status_code, response.content) == (fresh.status_code, fresh.content), (path, kind)
 
 
 @pytest.mark.parametrize("kind", ["boolean", "datetime", "integer", "list"])
@@ -117,9 +117,9 @@ def test_dropped_column_in_a_path(elsewhere: Any, lamp: str):  # B55
     field("holder", "at", to="device")
     rule("read", "holder")
     record("holder", at=lamp)
-    asked = "holder?sysparm_fields=at,at.name&sysparm_display_value=1&sysparm_exclude_reference_link=1"
-    assert data(elsewhere(lambda: None, asked).get(asked)) == [{"at": "Lamp", "at.name": "Lamp"}]
-    assert data(elsewhere(lambda: drop("device", "name"), asked).get(asked)) == [{"at": None}]
+    text = "holder?sysparm_fields=at,at.name&sysparm_display_value=1&sysparm_exclude_reference_link=1"
+    assert data(elsewhere(lambda: None, text).get(text)) == [{"at": "Lamp", "at.name": "Lamp"}]
+    assert data(elsewhere(lambda: drop("device", "name"), text).get(text)) == [{"at": None}]
 
 
 def test_changed_rule_applies(elsewhere: Any, lamp: str):  # B56
@@ -186,9 +186,9 @@ def test_changed_views_and_choices_apply(elsewhere: Any, lamp: str):
     assert failed(caller.get("device", view="short")) == (400, "invalid_parameter", "sysparm_view")
 
     state = field("device", "state", choices={"1": "New"})
-    made = record("device", state="1")
-    caller = elsewhere(lambda: Choice.objects.get(column=state).delete(), f"device/{made}?sysparm_display_value=1")
-    assert data(caller.get(f"device/{made}", fields="state", display_value=1)) == [{"state": "1"}]
+    created = record("device", state="1")
+    caller = elsewhere(lambda: Choice.objects.get(column=state).delete(), f"device/{created}?sysparm_display_value=1")
+    assert data(caller.get(f"device/{created}", fields="state", display_value=1)) == [{"state": "1"}]
 
 
 def test_rolled_back_change_does_not_apply(elsewhere: Any, lamp: str):

@@ -67,9 +67,9 @@ def test_concatenated_cursor_pages_equal_the_list(kind: str, alice: User, bob: U
     up = column(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
     assert column(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == up[::-1]
     # "empty last ascending"
-    shown = [each["it"] for each in data(caller.get("thing", query="ORDERBYit", fields="it"))]
+    result = [each["it"] for each in data(caller.get("thing", query="ORDERBYit", fields="it"))]
     count = sum(value not in (None, "") for value in SORTED[kind])
-    assert all(value is not None for value in shown[:count]) and shown[count:] == [None] * (len(shown) - count)
+    assert all(value is not None for value in result[:count]) and result[count:] == [None] * (len(result) - count)
 
 
 class TestCursors:
@@ -92,16 +92,16 @@ class TestCursors:
         table("other")
         field("other", "name")
         rule("read", "other")
-        asked = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
-        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", **asked))).query)["sysparm_cursor"][0]
+        query = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
+        cursor = parse_qs(urlsplit(next_of(api(bob).get("note", **query))).query)["sysparm_cursor"][0]
 
-        assert len(data(api(bob).get("note", **asked, cursor=cursor))) == 5
+        assert len(data(api(bob).get("note", **query, cursor=cursor))) == 5
         refused = [
-            api(alice).get("note", **asked, cursor=cursor),
-            api(bob).get("other", **asked, cursor=cursor),
-            api(bob).get("note", **{**asked, "query": "ORDERBYDESCname"}, cursor=cursor),
-            api(bob).get("note", **{**asked, "query": "name!=x^ORDERBYname"}, cursor=cursor),
-            api(bob).get("note", **{**asked, "fields": "name"}, cursor=cursor),
+            api(alice).get("note", **query, cursor=cursor),
+            api(bob).get("other", **query, cursor=cursor),
+            api(bob).get("note", **{**query, "query": "ORDERBYDESCname"}, cursor=cursor),
+            api(bob).get("note", **{**query, "query": "name!=x^ORDERBYname"}, cursor=cursor),
+            api(bob).get("note", **{**query, "fields": "name"}, cursor=cursor),
             api(bob).get("note", cursor=cursor),
         ]
         for given in (
@@ -118,7 +118,7 @@ class TestCursors:
             "{}",
             f"{cursor[:-4]}AAAA",
         ):
-            refused.append(api(bob).get("note", **asked, cursor=given))
+            refused.append(api(bob).get("note", **query, cursor=given))
         assert {failed(answer) for answer in refused} == {(400, "invalid_parameter", "sysparm_cursor")}
         assert len({answer.content for answer in refused}) == 1
 

@@ -50,11 +50,11 @@ class TestFields:
         assert data(answer) == [{"maker.country.name": "Finland", "maker.name": "Lux"}]
 
     def test_path_can_end_at_a_reference(self, lamp: str, bob: User):
-        (found,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
-        assert found == {"maker.country": "Finland"}
-        (found,) = data(one(bob, lamp, fields="maker.country"))
-        shown = found["maker.country"]
-        assert shown["link"] == f"http://testserver/rest/v1/table/country/{shown['value']}"
+        (record,) = data(one(bob, lamp, fields="maker.country", exclude_reference_link=1, display_value=1))
+        assert record == {"maker.country": "Finland"}
+        (record,) = data(one(bob, lamp, fields="maker.country"))
+        output = record["maker.country"]
+        assert output["link"] == f"http://testserver/rest/v1/table/country/{output['value']}"
 
     def test_empty_reference_gives_null_paths(self, lamp: str, bob: User):
         other = record("device", name="Stone")
@@ -135,8 +135,8 @@ class TestFields:
         field("maker", name)
         field("device", "next", to="device")
         paths = [f"next.maker.{name}", f"maker.{name}", "name"]
-        (found,) = data(one(bob, lamp, fields=",".join(paths)))
-        assert found == {paths[0]: None, paths[1]: None, "name": "Lamp"}
+        (record,) = data(one(bob, lamp, fields=",".join(paths)))
+        assert record == {paths[0]: None, paths[1]: None, "name": "Lamp"}
 
     def test_at_most_five_hundred_fields(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(500)]
@@ -178,8 +178,8 @@ class TestViews:
     )
     def test_invalid_path_is_refused_on_saving(self, lamp: str, alice: User, path: str):
         field("device", "pin", "password")
-        made = view("device", "short", "name")
-        answer = api(alice).post("sys_ui_view_column", {"view": made.pk, "path": path, "position": 2})
+        created = view("device", "short", "name")
+        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": path, "position": 2})
         if path == "maker":
             assert answer.status_code == 201, "the reference itself is a field"
             return
@@ -187,27 +187,27 @@ class TestViews:
         assert path == "" or f"{path} is not a valid path from device." in answer.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
-        made = view("device", "wide", "name")
+        created = view("device", "wide", "name")
         for number in range(12):
             field("device", f"maker{number}", to="maker")
-            path = {"view": made.pk, "path": f"maker{number}.name", "position": number}
+            path = {"view": created.pk, "path": f"maker{number}.name", "position": number}
             assert api(alice).post("sys_ui_view_column", path).status_code == 201
-        answer = api(alice).post("sys_ui_view_column", {"view": made.pk, "path": "maker.name", "position": 20})
+        answer = api(alice).post("sys_ui_view_column", {"view": created.pk, "path": "maker.name", "position": 20})
         assert failed(answer)[0] == 422 and "more than 12 references" in answer.json()["errors"][0]["message"]
         assert len(data(one(alice, lamp, view="wide"))[0]) == 13
 
     def test_invalid_stored_path_can_be_moved_but_not_changed(self, lamp: str, alice: User):
         gone = field("device", "gone")
-        made = view("device", "short", "name", "gone").columns.get(path="gone")
+        response = view("device", "short", "name", "gone").columns.get(path="gone")
         gone.delete()
-        path = f"sys_ui_view_column/{made.pk}"
+        path = f"sys_ui_view_column/{response.pk}"
         assert data(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
         assert failed(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
     def test_view_cannot_change_its_table(self, lamp: str, alice: User):
-        made = view("device", "short", "name")
+        created = view("device", "short", "name")
         other = table("other")
-        assert failed(api(alice).patch(f"sys_ui_view/{made.pk}", {"table": other.pk}))[0] == 422
+        assert failed(api(alice).patch(f"sys_ui_view/{created.pk}", {"table": other.pk}))[0] == 422
 
     def test_view_without_readable_columns_is_empty(self, lamp: str, bob: User):  # B09
         view("device", "prices", "price")

@@ -83,8 +83,8 @@ class TestCounts:
         assert api(bob).get("note", count="estimated", limit=1, query="rank>9000^name=many")["X-Total-Count"] == "1000"
 
     def test_unknown_count_mode_is_refused(self, notes: list[str], bob: User):
-        for given in ("1", "Exact", "all"):
-            assert failed(api(bob).get("note", count=given)) == (400, "invalid_parameter", "sysparm_count")
+        for name in ("1", "Exact", "all"):
+            assert failed(api(bob).get("note", count=name)) == (400, "invalid_parameter", "sysparm_count")
 
     def test_count_works_with_a_cursor(self, notes: list[str], bob: User):
         first = api(bob).get("note", count="exact", limit=20)
@@ -99,8 +99,8 @@ class TestParameters:
         assert api(bob).get(f"note/{notes[0]}?{odd}").content == api(bob).get(f"note/{notes[0]}").content
 
     def test_list_parameters_are_ignored_for_one_record(self, notes: list[str], bob: User):
-        asked = {"limit": "x", "page": 0, "query": "nothing=1", "cursor": "x", "count": "x"}
-        assert api(bob).get(f"note/{notes[0]}", **asked).content == api(bob).get(f"note/{notes[0]}").content
+        query = {"limit": "x", "page": 0, "query": "nothing=1", "cursor": "x", "count": "x"}
+        assert api(bob).get(f"note/{notes[0]}", **query).content == api(bob).get(f"note/{notes[0]}").content
 
     @pytest.mark.parametrize(
         "name",
@@ -122,10 +122,10 @@ class TestParameters:
 
     def test_display_value_all_ignores_case(self, notes: list[str], bob: User):
         both = api(bob).get("note", display_value="all").content
-        assert all(api(bob).get("note", display_value=given).content == both for given in ("ALL", "All"))
+        assert all(api(bob).get("note", display_value=name).content == both for name in ("ALL", "All"))
         assert both != api(bob).get("note", display_value="1").content
-        for given in ("ALL", "all"):
-            refused = failed(api(bob).get("note", exclude_reference_link=given))
+        for name in ("ALL", "all"):
+            refused = failed(api(bob).get("note", exclude_reference_link=name))
             assert refused == (400, "invalid_parameter", "sysparm_exclude_reference_link")
 
     def test_invalid_characters_are_refused(self, notes: list[str], bob: User):  # B35
@@ -136,5 +136,5 @@ class TestParameters:
 
     def test_replica_read_works_without_a_replica(self, notes: list[str], bob: User):
         whole = api(bob).get("note").content
-        for given in ("replica", "primary", "anything", ""):
-            assert api(bob).get("note", query_category=given).content == whole
+        for name in ("replica", "primary", "anything", ""):
+            assert api(bob).get("note", query_category=name).content == whole

@@ -22,18 +22,18 @@ def lamp(db: Any) -> str:
 
 
 def same_bytes(answers: list[Any]) -> bytes:
-    (found,) = {(answer.status_code, answer.content, answer.get("WWW-Authenticate")) for answer in answers}
-    return found[1]
+    (result,) = {(answer.status_code, answer.content, answer.get("WWW-Authenticate")) for answer in answers}
+    return result[1]
 
 
 def test_record_is_returned_with_every_column(lamp: str, bob: User):
     answer = api(bob).get(f"device/{lamp}")
 
     assert answer["Content-Type"] == "application/json"
-    (found,) = data(answer)
-    assert list(found) == ["sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by",
+    (record,) = data(answer)
+    assert list(record) == ["sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by",
                            "sys_version", "sys_db_table_id", "name", "price"]  # fmt: skip
-    assert (found["sys_id"], found["name"], found["price"], found["sys_version"]) == (lamp, "Lamp", 5, 0)
+    assert (record["sys_id"], record["name"], record["price"], record["sys_version"]) == (lamp, "Lamp", 5, 0)
 
 
 @pytest.mark.parametrize("by", ["password", "key"])
@@ -130,21 +130,21 @@ def test_trailing_slash_is_optional(lamp: str, bob: User):
 
 def test_head_has_the_headers_of_get(lamp: str, bob: User):  # B66
     for path in (f"device/{lamp}", "device?sysparm_limit=1&sysparm_count=exact", "device/1", "nothing"):
-        got, head = api(bob).get(path), api(bob).head(path)
+        response, head = api(bob).get(path), api(bob).head(path)
         assert head.content == b""
-        assert head.status_code == got.status_code
+        assert head.status_code == response.status_code
         for name in ("ETag", "Content-Type", "X-Total-Count", "Content-Length", "Link"):
-            assert head.get(name) == got.get(name), (path, name)
+            assert head.get(name) == response.get(name), (path, name)
 
 
 def test_links_use_the_base_url(lamp: str, bob: User, settings: Any):
-    shown: Callable[[], str] = lambda: data(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
+    output: Callable[[], str] = lambda: data(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
     path = f"/rest/v1/table/sys_db_table/{data(api(bob).get(f'device/{lamp}'))[0]['sys_db_table_id']['value']}"
 
     settings.BASE_URL = ""
-    assert shown() == f"http://testserver{path}"
+    assert output() == f"http://testserver{path}"
     settings.BASE_URL = "https://desk.example.com"
-    assert shown() == f"https://desk.example.com{path}"
+    assert output() == f"https://desk.example.com{path}"
 
 
 class TestETag:

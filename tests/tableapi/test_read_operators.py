@@ -288,8 +288,8 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     open_table("thing")
     open_table("holder")
     for name, value, other in zip(NAMES, values, others, strict=True):
-        made = record("thing", name=name, it=filled(value, ids), other=filled(other, ids))
-        record("holder", name=name, at=made)
+        created = record("thing", name=name, it=filled(value, ids), other=filled(other, ids))
+        record("holder", name=name, at=created)
     record("holder", name="f")
     caller = api(bob, by="key")
 
@@ -461,7 +461,7 @@ class TestWords:
 
     def test_words_times_columns_count_as_conditions(self, notes: None, bob: User):
         def ask(words: int, further: str = "") -> Any:
-            return api(bob).get("note", query="sys_idARE" + " ".join(f"w{each}" for each in range(words)) + further)
+            return api(bob).get("note", query="sys_idARE" + " ".join(f"w{number}" for number in range(words)) + further)
 
         # Three columns are searched.
         assert data(ask(66, "^name=a^ORname=b")) == []
@@ -471,7 +471,7 @@ class TestWords:
 
     def test_too_many_words_are_refused_before_the_table_is_opened(self):
         with pytest.raises(QueryError, match="more than 200 conditions"):
-            parse("sys_idARE" + " ".join(f"{each:03}" for each in range(3_000)))
+            parse("sys_idARE" + " ".join(f"{number:03}" for number in range(3_000)))
         assert parse("sys_idARE" + " ".join(map(str, range(200))))
 
     def test_word_search_without_indexed_text_is_refused(self, notes: None, bob: User):

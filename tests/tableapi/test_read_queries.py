@@ -44,10 +44,10 @@ class TestQueries:
             "a&b+c#",
             "\u202e💡",
         ):
-            made = record("note", name=value)
+            created = record("note", name=value)
             quoted = "{" + value.replace("}", "}}") + "}"
             for query in (f"name={quoted}", f"nameLIKE{quoted}", f"nameSTARTSWITH{quoted}^ORDERBYname"):
-                assert column(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == made, query
+                assert column(api(bob).get("note", query=query, fields="sys_id"), "sys_id")[0] == created, query
 
     @pytest.mark.parametrize(
         ("query", "code", "position"),

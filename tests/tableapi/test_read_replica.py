@@ -31,16 +31,16 @@ def replica(reading: Rule, monkeypatch: Any, bob: User) -> list[str]:
     assert column(api(bob).get("note"), "name") == ["a"]
     behind = catalogue_loader.cached_catalogue().version
     monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})
-    asked: list[str] = []
+    requests: list[str] = []
 
     def lagging(fetch: Callable[..., Any], statement: Any, inputs: Any, alias: str = "default") -> Any:
-        asked.append(alias)
+        requests.append(alias)
         rows = fetch(statement, inputs)
         return [(behind, *row[1:]) for row in rows] if alias == statement_runner.REPLICA else rows
 
     for name in ("fetch", "fetch_bytes"):
         monkeypatch.setattr(statement_runner, name, partial(lagging, getattr(statement_runner, name)))
-    return asked
+    return requests
 
 
 def ask(who: User, **asked: Any) -> Any:

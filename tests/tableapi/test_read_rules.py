@@ -111,10 +111,10 @@ class TestLevelsOfColumns:
     def test_records_use_the_rules_of_their_own_table(self, laptops: None, bob: User):
         rule("read", "device")
         rule("read", "laptop", "name", roles=["other"])
-        found = data(api(bob).get("device", fields="name,sys_id"))
-        assert [each["name"] for each in found] == ["Lamp", None]
+        records = data(api(bob).get("device", fields="name,sys_id"))
+        assert [each["name"] for each in records] == ["Lamp", None]
         assert names(bob, query="name=Slim") == []
-        assert column(api(bob).get("device", query="nameISEMPTY", fields="sys_id"), "sys_id") == [found[1]["sys_id"]]
+        assert column(api(bob).get("device", query="nameISEMPTY", fields="sys_id"), "sys_id") == [records[1]["sys_id"]]
 
     def test_one_matching_rule_per_level_is_enough(self, laptops: None, bob: User):
         rule("read", "device")
@@ -129,8 +129,8 @@ class TestLevelsOfColumns:
     def test_system_columns_have_rules(self, laptops: None, bob: User):
         rule("read", "device")
         rule("read", "device", "sys_created_at", roles=["other"])
-        found = data(api(bob).get("device"))[0]
-        assert "sys_created_at" not in found and "sys_id" in found
+        result = data(api(bob).get("device"))[0]
+        assert "sys_created_at" not in result and "sys_id" in result
         rule("read", "device", "*", roles=["other"])
         assert data(api(bob).get("device")) == [{}, {}]
 
@@ -312,10 +312,10 @@ class TestBrokenRules:
         assert failed(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
 
     def test_rule_with_deleted_roles_applies_to_nobody(self, laptops: None, bob: User):  # B74
-        made = rule("read", "device", roles=["auditor"])
+        created = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
         Role.objects.get(name="auditor").delete()
-        assert Rule.objects.get(pk=made.pk).roles != []
+        assert Rule.objects.get(pk=created.pk).roles != []
         assert names(bob) is None
 
     def test_rule_keeps_its_remaining_roles(self, laptops: None, bob: User, dora: User):

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.django_db
 
 class TestUsers:
     def test_everybody_reads_login_and_name(self, alice: User, bob: User):
-        (found,) = data(api(bob).get("user", query="login=alice"))
-        assert found == {"sys_id": alice.pk, "login": "alice", "first_name": None, "last_name": None, "active": True}
-        assert data(api(bob).get(f"user/{alice.pk}")) == [found]
+        (record,) = data(api(bob).get("user", query="login=alice"))
+        assert record == {"sys_id": alice.pk, "login": "alice", "first_name": None, "last_name": None, "active": True}
+        assert data(api(bob).get(f"user/{alice.pk}")) == [record]
 
     @pytest.mark.parametrize("name", ["email", "phone", "company", "sys_created_at", "sys_updated_by", "sys_version"])
     def test_other_columns_require_administrators(self, alice: User, bob: User, name: str):  # B01
@@ -34,8 +34,8 @@ class TestUsers:
     @pytest.mark.parametrize("name", ["password", "is_staff", "is_superuser", "is_active", "digest"])
     def test_secrets_and_framework_columns_are_never_exposed(self, alice: User, name: str):  # B28
         caller = api(alice)
-        (found,) = data(caller.get(f"user/{alice.pk}"))
-        assert name not in found and alice.password not in str(found)
+        (record,) = data(caller.get(f"user/{alice.pk}"))
+        assert name not in record and alice.password not in str(record)
         for query in (f"{name}=1", f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}STARTSWITHmd5", f"loginSAMEAS{name}",
                       f"ORDERBY{name}", f"sys_created_by.{name}=1", f"ORDERBYDESCsys_updated_by.{name}"):  # fmt: skip
             answer = caller.get("user", query=query)
@@ -61,8 +61,8 @@ class TestUsers:
             {"owner.email": "alice@example.com"}
         ]
         assert failed(api(alice).get("device", query="owner.passwordISNOTEMPTY"))[:2] == (400, "unknown_field")
-        shown = data(api(bob).get("device", fields="owner", display_value=1, exclude_reference_link=1))
-        assert shown == [{"owner": "alice"}]
+        records = data(api(bob).get("device", fields="owner", display_value=1, exclude_reference_link=1))
+        assert records == [{"owner": "alice"}]
 
 
 class TestNames:
@@ -71,8 +71,8 @@ class TestNames:
         Company.objects.create(name="Acme")
         record("service", name="Mail")
         for name, called in (("sys_group", "Helpers"), ("company", "Acme"), ("service", "Mail")):
-            (found,) = data(api(bob).get(name))
-            assert found == {"sys_id": found["sys_id"], "name": called}
+            (row,) = data(api(bob).get(name))
+            assert row == {"sys_id": row["sys_id"], "name": called}
             assert failed(api(bob).get(name, query="sys_created_atISNOTEMPTY"))[:2] == (400, "unknown_field")
             assert "sys_created_at" in data(api(alice).get(name))[0]
 
@@ -108,10 +108,10 @@ def test_other_database_tables_are_not_exposed(alice: User):  # B37 B62
 
 
 def test_catalogue_tables_are_readable(alice: User):
-    found = data(
+    records = data(
         api(alice).get("sys_db_column", query="table.name=user^name=email", fields="name,table.name,type,is_unique")
     )
-    assert found == [{"name": "email", "table.name": "user", "type": "string", "is_unique": False}]
+    assert records == [{"name": "email", "table.name": "user", "type": "string", "is_unique": False}]
     names = column(api(alice).get("sys_db_table", fields="name", limit=100), "name")
     assert set(CLOSED) | {"user", "company", "service"} <= set(names)
     (rules,) = data(
@@ -129,18 +129,18 @@ class TestDeletionLog:
         field("device", "name", is_display=True)
         field("device", "token", "secret")
         open_table("device")
-        made = data(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
-        data(api(alice).delete(f"device/{made}"))
+        created = data(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
+        data(api(alice).delete(f"device/{created}"))
         for reader in (bob,):
             grant(reader, "auditor")
         rule("read", "sys_deletion_log", roles=["auditor"])
 
     def test_deletion_log_is_for_administrators(self, gone: None, alice: User, bob: User):  # B73
-        (found,) = data(api(alice).get("sys_deletion_log", query="table=device"))
-        assert found["payload"]["name"] == "Lamp" and found["deleted_by"]["value"] == alice.pk
-        assert "plaintext-token" not in str(found)
-        (found,) = data(api(bob).get("sys_deletion_log", query="table=device"))
-        assert found["display_value"] == "Lamp" and "payload" not in found
+        (record,) = data(api(alice).get("sys_deletion_log", query="table=device"))
+        assert record["payload"]["name"] == "Lamp" and record["deleted_by"]["value"] == alice.pk
+        assert "plaintext-token" not in str(record)
+        (record,) = data(api(bob).get("sys_deletion_log", query="table=device"))
+        assert record["display_value"] == "Lamp" and "payload" not in record
 
     def test_no_rule_grants_the_deletion_log(self, gone: None, bob: User):  # B73
         rule("read", "sys_deletion_log", "payload", roles=["auditor"])
@@ -166,8 +166,8 @@ def test_access_keys_are_never_returned(alice: User):  # B62 B63
 
 
 def test_empty_text_of_system_tables_is_null(alice: User, bob: User):
-    (found,) = data(api(alice).get(f"user/{bob.pk}", fields="phone,first_name,company,email"))
-    assert found == {"phone": None, "first_name": None, "company": None, "email": "bob@example.com"}
+    (record,) = data(api(alice).get(f"user/{bob.pk}", fields="phone,first_name,company,email"))
+    assert record == {"phone": None, "first_name": None, "company": None, "email": "bob@example.com"}
     assert column(api(alice).get("user", query="first_nameISEMPTY^loginINbob", fields="login"), "login") == ["bob"]
     assert data(api(alice).get("user", query="first_nameISNOTEMPTY")) == []
 
@@ -178,10 +178,10 @@ def test_hidden_user_columns_stay_hidden_in_references(alice: User, bob: User, d
     open_table("device")
     record("device", owner=alice.pk)
     rule("read", "user", "login", roles=["other"], active=False)
-    asked = {"fields": "owner", "display_value": 1, "exclude_reference_link": 1}
-    assert data(api(bob).get("device", **asked)) == [{"owner": "alice"}]
+    query = {"fields": "owner", "display_value": 1, "exclude_reference_link": 1}
+    assert data(api(bob).get("device", **query)) == [{"owner": "alice"}]
     from tableapi.models import Rule
 
     for each in Rule.objects.filter(table__name="user", column_name="login", active=True):
         each.delete()
-    assert data(api(bob).get("device", **asked)) == [{"owner": None}]
+    assert data(api(bob).get("device", **query)) == [{"owner": None}]

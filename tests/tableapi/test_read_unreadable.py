@@ -80,19 +80,19 @@ def shop(db: Any) -> dict[str, str]:
     rule("read", "device")
     for name in ("secret_a", "secret_r"):
         rule("read", "device", name, roles=["keeper"])
-    made = {"gold": record("vault", name="Gold")}
-    made["lux"] = record("maker", name="Lux", rating=5, is_open=True, vault=made["gold"])
-    made["nox"] = record("maker", name="Nox", rating=1, is_open=False)
-    made["lamp"] = record("device", name="Lamp", secret_a="abc", maker=made["lux"], vault=made["gold"])
-    made["moon"] = record(
+    values = {"gold": record("vault", name="Gold")}
+    values["lux"] = record("maker", name="Lux", rating=5, is_open=True, vault=values["gold"])
+    values["nox"] = record("maker", name="Nox", rating=1, is_open=False)
+    values["lamp"] = record("device", name="Lamp", secret_a="abc", maker=values["lux"], vault=values["gold"])
+    values["moon"] = record(
         "device",
         name="Moon",
         secret_a="xyz",
-        secret_r=made["lux"],
-        maker=made["nox"],
-        makers=[made["nox"], made["lux"]],
+        secret_r=values["lux"],
+        maker=values["nox"],
+        makers=[values["nox"], values["lux"]],
     )
-    return made
+    return values
 
 
 def same_as_unknown(caller: Any, path: str, query: str, name: str, unknown: str) -> tuple[int, str, str | None]:
@@ -213,7 +213,7 @@ class TestRecordsOfOthers:
 
     def test_column_that_is_hidden_hides_its_reference(self, shop: Any, bob: User, alice: User):  # B10
         for asked in ({}, {"display_value": "all"}, {"display_value": 1}):
-            assert all("secret_r" not in each for each in data(api(bob).get("device", **asked)))
+            assert all("secret_r" not in record for record in data(api(bob).get("device", **asked)))
         assert "secret_r" in data(api(alice).get("device"))[0]
 
 
@@ -225,18 +225,18 @@ class TestLists:
         field("number", "value", "integer", is_indexed=True)
         field("number", "is_open", "boolean")
         rule("read", "number", condition="is_open=true")
-        made = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
-        return made[::3]
+        created = [record("number", value=value, is_open=value % 3 == 0) for value in range(30)]
+        return created[::3]
 
     def test_pages_counts_and_links_cover_only_visible_records(self, numbers: list[str], bob: User):  # B12 B13
-        seen = []
+        seen_values = []
         for page in range(1, 6):
             answer = api(bob).get("number", limit=3, page=page, count="exact")
-            seen.append(column(answer, "sys_id"))
+            seen_values.append(column(answer, "sys_id"))
             assert answer["X-Total-Count"] == "10"
             assert ("Link" in answer) is (page < 4)
-        assert [len(each) for each in seen] == [3, 3, 3, 1, 0]
-        assert [each for page in seen for each in page] == numbers
+        assert [len(each) for each in seen_values] == [3, 3, 3, 1, 0]
+        assert [each for page in seen_values for each in page] == numbers
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
@@ -250,8 +250,8 @@ class TestLists:
         rule("read", "device", "name", roles=["keeper"])
         early = record("device", sys_id="1", name="Zebra")
         late = record("device", sys_id="z", name="Ape")
-        found = column(api(bob).get("device", fields="sys_id"), "sys_id")
-        assert found == [early, shop["lamp"], shop["moon"], late]
+        result = column(api(bob).get("device", fields="sys_id"), "sys_id")
+        assert result == [early, shop["lamp"], shop["moon"], late]
 
     def test_view_reveals_nothing_more(self, shop: Any, bob: User):  # B09
         view("device", "all", "name", "secret_a", "vault.name", "maker.rating", "maker.name")
@@ -273,9 +273,9 @@ class TestColumnsThatDependOnTheRecord:
         for number, (name, price, is_open) in enumerate(
             [("a", 10, True), ("b", 99, False), ("c", 20, True), ("d", None, True), ("e", 1, False), ("f", 20, True)]
         ):
-            made = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
+            created = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
         record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
-        assert made
+        assert created
 
     def seen(self, caller: Any, **asked: Any) -> str:
         return "".join(column(caller.get("item", fields="name", **asked), "name"))
@@ -313,26 +313,26 @@ class TestColumnsThatDependOnTheRecord:
     @pytest.mark.parametrize(("query", "order"), [("ORDERBYprice", "acfgbde"), ("ORDERBYDESCprice", "edbgfca")])
     def test_in_the_order_and_the_cursor(self, prices: None, bob: User, query: str, order: str):
         assert self.seen(api(bob), query=query) == order
-        found, cursor = "", ""
+        text, cursor = "", ""
         while True:
             answer = api(bob).get("item", query=query, fields="name", limit=1, **({"cursor": cursor} if cursor else {}))
-            found += "".join(column(answer, "name"))
+            text += "".join(column(answer, "name"))
             if "Link" not in answer:
                 break
             cursor = answer["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
-        assert found == order
+        assert text == order
 
     def test_hidden_values_change_no_response(self, prices: None, bob: User):
         from tests.tableapi.designs import ask
 
-        asked: list[dict[str, Any]] = [
+        request: list[dict[str, Any]] = [
             {"query": "ORDERBYprice", "limit": 3},
             {"query": "price>5"},
             {"display_value": "all"},
             {"count": "exact"},
         ]
-        before = [(each.content, each.get("Link")) for each in (api(bob).get("item", **asked) for asked in asked)]
+        before = [(each.content, each.get("Link")) for each in (api(bob).get("item", **request) for request in request)]
         ask("UPDATE records.item SET price = 15 WHERE NOT is_open")
         assert [
-            (each.content, each.get("Link")) for each in (api(bob).get("item", **asked) for asked in asked)
+            (each.content, each.get("Link")) for each in (api(bob).get("item", **request) for request in request)
         ] == before

@@ -73,7 +73,7 @@ def link(sys_id: str) -> str:
 
 def test_stored_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
-    made = record("gadget", **STORED, maker=lux, owners=[nox, lux])
+    created = record("gadget", **STORED, maker=lux, owners=[nox, lux])
     references = {
         "maker": {"value": lux, "link": link(lux)},
         "owners": [{"value": nox, "link": link(nox)}, {"value": lux, "link": link(lux)}],
@@ -85,36 +85,36 @@ def test_stored_values(gadget: None, bob: User):
         {"display_value": "false", "exclude_reference_link": "false"},
         {"display_value": "", "exclude_reference_link": "", "view": "", "count": "", "query_category": ""},
     ):
-        assert one(bob, made, **asked) == VALUES | references
+        assert one(bob, created, **asked) == VALUES | references
     for given in (1, "true", "True", "TRUE"):
-        assert one(bob, made, exclude_reference_link=given) == VALUES | {"maker": lux, "owners": [nox, lux]}
-    body = api(bob).get(f"gadget/{made}", fields="price,count").content
+        assert one(bob, created, exclude_reference_link=given) == VALUES | {"maker": lux, "owners": [nox, lux]}
+    body = api(bob).get(f"gadget/{created}", fields="price,count").content
     assert b"12345678901234567890.10" in body and b"9223372036854775807" in body
 
 
 def test_display_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
-    made = record("gadget", **STORED, maker=lux, owners=[nox, lux])
+    created = record("gadget", **STORED, maker=lux, owners=[nox, lux])
 
     for given in (1, "true"):
-        assert one(bob, made, display_value=given) == VALUES | DISPLAYED | {
+        assert one(bob, created, display_value=given) == VALUES | DISPLAYED | {
             "maker": {"display_value": "Lux", "link": link(lux)},
             "owners": [{"display_value": "Nox", "link": link(nox)}, {"display_value": "Lux", "link": link(lux)}],
         }
-    bare = one(bob, made, display_value=1, exclude_reference_link=1)
+    bare = one(bob, created, display_value=1, exclude_reference_link=1)
     assert bare == VALUES | DISPLAYED | {"maker": "Lux", "owners": ["Nox", "Lux"]}
 
 
 def test_values_with_display_values(gadget: None, bob: User):
     lux = record("maker", name="Lux")
-    made = record("gadget", **STORED, maker=lux, owners=[lux])
+    created = record("gadget", **STORED, maker=lux, owners=[lux])
     plain = {name: {"value": VALUES[name], "display_value": DISPLAYED.get(name, VALUES[name])} for name in STORED}
     both = {"value": lux, "display_value": "Lux"}
 
-    found = one(bob, made, display_value="all")
-    assert one(bob, made, display_value="ALL") == found
-    assert found == plain | {"maker": both | {"link": link(lux)}, "owners": [both | {"link": link(lux)}]}
-    assert one(bob, made, display_value="all", exclude_reference_link=1) == plain | {"maker": both, "owners": [both]}
+    result = one(bob, created, display_value="all")
+    assert one(bob, created, display_value="ALL") == result
+    assert result == plain | {"maker": both | {"link": link(lux)}, "owners": [both | {"link": link(lux)}]}
+    assert one(bob, created, display_value="all", exclude_reference_link=1) == plain | {"maker": both, "owners": [both]}
 
 
 def test_empty_values_are_null(gadget: None, bob: User):
@@ -136,20 +136,20 @@ def test_empty_values_are_null(gadget: None, bob: User):
 @pytest.mark.parametrize("display", ["0", "1", "all"])
 def test_json_is_answered_as_stored(gadget: None, bob: User, display: str):
     for value in (0, False, "", [], {}, "text", [None], 1.5, {"value": 1}):
-        made = record("gadget", more=value)
-        (found,) = data(api(bob).get(f"gadget/{made}", fields="more", display_value=display))
-        shown = found["more"]["value"] if display == "all" else found["more"]
-        assert shown == value and type(shown) is type(value)
+        created = record("gadget", more=value)
+        (row,) = data(api(bob).get(f"gadget/{created}", fields="more", display_value=display))
+        output = row["more"]["value"] if display == "all" else row["more"]
+        assert output == value and type(output) is type(value)
 
 
 def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
-    made = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
-    assert one(bob, made)["seen_at"] == "9999-12-31 23:59:59" and one(bob, made)["bought_on"] == "0001-01-01"
-    shown = one(bob, made, display_value=1)
-    assert (shown["active"], shown["state"], shown["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
-    made = record("gadget", state="q'%")
-    assert one(bob, made)["state"] == "q'%"
-    assert one(bob, made, display_value=1)["state"] == "It's 100%"
+    created = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
+    assert one(bob, created)["seen_at"] == "9999-12-31 23:59:59" and one(bob, created)["bought_on"] == "0001-01-01"
+    output = one(bob, created, display_value=1)
+    assert (output["active"], output["state"], output["seen_at"]) == ("Yes", "gone", "31 Dec 9999 23:59:59")
+    created = record("gadget", state="q'%")
+    assert one(bob, created)["state"] == "q'%"
+    assert one(bob, created, display_value=1)["state"] == "It's 100%"
 
 
 def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
@@ -157,9 +157,9 @@ def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
     field("room", "level", choices={"1": "Ground floor"}, is_display=True)
     field("gadget", "room", to="room")
     rule("read", "room")
-    made = record("gadget", room=record("room", level="1"))
-    asked = {"fields": "room", "display_value": 1, "exclude_reference_link": 1}
-    assert data(api(bob).get(f"gadget/{made}", **asked)) == [{"room": "Ground floor"}]
+    created = record("gadget", room=record("room", level="1"))
+    query = {"fields": "room", "display_value": 1, "exclude_reference_link": 1}
+    assert data(api(bob).get(f"gadget/{created}", **query)) == [{"room": "Ground floor"}]
 
 
 def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice: User):
@@ -177,21 +177,21 @@ def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice
     properties.put(properties.WYSIWYG_COLUMNS, column.pk)
     assert one(bob, before)["notes"] == "1 &lt; 2 &amp; &lt;b&gt;x&lt;/b&gt;"
     assert one(bob, after)["notes"] == "<p>Some <b>text</b></p>"
-    found = data(api(bob).get("gadget", query="notesLIKE<b>", fields="sys_id"))
-    assert found == [{"sys_id": before}], "filters look at the plain text"
+    records = data(api(bob).get("gadget", query="notesLIKE<b>", fields="sys_id"))
+    assert records == [{"sys_id": before}], "filters look at the plain text"
 
 
 def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
     field("gadget", "pin", "password")
     field("gadget", "token", "secret")
-    made = record("gadget", name="Lamp", pin="stored-pin", token="stored-token")
+    created = record("gadget", name="Lamp", pin="stored-pin", token="stored-token")
 
     for caller in (api(alice), api(alice, by="key")):
         for asked in ({}, {"display_value": "all"}, {"display_value": 1}):
-            answer = caller.get(f"gadget/{made}", **asked)
+            answer = caller.get(f"gadget/{created}", **asked)
             assert data(answer)[0].keys().isdisjoint({"pin", "token"}) and b"stored" not in answer.content
         for name in ("pin", "token"):
-            asked_for = caller.get(f"gadget/{made}", fields=f"name,{name}")
+            asked_for = caller.get(f"gadget/{created}", fields=f"name,{name}")
             assert data(asked_for) == [{"name": "Lamp"}] and asked_for["X-Ignored-Fields"] == name
             unknown = caller.get("gadget", query="xyz=1").content
             for query in (f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}=x", f"{name}ANYTHING", f"nameSAMEAS{name}"):
@@ -203,10 +203,10 @@ def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
 
 
 def test_microseconds_are_not_shown(gadget: None, bob: User):
-    made = record("gadget", name="Lamp")
+    new = record("gadget", name="Lamp")
     ((created,),) = ask("SELECT sys_created_at FROM records.gadget")
-    (found,) = data(api(bob).get(f"gadget/{made}", fields="sys_created_at"))
-    assert found["sys_created_at"] == created.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    (row,) = data(api(bob).get(f"gadget/{new}", fields="sys_created_at"))
+    assert row["sys_created_at"] == created.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 OURS = (
@@ -245,8 +245,10 @@ def test_column_names_can_equal_sql_identifiers(bob: User):  # B38
     first = record("odd", **values)
     second = record("odd", other=first, others=[first])
     assert data(api(bob).get(f"odd/{first}", fields=",".join(OURS))) == [values]
-    asked = {"display_value": 1, "exclude_reference_link": 1, "fields": "other,others,other.t5"}
-    assert data(api(bob).get(f"odd/{second}", **asked)) == [{"other": "<x>", "others": ["<x>"], "other.t5": "<t5>"}]
+    parameters = {"display_value": 1, "exclude_reference_link": 1, "fields": "other,others,other.t5"}
+    assert data(api(bob).get(f"odd/{second}", **parameters)) == [
+        {"other": "<x>", "others": ["<x>"], "other.t5": "<t5>"}
+    ]
     for name in OURS:
         query = f"{name}IN<{name}>,a^other.{name}ISEMPTY^ORDERBY{name}^ORDERBYDESCother.{name}"
         assert data(api(bob).get("odd", query=query, fields="sys_id", limit=1)) == [{"sys_id": first}], name

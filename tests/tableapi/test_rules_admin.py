@@ -159,9 +159,9 @@ class TestRules:
         for text in (said(as_alice.get(page("column", model, "delete"))),
                      said(as_alice.post("/admin/tableapi/column/", chosen))):  # fmt: skip
             assert "The access rule “read device.model”" in text and "device.model”, which is about it" not in text
-            found = [each.partition(":")[0].strip() for each in text.split("Not deleted: ")[1:]]
+            result = [part.partition(":")[0].strip() for part in text.split("Not deleted: ")[1:]]
             asks = "”, which asks for it"
-            assert sorted(found)[:-1] == [
+            assert sorted(result)[:-1] == [
                 "the access rule “read any table where modelISNOTEMPTY" + asks,
                 "the access rule “read any table.model”, which is about it",
                 "the access rule “read device where labelSAMEASmodel" + asks,
@@ -170,7 +170,7 @@ class TestRules:
                 "the access rule “read ticket where device.modelISEMPTY" + asks,
                 "the access rule “read ticket.models where device.model=x" + asks,
             ]
-            assert sorted(found)[-1].startswith("the view “asking” of ticket, which leaves it out from then on")
+            assert sorted(result)[-1].startswith("the view “asking” of ticket, which leaves it out from then on")
 
     def test_rule_with_a_relative_value_is_named(self, as_alice: Client, device: Table):  # B74
         due = make_column(device, "due", "datetime")
@@ -190,8 +190,8 @@ class TestRules:
         gone.save()
         Rule(operation="read", table=task, condition="gone=1").save()
         list_of_rules = "/admin/tableapi/rule/?q=task"
-        shown = said(as_alice.get(list_of_rules))
-        assert "gone=1" in shown and "gone=1 (nobody" not in shown
+        output = said(as_alice.get(list_of_rules))
+        assert "gone=1" in output and "gone=1 (nobody" not in output
         gone.delete()
 
         assert "gone=1 (nobody: " in said(as_alice.get(list_of_rules))

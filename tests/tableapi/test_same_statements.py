@@ -55,12 +55,12 @@ def test_hidden_and_missing_references_run_the_same_statements(hidden: str, bob:
     field("device", "twin", to="device")
     lamp = record("device", name="Other")
     caller = api(bob, by="key")
-    found = []
+    results = []
     for target in ("1", hidden, MISSING):
-        with statements() as asked:
+        with statements() as result:
             assert failed(caller.patch(f"device/{lamp}", {"twin": target})) == (422, "invalid_value", "twin")
-        found.append(asked)
-    assert found[1] == found[2]
+        results.append(result)
+    assert results[1] == results[2]
 
 
 def test_comparison_detects_a_difference(hidden: str, bob: User):

@@ -90,9 +90,9 @@ TAKEN: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "given", "stored"), TAKEN)
 def test_valid_values_are_accepted(type: str, given: Any, stored: Any):
-    found = column_values.read(column(type), given)
+    text = column_values.read(column(type), given)
 
-    assert found == stored and found.__class__ is stored.__class__
+    assert text == stored and text.__class__ is stored.__class__
 
 
 REFUSED_BY_TYPE: dict[str, list[Any]] = {
@@ -159,8 +159,8 @@ def test_html_length_is_that_of_its_plain_text():
 
 @pytest.mark.parametrize("given", [{"a": [1, None, True]}, [], {}, "", "text", 0, False, 1.5])
 def test_any_json_is_accepted(given: Any):
-    found = column_values.read(column("json"), given)
-    assert isinstance(found, Jsonb) and found.obj == given
+    text = column_values.read(column("json"), given)
+    assert isinstance(text, Jsonb) and text.obj == given
 
 
 def test_password_is_hashed_and_a_secret_encrypted():  # B28
@@ -195,10 +195,10 @@ def test_json_value_is_accepted_or_invalid(type: str, given: Any, is_displayed: 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_instant_round_trips(instant: datetime):  # B71
     it = column("datetime")
-    shown = column_values.for_log(it, instant)
+    output = column_values.for_log(it, instant)
 
-    assert len(shown) == len("2024-05-19 13:45:00")
-    assert column_values.is_same(it, instant, column_values.read(it, shown))
+    assert len(output) == len("2024-05-19 13:45:00")
+    assert column_values.is_same(it, instant, column_values.read(it, output))
 
 
 @settings(database=None)
@@ -320,8 +320,8 @@ def test_defaults(type: str, text: str, value: Any):
 
 
 def test_default_of_json_is_json():
-    found = defaults.default(column("json", default='{"a": [1]}'))
-    assert isinstance(found, Jsonb) and found.obj == {"a": [1]}
+    result = defaults.default(column("json", default='{"a": [1]}'))
+    assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
 
 
 @pytest.mark.parametrize("empty", [None, "", []])

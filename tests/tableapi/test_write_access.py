@@ -15,10 +15,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table with two columns, and no rule at all."""
-    made = table("device")
+    created = table("device")
     field("device", "name")
     field("device", "state")
-    return made
+    return created
 
 
 def stored(sys_id: str, *names: str) -> Any:
@@ -32,23 +32,23 @@ def count() -> int:
 
 class TestWithoutRules:
     def test_table_exists_only_for_administrators(self, device: Table, alice: User, bob: User):  # B75
-        made = record("device", name="Lamp")
+        created = record("device", name="Lamp")
         for answer in (
-            api(bob).post("device", {}), api(bob).patch(f"device/{made}", {}),
-            api(bob).put(f"device/{made}", {}), api(bob).delete(f"device/{made}"),
+            api(bob).post("device", {}), api(bob).patch(f"device/{created}", {}),
+            api(bob).put(f"device/{created}", {}), api(bob).delete(f"device/{created}"),
         ):  # fmt: skip
             assert failed(answer) == (404, "table_not_found", None)
         assert api(alice).post("device", {"name": "a"}).status_code == 201
-        assert api(alice).patch(f"device/{made}", {"name": "b"}).status_code == 200
-        assert api(alice).delete(f"device/{made}").status_code == 200
+        assert api(alice).patch(f"device/{created}", {"name": "b"}).status_code == 200
+        assert api(alice).delete(f"device/{created}").status_code == 200
 
     def test_rules_without_admin_bypass_apply_to_administrators(self, device: Table, alice: User):
         for operation in ("create", "write", "delete"):
             rule(operation, "device", roles=["editor"], admin_overrides=False)
-        made = record("device", name="Lamp")
+        created = record("device", name="Lamp")
         assert failed(api(alice).post("device", {})) == (403, "access_denied", None)
-        assert failed(api(alice).patch(f"device/{made}", {"name": "x"})) == (403, "access_denied", None)
-        assert failed(api(alice).delete(f"device/{made}")) == (403, "access_denied", None)
+        assert failed(api(alice).patch(f"device/{created}", {"name": "x"})) == (403, "access_denied", None)
+        assert failed(api(alice).delete(f"device/{created}")) == (403, "access_denied", None)
 
 
 class TestCreating:
@@ -254,8 +254,8 @@ class TestNoOracle:
         rule("write", "device")
         field("device", "score", read_only=True)
         rule("read", "device", "score", condition="name=open")
-        made = record("device", name="Lamp", score="9")
-        same, other = (api(bob).patch(f"device/{made}", {"score": value}) for value in ("9", "8"))
+        created = record("device", name="Lamp", score="9")
+        same, other = (api(bob).patch(f"device/{created}", {"score": value}) for value in ("9", "8"))
         assert failed(same) == (400, "read_only", "score") and same.content == other.content
 
     def test_merged_json_does_not_reveal_hidden_values(self, device: Table, lamp: str, bob: User):
@@ -266,11 +266,11 @@ class TestNoOracle:
 
     def test_rule_on_a_hidden_column_reveals_at_most_one_bit(self, device: Table, bob: User):
         """Who may write while a hidden column says so sees that much by trying; the message has nothing more."""
-        made = record("device", name="Lamp", state="locked")
+        created = record("device", name="Lamp", state="locked")
         rule("read", "device")
         rule("read", "device", "state", roles=["auditor"])
         rule("write", "device", condition="state!=locked")
-        answer = api(bob).patch(f"device/{made}", {"name": "x"})
+        answer = api(bob).patch(f"device/{created}", {"name": "x"})
         assert failed(answer) == (403, "access_denied", None)
         assert b"state" not in answer.content and b"locked" not in answer.content
 
@@ -278,14 +278,14 @@ class TestNoOracle:
 class TestDeleting:
     def test_reader_gets_403(self, device: Table, bob: User):  # B22
         rule("read", "device")
-        made = record("device", name="Lamp")
-        answer = api(bob).delete(f"device/{made}")
+        created = record("device", name="Lamp")
+        answer = api(bob).delete(f"device/{created}")
         assert failed(answer) == (403, "access_denied", None)
         assert answer.json()["errors"][0]["message"] == "You have no access to delete the records."
         rule("delete", "device", roles=["editor"])
-        assert failed(api(bob).delete(f"device/{made}"))[0] == 403
+        assert failed(api(bob).delete(f"device/{created}"))[0] == 403
         assert count() == 1
-        assert api(grant(bob, "editor")).delete(f"device/{made}").status_code == 200
+        assert api(grant(bob, "editor")).delete(f"device/{created}").status_code == 200
 
     def test_delete_condition_applies_to_each_record(self, device: Table, bob: User):
         rule("read", "device")
@@ -304,14 +304,14 @@ class TestRecordsOfOtherTables:
         open_table("device")
         rule("write", "laptop", roles=["editor"])
         rule("delete", "laptop", roles=["editor"])
-        made, plain = record("laptop", name="X1"), record("device", name="Lamp")
+        created, plain = record("laptop", name="X1"), record("device", name="Lamp")
         for path in ("device", "laptop"):
-            assert failed(api(bob).patch(f"{path}/{made}", {"name": "x"}))[0] == 403
-            assert failed(api(bob).delete(f"{path}/{made}"))[0] == 403
+            assert failed(api(bob).patch(f"{path}/{created}", {"name": "x"}))[0] == 403
+            assert failed(api(bob).delete(f"{path}/{created}"))[0] == 403
         assert api(bob).patch(f"device/{plain}", {"name": "x"}).status_code == 200
         grant(bob, "editor")
-        assert api(bob).patch(f"device/{made}", {"name": "x"}).status_code == 200
-        assert api(bob).delete(f"device/{made}").status_code == 200
+        assert api(bob).patch(f"device/{created}", {"name": "x"}).status_code == 200
+        assert api(bob).delete(f"device/{created}").status_code == 200
 
     def test_child_column_rule_applies_at_the_parent_address(self, device: Table, bob: User):
         table("laptop", parent="device")
@@ -332,13 +332,13 @@ class TestRecordsOfOtherTables:
 
 def test_changed_rule_applies_to_the_next_request(device: Table, bob: User):  # B56
     open_table("device")
-    made = record("device", name="Lamp")
-    assert api(bob).patch(f"device/{made}", {"name": "a"}).status_code == 200
+    created = record("device", name="Lamp")
+    assert api(bob).patch(f"device/{created}", {"name": "a"}).status_code == 200
     for operation in ("write", "create", "delete"):
         Rule.objects.get(table=device, operation=operation).delete()
     assert failed(api(bob).post("device", {}))[0] == 403
-    assert failed(api(bob).patch(f"device/{made}", {"name": "b"}))[0] == 403
-    assert failed(api(bob).delete(f"device/{made}"))[0] == 403
+    assert failed(api(bob).patch(f"device/{created}", {"name": "b"}))[0] == 403
+    assert failed(api(bob).delete(f"device/{created}"))[0] == 403
     rule("create", "device")
     rule("create", "device", "name", roles=["editor"])
     rule("read", "device", "state", roles=["editor"])

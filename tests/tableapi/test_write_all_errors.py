@@ -15,14 +15,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    made = table("device", number_prefix="DEV")
+    created = table("device", number_prefix="DEV")
     field("device", "name")
     field("device", "price", "integer")
     field("device", "day", "date")
     field("device", "maker", to="user")
     field("device", "owners", "list", to="user")
     open_table("device")
-    return made
+    return created
 
 
 def of(status: int, code: str, *names: str) -> list[tuple[int, str, str | None]]:
@@ -38,13 +38,13 @@ def test_hidden_column_is_reported_like_an_unknown_one(device: Table, bob: User)
     rule("read", "device", "price", roles=["auditor"])
     answer = api(bob).post("device", {"price": 1, "shoes": 1})
     assert all_failed(answer) == of(400, "unknown_field", "price", "shoes")
-    one, other = (each["message"] for each in answer.json()["errors"])
+    one, other = (error["message"] for error in answer.json()["errors"])
     assert one.replace("price", "shoes") == other
 
 
 def test_number_of_errors_is_limited(device: Table, bob: User):
-    found = all_failed(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
-    assert len(found) == MOST_TOLD
+    result = all_failed(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
+    assert len(result) == MOST_TOLD
 
 
 def test_all_read_only_columns_are_reported(device: Table, bob: User):
@@ -62,8 +62,8 @@ def test_all_missing_references_are_reported(device: Table, bob: User):  # B30
 
 def test_all_model_errors_are_reported(alice: User):
     body = {"name": "Bad name", "label": "x", "number_prefix": "lower"}
-    found = all_failed(api(alice).post("sys_db_table", body))
-    assert found == of(422, "invalid_value", "name", "number_prefix")
+    result = all_failed(api(alice).post("sys_db_table", body))
+    assert result == of(422, "invalid_value", "name", "number_prefix")
     assert failed(api(alice).post("sys_acl", {}))[:2] == (422, "mandatory")
     assert not Table.objects.filter(label="x").exists()
 

@@ -25,11 +25,11 @@ PATIENCE_S = 20
 
 @pytest.fixture
 def device(transactional_db: Any) -> Table:
-    made = table("device")
+    created = table("device")
     for name in ("name", "colour", "size"):
         field("device", name)
     open_table("device")
-    return made
+    return created
 
 
 def stored(*names: str) -> Any:
@@ -38,17 +38,17 @@ def stored(*names: str) -> Any:
 
 def beside(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     """Do this in a thread with connections of its own."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         finally:
             connections.close_all()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    return thread, found
+    return thread, results
 
 
 def settle(running: tuple[threading.Thread, list[Any]]) -> bool:
@@ -289,9 +289,9 @@ class TestDesigningMeanwhile:
     @contextmanager
     def behind(self, design: Callable[[], Any]) -> Iterator[None]:
         """This process keeps the catalogue from before."""
-        known = catalogue_loader.reload_if_changed()
+        existing = catalogue_loader.reload_if_changed()
         design()
-        catalogue_loader._cache.catalogue = known
+        catalogue_loader._cache.catalogue = existing
         yield
 
     def test_new_column_is_known_immediately(self, device: Table, bob: User):  # B55
@@ -356,8 +356,8 @@ class TestDesigningMeanwhile:
 
         running = [beside(write) for _ in range(2)]
         for number in range(6):
-            made = field("device", "extra", "text" if number % 2 else "string")
-            made.delete()
+            created = field("device", "extra", "text" if number % 2 else "string")
+            created.delete()
         ended.set()
         seen = {status for each in running for status in result(each)}
         assert seen <= {200, 201, 400, 503} and 200 in seen
@@ -366,10 +366,10 @@ class TestDesigningMeanwhile:
 
 def test_changed_rule_applies_immediately_in_every_process(device: Table, bob: User):  # B56
     lamp = record("device", name="a")
-    known = catalogue_loader.reload_if_changed()
+    existing = catalogue_loader.reload_if_changed()
     device.rules.filter(operation="write").first().delete()  # type: ignore[union-attr]
     device.rules.filter(operation="create").first().delete()  # type: ignore[union-attr]
     for send, path in ((api(bob).post, "device"), (api(bob).patch, f"device/{lamp}"), (api(bob).put, f"device/{lamp}")):
-        catalogue_loader._cache.catalogue = known
+        catalogue_loader._cache.catalogue = existing
         assert failed(send(path, {"name": "x"})) == (403, "access_denied", None)
     assert stored("name") == [("a",)]

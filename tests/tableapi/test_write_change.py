@@ -17,12 +17,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may read and change."""
-    made = table("device")
+    created = table("device")
     field("device", "name")
     field("device", "rank", "integer", default_value="7")
     field("device", "notes", "text")
     open_table("device")
-    return made
+    return created
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ class TestPatch:
     def test_child_record_changes_in_both_tables(self, device: Table, bob: User):
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
-        made = record("laptop", name="X1", ram=8)
+        created = record("laptop", name="X1", ram=8)
         for path in ("laptop", "device"):
-            (after,) = data(api(bob).patch(f"{path}/{made}", {"name": path}))
+            (after,) = data(api(bob).patch(f"{path}/{created}", {"name": path}))
             assert after["name"] == path
-        (after,) = data(api(bob).patch(f"laptop/{made}", {"ram": 16}))
+        (after,) = data(api(bob).patch(f"laptop/{created}", {"ram": 16}))
         assert (after["ram"], after["sys_version"]) == (16, 3)
-        assert failed(api(bob).patch(f"device/{made}", {"ram": 4})) == (400, "unknown_field", "ram")
+        assert failed(api(bob).patch(f"device/{created}", {"ram": 4})) == (400, "unknown_field", "ram")
 
     def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
@@ -144,25 +144,29 @@ class TestPut:
         field("ticket", "name")
         field("ticket", "score", "integer", read_only=True, default_value="3")
         open_table("ticket")
-        (made,) = data(api(bob).post("ticket", {"name": "a"}))
+        (record,) = data(api(bob).post("ticket", {"name": "a"}))
         ask("UPDATE records.ticket SET score = 9")
 
-        (after,) = data(api(bob).put(f"ticket/{made['sys_id']}", {"name": "b"}))
-        assert (after["number"], after["score"], after["sys_created_at"]) == (made["number"], 9, made["sys_created_at"])
+        (after,) = data(api(bob).put(f"ticket/{record['sys_id']}", {"name": "b"}))
+        assert (after["number"], after["score"], after["sys_created_at"]) == (
+            record["number"],
+            9,
+            record["sys_created_at"],
+        )
 
     def test_omitted_display_name_becomes_the_number(self, bob: User):
         table("ticket", number_prefix="TCK")
         field("ticket", "display_name")
         field("ticket", "name")
         open_table("ticket")
-        (made,) = data(api(bob).post("ticket", {"name": "a"}))
-        path = f"ticket/{made['sys_id']}"
-        assert made["display_name"] == made["number"]
+        (record,) = data(api(bob).post("ticket", {"name": "a"}))
+        path = f"ticket/{record['sys_id']}"
+        assert record["display_name"] == record["number"]
 
         for body, called in (
-            ({"name": "b"}, made["number"]),
+            ({"name": "b"}, record["number"]),
             ({"name": "b", "display_name": "Own"}, "Own"),
-            ({"name": "c"}, made["number"]),
+            ({"name": "c"}, record["number"]),
             ({"display_name": None}, None),
         ):
             assert data(api(bob).put(path, body))[0]["display_name"] == called, body
@@ -191,11 +195,11 @@ class TestPut:
         field("device", "pass", "password")
         field("device", "token", "secret")
         data(api(bob).patch(f"device/{lamp}", {"pass": "one two three", "token": "t"}))
-        kept = stored(lamp, "pass", "token")
-        assert all(kept)
+        remaining = stored(lamp, "pass", "token")
+        assert all(remaining)
 
         data(api(bob).put(f"device/{lamp}", {"name": "Torch"}))
-        assert stored(lamp, "pass", "token") == kept
+        assert stored(lamp, "pass", "token") == remaining
 
 
 class TestSendingBackWhatWasRead:
@@ -236,13 +240,13 @@ class TestSendingBackWhatWasRead:
     @pytest.mark.parametrize("switch", [0, 1])
     @pytest.mark.parametrize("links", [0, 1])
     def test_values_with_display_values_change_nothing(self, full: str, bob: User, links: int, switch: int):
-        asked: dict[str, Any] = {"display_value": "all", "exclude_reference_link": links}
-        (read,) = data(api(bob).get(f"device/{full}", **asked))
+        query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": links}
+        (read,) = data(api(bob).get(f"device/{full}", **query))
         assert read["state"] == {"value": "2", "display_value": "Old"}
         sent = {name: value for name, value in read.items() if "tree" not in name}
-        assert data(api(bob).patch(f"device/{full}", sent, **asked, input_display_value=switch)) == [read]
+        assert data(api(bob).patch(f"device/{full}", sent, **query, input_display_value=switch)) == [read]
         trees = data(api(bob).get(f"device/{full}", fields="tree,no_tree,empty_tree"))[0]
-        assert data(api(bob).put(f"device/{full}", sent | trees, **asked, input_display_value=switch)) == [read]
+        assert data(api(bob).put(f"device/{full}", sent | trees, **query, input_display_value=switch)) == [read]
         assert stored(full, "sys_version") == 0
 
     @pytest.mark.parametrize("switch", [0, 1])
@@ -271,8 +275,8 @@ class TestSendingBackWhatWasRead:
 
     def test_new_record_accepts_values_with_display_values(self, full: str, bob: User):
         (read,) = data(api(bob).get(f"device/{full}", display_value="all", fields="name,state,users,fixed_none"))
-        (made,) = data(api(bob).post("device", read))
-        assert (made["name"], made["state"], len(made["users"])) == ("Lamp", "2", 2)
+        (record,) = data(api(bob).post("device", read))
+        assert (record["name"], record["state"], len(record["users"])) == ("Lamp", "2", 2)
 
     def test_unwritable_column_can_be_sent_back_empty(self, full: str, bob: User):
         table = Table.objects.get(name="device")
@@ -294,11 +298,11 @@ class TestSendingBackWhatWasRead:
         ask("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
         State.raise_version()
-        asked = {"display_value": display, "fields": "name,state,rank"}
-        (read,) = data(api(bob).get(f"device/{full}", **asked))
+        query = {"display_value": display, "fields": "name,state,rank"}
+        (read,) = data(api(bob).get(f"device/{full}", **query))
 
         def send(body: dict[str, Any]) -> Any:
-            return api(bob).patch(f"device/{full}", body, input_display_value=display, **asked)
+            return api(bob).patch(f"device/{full}", body, input_display_value=display, **query)
 
         assert data(send(read)) == [read] and stored(full, "sys_version") == 0
         assert data(send(read | {"rank": 3}))[0]["state"] == read["state"]
@@ -332,9 +336,9 @@ class TestSendingBackWhatWasRead:
     def test_number_cannot_be_changed(self, bob: User):  # B26
         table("ticket", number_prefix="TCK")
         open_table("ticket")
-        (made,) = data(api(bob).post("ticket", {}))
-        path = f"ticket/{made['sys_id']}"
-        assert data(api(bob).patch(path, {"number": made["number"]})) == [made]
+        (record,) = data(api(bob).post("ticket", {}))
+        path = f"ticket/{record['sys_id']}"
+        assert data(api(bob).patch(path, {"number": record["number"]})) == [record]
         assert failed(api(bob).patch(path, {"number": "TCK9"})) == (400, "read_only", "number")
 
     def test_link_alone_is_not_a_reference(self, full: str, bob: User):
@@ -380,10 +384,10 @@ class TestSendingBackWhatWasRead:
 
 
 def test_record_with_display_values_round_trips(lamp: str, bob: User):
-    asked = {"display_value": "true"}
-    (read,) = data(api(bob).get(f"device/{lamp}", **asked))
+    query = {"display_value": "true"}
+    (read,) = data(api(bob).get(f"device/{lamp}", **query))
 
-    assert data(api(bob).put(f"device/{lamp}", read, input_display_value="true", **asked)) == [read]
+    assert data(api(bob).put(f"device/{lamp}", read, input_display_value="true", **query)) == [read]
     assert stored(lamp, "sys_version") == 0
     other = read | {"sys_created_at": "1 Jan 2020 00:00:00"}
     answer = api(bob).put(f"device/{lamp}", other, input_display_value="true")
@@ -391,11 +395,11 @@ def test_record_with_display_values_round_trips(lamp: str, bob: User):
 
 
 def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
-    asked = {"display_value": 1, "exclude_reference_link": 1}
-    (read,) = data(api(bob).get(f"device/{lamp}", **asked))
+    query = {"display_value": 1, "exclude_reference_link": 1}
+    (read,) = data(api(bob).get(f"device/{lamp}", **query))
     assert read["sys_db_table_id"] is None and stored(lamp, "sys_db_table_id")
 
-    assert data(api(bob).put(f"device/{lamp}", read, input_display_value=1, **asked)) == [read]
+    assert data(api(bob).put(f"device/{lamp}", read, input_display_value=1, **query)) == [read]
     assert stored(lamp, "sys_version") == 0
     answer = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
     assert failed(answer) == (400, "read_only", "sys_db_table_id")

@@ -20,11 +20,11 @@ BASE = "http://testserver/rest/v1/table/"
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may make and read."""
-    made = table("device")
+    created = table("device")
     field("device", "name")
     field("device", "price", "decimal")
     open_table("device")
-    return made
+    return created
 
 
 def count(name: str = "device") -> int:
@@ -36,18 +36,18 @@ class TestARecord:
         answer = api(bob).post("device", {"name": "Lamp", "price": 12.5})
 
         assert answer.status_code == 201
-        (made,) = data(answer)
-        assert re.fullmatch(r"[0-9]{18}", made["sys_id"])
-        assert answer["Location"] == f"{BASE}device/{made['sys_id']}"
-        assert (made["name"], made["price"], made["sys_version"]) == ("Lamp", 12.5, 0)
-        assert made["sys_created_by"] == made["sys_updated_by"] == {"value": bob.pk, "link": f"{BASE}user/{bob.pk}"}
-        assert made["sys_db_table_id"]["value"] == device.pk
-        again = api(bob).get(f"device/{made['sys_id']}")
-        assert data(again) == [made] and again["ETag"] == answer["ETag"]
+        (record,) = data(answer)
+        assert re.fullmatch(r"[0-9]{18}", record["sys_id"])
+        assert answer["Location"] == f"{BASE}device/{record['sys_id']}"
+        assert (record["name"], record["price"], record["sys_version"]) == ("Lamp", 12.5, 0)
+        assert record["sys_created_by"] == record["sys_updated_by"] == {"value": bob.pk, "link": f"{BASE}user/{bob.pk}"}
+        assert record["sys_db_table_id"]["value"] == device.pk
+        again = api(bob).get(f"device/{record['sys_id']}")
+        assert data(again) == [record] and again["ETag"] == answer["ETag"]
 
     def test_empty_object_creates_a_record(self, device: Table, bob: User):
-        (made,) = data(api(bob).post("device", {}))
-        assert (made["name"], made["price"]) == (None, None)
+        (record,) = data(api(bob).post("device", {}))
+        assert (record["name"], record["price"]) == (None, None)
 
     def test_read_parameters_apply_to_the_response(self, device: Table, bob: User):
         answer = api(bob).post("device", {"name": "Lamp"}, fields="name,sys_created_by.login,nothing")
@@ -73,10 +73,10 @@ class TestARecord:
         field("device", "about", "json", default_value='{"a": [1]}')
         names = ("state", "active", "rank", "about")
 
-        (made,) = data(api(bob).post("device", {}))
-        assert [made[name] for name in names] == ["1", True, 7, {"a": [1]}]
-        (made,) = data(api(bob).post("device", dict.fromkeys(names)))
-        assert [made[name] for name in names] == [None] * 4
+        (record,) = data(api(bob).post("device", {}))
+        assert [record[name] for name in names] == ["1", True, 7, {"a": [1]}]
+        (record,) = data(api(bob).post("device", dict.fromkeys(names)))
+        assert [record[name] for name in names] == [None] * 4
 
     def test_every_type_is_returned_as_stored(self, device: Table, bob: User, alice: User):
         for name, kind in {
@@ -93,8 +93,8 @@ class TestARecord:
             "owner": bob.pk, "users": [alice.pk, {"value": bob.pk}, alice.pk], "state": 1,
         }  # fmt: skip
 
-        (made,) = data(api(bob).post("device", sent, exclude_reference_link=1))
-        assert {name: made[name] for name in sent} == {
+        (record,) = data(api(bob).post("device", sent, exclude_reference_link=1))
+        assert {name: record[name] for name in sent} == {
             **sent, "whole": 42, "exact": 0.10, "yes": True, "at": "2030-05-19 11:45:00",
             "users": [alice.pk, bob.pk], "state": "1",
         }  # fmt: skip
@@ -114,15 +114,15 @@ class TestARecord:
 class TestNumbers:
     @pytest.fixture
     def ticket(self, db: Any) -> Table:
-        made = table("ticket", number_prefix="TCK")
+        created = table("ticket", number_prefix="TCK")
         field("ticket", "display_name")
         open_table("ticket")
-        return made
+        return created
 
     def test_numbers_count_and_become_the_display_name(self, ticket: Table, bob: User):
-        made = [data(api(bob).post("ticket", {}))[0] for _ in range(2)]
-        assert [each["number"] for each in made] == ["TCK0000001", "TCK0000002"]
-        assert [each["display_name"] for each in made] == ["TCK0000001", "TCK0000002"]
+        created = [data(api(bob).post("ticket", {}))[0] for _ in range(2)]
+        assert [each["number"] for each in created] == ["TCK0000001", "TCK0000002"]
+        assert [each["display_name"] for each in created] == ["TCK0000001", "TCK0000002"]
         assert column(api(bob).post("ticket", {"display_name": "Own"}), "display_name") == ["Own"]
 
     def test_child_table_uses_its_own_or_inherited_prefix(self, ticket: Table, bob: User):
@@ -146,11 +146,11 @@ def test_child_record_has_the_columns_of_both_tables(device: Table, bob: User):
     table("laptop", parent="device")
     field("laptop", "ram", "integer")
     answer = api(bob).post("laptop", {"name": "X1", "ram": 16})
-    (made,) = data(answer)
-    assert answer["Location"] == f"{BASE}laptop/{made['sys_id']}"
-    assert (made["name"], made["ram"]) == ("X1", 16)
-    assert made["sys_db_table_id"]["value"] == Table.objects.get(name="laptop").pk
-    assert column(api(bob).get("device"), "sys_id") == [made["sys_id"]]
+    (record,) = data(answer)
+    assert answer["Location"] == f"{BASE}laptop/{record['sys_id']}"
+    assert (record["name"], record["ram"]) == ("X1", 16)
+    assert record["sys_db_table_id"]["value"] == Table.objects.get(name="laptop").pk
+    assert column(api(bob).get("device"), "sys_id") == [record["sys_id"]]
 
 
 class TestWhatIsRefused:
@@ -312,10 +312,10 @@ class TestBodies:
     def test_other_methods_are_refused(self, device: Table, bob: User):  # B66
         for method in ("PUT", "PATCH", "DELETE"):
             assert failed(api(bob).send(method, "device", "{}"))[0] == 405
-        made = record("device", name="Lamp")
-        assert failed(api(bob).post(f"device/{made}", {}))[0] == 405
+        created = record("device", name="Lamp")
+        assert failed(api(bob).post(f"device/{created}", {}))[0] == 405
         for method in ("TRACE", "OPTIONS", "PROPFIND"):
             assert failed(api(bob).send(method, "device"))[0] == 405
         overriding = {"X-HTTP-Method-Override": "DELETE", "X-Method-Override": "DELETE"}
-        assert column(api(bob).get(f"device/{made}?_method=DELETE", headers=overriding), "name") == ["Lamp"]
+        assert column(api(bob).get(f"device/{created}?_method=DELETE", headers=overriding), "name") == ["Lamp"]
         assert column(api(bob).get("device"), "name") == ["Lamp"]

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def plan(db: Any) -> Table:
-    made = table("plan", deferred_create=True, number_prefix="PLN")
+    created = table("plan", deferred_create=True, number_prefix="PLN")
     field("plan", "name", is_unique=True)
     field("plan", "owner", to="user")
     open_table("plan")
-    return made
+    return created
 
 
 def count(name: str = "plan") -> int:
@@ -41,10 +41,10 @@ class TestAccepting:
     def test_response_has_the_values_and_the_future_id(self, plan: Table, bob: User):
         answer = api(bob).post("plan", {"name": "a", "owner": bob.pk})
         assert answer.status_code == 201
-        (made,) = data(answer)
-        path = f"plan/{made['sys_id']}"
+        (record,) = data(answer)
+        path = f"plan/{record['sys_id']}"
         assert answer["Location"].endswith(path)
-        assert (made["name"], made["owner"]["value"], made["number"]) == ("a", bob.pk, "PLN0000001")
+        assert (record["name"], record["owner"]["value"], record["number"]) == ("a", bob.pk, "PLN0000001")
         assert count() == 0
         for early in (api(bob).get(path), api(bob).patch(path, {}), api(bob).put(path, {}), api(bob).delete(path)):
             assert failed(early) == (404, "record_not_found", None)
@@ -52,15 +52,15 @@ class TestAccepting:
         tasks.create_deferred()
         (read,) = data(api(bob).get(path))
         same = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
-        assert {name: read[name] for name in same} == {name: made[name] for name in same}
+        assert {name: read[name] for name in same} == {name: record[name] for name in same}
         assert not DeferredRecord.objects.exists()
 
     def test_walked_fields_are_null(self, plan: Table, bob: User):
         answer = api(bob).post(
             "plan", {"name": "a", "owner": bob.pk}, fields="name,owner,owner.login,sys_created_by.login"
         )
-        (made,) = data(answer)
-        assert (made["name"], made["owner.login"], made["sys_created_by.login"]) == ("a", None, None)
+        (record,) = data(answer)
+        assert (record["name"], record["owner.login"], record["sys_created_by.login"]) == ("a", None, None)
         tasks.create_deferred()
         assert column(api(bob).get("plan", fields="owner.login"), "owner.login") == ["bob"]
 
@@ -76,10 +76,10 @@ class TestAccepting:
             "html": "<p>Hi <b>you</b></p>", "whole": -5, "exact": 0.1, "yes": False, "at": "2030-01-02 03:04:05",
             "on_day": "2030-01-02", "tree": {"a": [1, None, "x"]}, "text_": "a\nb", "state": "1", "users": [bob.pk],
         }  # fmt: skip
-        (made,) = data(api(bob).post("plan", {**sent, "pin": "p", "token": "t"}, exclude_reference_link=1))
-        assert {name: made[name] for name in sent} == sent
+        (record,) = data(api(bob).post("plan", {**sent, "pin": "p", "token": "t"}, exclude_reference_link=1))
+        assert {name: record[name] for name in sent} == sent
         tasks.create_deferred()
-        (read,) = data(api(bob).get(f"plan/{made['sys_id']}", exclude_reference_link=1))
+        (read,) = data(api(bob).get(f"plan/{record['sys_id']}", exclude_reference_link=1))
         assert {name: read[name] for name in sent} == sent
         assert len(data(api(bob).get("plan", query="htmlLIKEhi you"))) == 1
         assert None not in ask("SELECT pin, token FROM records.plan")[0]
@@ -87,10 +87,10 @@ class TestAccepting:
     def test_defaults_and_empty_values_are_created(self, plan: Table, bob: User):
         field("plan", "rank", "integer", default_value="7")
         field("plan", "other", "integer", default_value="7")
-        (made,) = data(api(bob).post("plan", {"other": None}))
-        assert (made["rank"], made["other"]) == (7, None)
+        (record,) = data(api(bob).post("plan", {"other": None}))
+        assert (record["rank"], record["other"]) == (7, None)
         tasks.create_deferred()
-        (read,) = data(api(bob).get(f"plan/{made['sys_id']}"))
+        (read,) = data(api(bob).get(f"plan/{record['sys_id']}"))
         assert (read["rank"], read["other"]) == (7, None)
 
     def test_errors_are_reported_immediately(self, plan: Table, bob: User):
@@ -117,10 +117,10 @@ class TestAccepting:
         assert column(api(alice).get("plan"), "sys_id") == ["imported1"]
 
     def test_shipped_deferred_tables(self, alice: User):
-        (made,) = data(api(alice).post("sys_schedule", {"name": "Night"}))
+        (record,) = data(api(alice).post("sys_schedule", {"name": "Night"}))
         assert data(api(alice).get("sys_schedule")) == []
         tasks.create_deferred()
-        assert column(api(alice).get("sys_schedule"), "sys_id") == [made["sys_id"]]
+        assert column(api(alice).get("sys_schedule"), "sys_id") == [record["sys_id"]]
 
     def test_idempotency_key_applies(self, plan: Table, bob: User):
         answers = [api(bob).post("plan", {"name": "a"}, headers={"Idempotency-Key": "k"}) for _ in range(2)]
@@ -218,14 +218,14 @@ class TestWithWorkers:
         for name in ("a", "b", "c"):
             data(api(bob).post("plan", {"name": name}))
         insert, inside, done = designed_records.insert, threading.Event(), threading.Event()
-        made: list[str] = []
+        results: list[str] = []
 
         def noting(*positional: Any) -> str:
             if threading.current_thread() is not threading.main_thread():
                 inside.set()
                 assert done.wait(20)
-            made.append(insert(*positional))
-            return made[-1]
+            results.append(insert(*positional))
+            return results[-1]
 
         def work() -> None:
             try:
@@ -242,4 +242,4 @@ class TestWithWorkers:
         done.set()
         thread.join(20)
         assert sorted(column(api(bob).get("plan"), "name")) == ["a", "b", "c"]
-        assert len(made) == 3 and not DeferredRecord.objects.exists()
+        assert len(results) == 3 and not DeferredRecord.objects.exists()

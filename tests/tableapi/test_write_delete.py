@@ -17,10 +17,10 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table whose records everybody may delete."""
-    made = table("device")
+    created = table("device")
     field("device", "name", is_display=True)
     open_table("device")
-    return made
+    return created
 
 
 def rows(name: str, *columns: str) -> list[Any]:
@@ -42,16 +42,16 @@ def test_deletion_is_logged(device: Table, bob: User):
         field("device", name, kind)
     field("device", "owner", to="user")
     field("device", "users", "list", to="user")
-    (made,) = data(
+    (record,) = data(
         api(bob).post(
             "device",
             {"name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
              "pin": "very secret", "owner": bob.pk, "users": [bob.pk]},
         )
     )  # fmt: skip
-    api(bob).delete(f"device/{made['sys_id']}")
+    api(bob).delete(f"device/{record['sys_id']}")
 
-    entry = DeletionLogEntry.objects.get(record_id=made["sys_id"])
+    entry = DeletionLogEntry.objects.get(record_id=record["sys_id"])
     assert (entry.table, entry.display_value, entry.deleted_by) == ("device", "Lamp", bob.pk)
     expected = {
         "name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
@@ -87,8 +87,8 @@ class TestRecordsOfChildren:
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
-        made, stays = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
-        assert api(bob).delete(f"{path}/{made}").status_code == 200
+        created, stays = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        assert api(bob).delete(f"{path}/{created}").status_code == 200
         assert rows("device") == rows("laptop") == rows("tablet") == [(stays,)]
         entry = DeletionLogEntry.objects.get()
         assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
@@ -162,13 +162,13 @@ class TestWhatRefersToIt:
 
     def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
         table("laptop", parent="device")
-        made = record("laptop", name="X1")
+        created = record("laptop", name="X1")
         field(table("desk"), "lamps", "list", to="device")
         field("desk", "needed", to="laptop", mandatory=True)
-        desk = record("desk", lamps=[made], needed=made)
-        assert failed(api(bob).delete(f"device/{made}")) == (409, "referenced", None)
+        desk = record("desk", lamps=[created], needed=created)
+        assert failed(api(bob).delete(f"device/{created}")) == (409, "referenced", None)
         ask("UPDATE records.desk SET needed = NULL")
-        assert api(bob).delete(f"device/{made}").status_code == 200
+        assert api(bob).delete(f"device/{created}").status_code == 200
         assert rows("desk", "sys_id", "lamps") == [(desk, [])]
 
     def test_self_reference(self, device: Table, bob: User):

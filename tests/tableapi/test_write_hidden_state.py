@@ -42,12 +42,12 @@ class TestAColumnThatIsNeverRead:
 
     def test_deletion_log_is_unknown_to_every_write(self, bob: User):
         rule("read", "sys_deletion_log")
-        told = []
+        messages = []
         for name in ("payload", "nothing"):
             answer = api(bob).patch("sys_deletion_log/1", {name: 1})
             assert failed(answer) == (400, "unknown_field", name)
-            told.append(answer.json()["errors"][0]["message"].replace(name, ""))
-        assert told[0] == told[1]
+            messages.append(answer.json()["errors"][0]["message"].replace(name, ""))
+        assert messages[0] == messages[1]
 
 
 class TestASecretColumn:
@@ -60,9 +60,9 @@ class TestASecretColumn:
         rule("read", "note")
         rule("write", "note")
         rule("write", "note", "token", roles=["admin"])
-        found = [record("note", name=name) for name in ("full", "empty")]
-        data(api(alice).patch(f"note/{found[0]}", {"token": "abc"}))
-        return found
+        result = [record("note", name=name) for name in ("full", "empty")]
+        data(api(alice).patch(f"note/{result[0]}", {"token": "abc"}))
+        return result
 
     @pytest.mark.parametrize("value", [None, "abc", "x"])
     def test_write_does_not_reveal_whether_a_secret_is_set(self, notes: list[str], bob: User, value: Any):
@@ -92,10 +92,10 @@ class TestATextFromBeforeItsConversion:
         table("note")
         body = field("note", "body", "text")
         open_table("note")
-        found = record("note", body="a <b>x</b> 1")
+        result = record("note", body="a <b>x</b> 1")
         body.type = "wysiwyg"
         body.save()
-        return found
+        return result
 
     def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
         assert data(api(bob).get(f"note/{note}", fields="body")) == [{"body": "a <b>x</b> 1"}]
@@ -113,12 +113,12 @@ class TestATextFromBeforeItsConversion:
 def test_rules_of_a_column_are_deleted_with_it(db: Any, bob: User):
     table("device")
     table("laptop", parent="device")
-    made = field("device", "price")
+    created = field("device", "price")
     field("device", "name")
     for name in ("device", "laptop"):
         rule("read", name, "price", roles=["keeper"])
         rule("read", name, "name")
-    made.delete()
+    created.delete()
     left = Rule.objects.filter(table__name__in=["device", "laptop"])
     assert list(left.values_list("column_name", flat=True)) == ["name", "name"]
     field("device", "price")
@@ -149,8 +149,8 @@ def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
     pin.mandatory = True
     pin.save()
     for send in (api(bob).put, api(bob).patch):
-        found = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
-        assert found[0] == found[1] == [{"name": "x"}]
+        result = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
+        assert result[0] == result[1] == [{"name": "x"}]
     assert ask("SELECT count(pin) FROM records.device") == [(1,)]
     for each in (without, having):
         assert failed(api(bob).put(f"device/{each}", {"name": "x", "pin": None})) == (422, "mandatory", "pin")

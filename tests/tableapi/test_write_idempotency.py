@@ -21,10 +21,10 @@ KEY = {"Idempotency-Key": "one"}
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    made = table("device")
+    created = table("device")
     field("device", "name", is_unique=True)
     open_table("device")
-    return made
+    return created
 
 
 def count() -> int:
@@ -151,7 +151,7 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
 
     inside, answered = threading.Event(), threading.Event()
     insert = designed_records.insert
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
     def slow(*positional: Any) -> str:
         inside.set()
@@ -160,7 +160,7 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
 
     def first() -> None:
         try:
-            found["first"] = post(bob, {"name": "a"})
+            result["first"] = post(bob, {"name": "a"})
         finally:
             connections.close_all()
 
@@ -173,8 +173,8 @@ def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypat
     thread.join(20)
 
     assert failed(second) == (409, "idempotency_in_progress", None)
-    assert found["first"].status_code == 201
-    assert post(bob, {"name": "a"}).content == found["first"].content
+    assert result["first"].status_code == 201
+    assert post(bob, {"name": "a"}).content == result["first"].content
     assert count() == 1 and connection.is_usable()
 
 

@@ -119,10 +119,10 @@ class TestAColumnMadeAnewWithAnotherType:
         table("note")
         field("note", "worth", "integer")
         open_table("note")
-        found = record("note", worth=1)
+        result = record("note", worth=1)
         for number in range(OFTEN):
-            self.asked(bob, found, number)
-        return found
+            self.asked(bob, result, number)
+        return result
 
     def asked(self, bob: User, note: str, worth: Any) -> list[Any]:
         """Everything that makes statements with the column, on the one connection of this thread."""

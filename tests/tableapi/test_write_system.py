@@ -45,11 +45,11 @@ class TestPeople:
         sent = {"login": "dora", "password": "a long one 42", "email": "d@example.com", "company": acme.pk}
         answer = api(alice).post("user", sent)
         assert answer.status_code == 201
-        (made,) = data(answer)
-        assert (made["login"], made["active"], made["phone"]) == ("dora", True, None)
-        assert made["company"]["value"] == acme.pk
-        assert made["sys_created_by"]["value"] == alice.pk
-        assert "password" not in made and b"a long one" not in answer.content
+        (record,) = data(answer)
+        assert (record["login"], record["active"], record["phone"]) == ("dora", True, None)
+        assert record["company"]["value"] == acme.pk
+        assert record["sys_created_by"]["value"] == alice.pk
+        assert "password" not in record and b"a long one" not in answer.content
         dora = User.objects.get(login="dora")
         assert authenticate(None, username="dora", password="a long one 42") == dora
 
@@ -120,8 +120,8 @@ class TestPeople:
     def test_null_removes_the_password(self, alice: User, bob: User):
         assert api(alice).patch(path_of(bob), {"password": None}).status_code == 200
         assert not bob.refreshed().has_usable_password()
-        (made,) = data(api(alice).post("user", {"login": "dora"}))
-        assert not User.objects.get(pk=made["sys_id"]).has_usable_password()
+        (record,) = data(api(alice).post("user", {"login": "dora"}))
+        assert not User.objects.get(pk=record["sys_id"]).has_usable_password()
 
     def test_deactivation_stops_the_next_request(self, alice: User, bob: User):  # B64
         caller = api(bob, by="key")
@@ -165,8 +165,8 @@ class TestRoles:
         assert editor["contains"] is None and editor["grantable_by_sign_in"] is True
         rule("read", table("device"), roles=["editor"])
         assert api(bob).get("device").status_code == 404
-        (made,) = data(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
-        assert made["source"] == "manual"
+        (record,) = data(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
+        assert record["source"] == "manual"
         assert api(bob).get("device").status_code == 200
         assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))[:2] == (
             409,
@@ -176,14 +176,14 @@ class TestRoles:
         assert failed(api(alice).post("sys_user_role", {"user": bob.pk, "role": "1"})) == (422, "invalid_value", "role")
 
     def test_role_round_trips_with_put(self, alice: User):
-        made = role("editor", contains=["reader"])
-        (read,) = data(api(alice).get(path_of(made)))
-        assert data(api(alice).put(path_of(made), read)) == [read]
-        (after,) = data(api(alice).put(path_of(made), {"name": "editor"}))
-        assert after["contains"] is None and made.refreshed().contains == []
-        (after,) = data(api(alice).patch(path_of(made), {"contains": [role("reader").pk]}))
-        assert [each["value"] for each in after["contains"]] == [role("reader").pk]
-        assert made.refreshed().contains == [role("reader").pk]
+        created = role("editor", contains=["reader"])
+        (read,) = data(api(alice).get(path_of(created)))
+        assert data(api(alice).put(path_of(created), read)) == [read]
+        (after,) = data(api(alice).put(path_of(created), {"name": "editor"}))
+        assert after["contains"] is None and created.refreshed().contains == []
+        (after,) = data(api(alice).patch(path_of(created), {"contains": [role("reader").pk]}))
+        assert [contain["value"] for contain in after["contains"]] == [role("reader").pk]
+        assert created.refreshed().contains == [role("reader").pk]
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
         outer, inner = role("outer", contains=["inner"]), role("inner")
@@ -229,10 +229,10 @@ class TestDesigning:
             data(admin.post("sys_acl", {"operation": operation, "table": device["sys_id"]}))
         assert types_of("device")["owner"] == "character varying(32)"
 
-        (made,) = data(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
-        assert (made["number"], made["state"]) == ("DEV0000001", "1")
+        (record,) = data(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
+        assert (record["number"], record["state"]) == ("DEV0000001", "1")
         assert failed(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has records"
-        assert api(bob).delete(f"device/{made['sys_id']}").status_code == 200
+        assert api(bob).delete(f"device/{record['sys_id']}").status_code == 200
         assert admin.delete(f"sys_db_column/{state['sys_id']}").status_code == 200
         assert "state" not in types_of("device")
         assert failed(api(bob).post("device", {"state": "1"})) == (400, "unknown_field", "state")
@@ -346,13 +346,13 @@ class TestDesigning:
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
-        taken = (409, "duplicate", "value")
-        assert failed(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == taken
+        values = (409, "duplicate", "value")
+        assert failed(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == values
         second = state.choices.get(value="2")
-        assert failed(api(alice).patch(path_of(second), {"value": "1"})) == taken
-        given = {"user": bob.pk, "role": role("reader").pk}
-        data(api(alice).post("sys_user_role", given))
-        assert failed(api(alice).post("sys_user_role", given)) == (409, "duplicate", "role")
+        assert failed(api(alice).patch(path_of(second), {"value": "1"})) == values
+        columns = {"user": bob.pk, "role": role("reader").pk}
+        data(api(alice).post("sys_user_role", columns))
+        assert failed(api(alice).post("sys_user_role", columns)) == (409, "duplicate", "role")
 
     def test_unknown_column_is_not_named(self, bob: User):
         for operation in ("create", "read"):
@@ -363,8 +363,8 @@ class TestDesigning:
 
     def test_choice_with_a_comma_is_refused(self, alice: User):
         state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
-        given = {"column": state.pk, "value": "a,b", "label": "x"}
-        assert failed(api(alice).post("sys_choice", given)) == (422, "invalid_value", "value")
+        values = {"column": state.pk, "value": "a,b", "label": "x"}
+        assert failed(api(alice).post("sys_choice", values)) == (422, "invalid_value", "value")
         first, second = state.choices.all()
         assert failed(api(alice).patch(path_of(first), {"value": "1,2"})) == (422, "invalid_value", "value")
         ask("UPDATE sys_choice SET value = 'a,b' WHERE sys_id = %s", second.pk)
@@ -501,16 +501,16 @@ class TestDeletingWhatOthersNeed:
         device = table("device")
         field(device, "owner", to="user")
         field(device, "users", "list", to="user")
-        made = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
+        created = record("device", owner=bob.pk, users=[bob.pk, alice.pk])
         assert api(alice).delete(path_of(bob)).status_code == 200
-        assert ask("SELECT owner, users FROM records.device WHERE sys_id = %s", made) == [(None, [alice.pk])]
+        assert ask("SELECT owner, users FROM records.device WHERE sys_id = %s", created) == [(None, [alice.pk])]
 
     @pytest.mark.parametrize("kind", ["reference", "list"])
     def test_mandatory_reference_prevents_deletion(self, kind: str, alice: User, bob: User, as_alice: Client):
         """By the API and in the admin alike."""
         device = table("device")
         field(device, "owner", kind, to="user", mandatory=True)
-        made = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
+        created = record("device", owner=[bob.pk] if kind == "list" else bob.pk)
         answer = api(alice).delete(path_of(bob))
         assert failed(answer) == (409, "referenced", None) and b"require this record: device.owner." in answer.content
         rule("delete", "user")
@@ -520,7 +520,7 @@ class TestDeletingWhatOthersNeed:
         page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
         assert page.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
-        ask("DELETE FROM records.device WHERE sys_id = %s", made)
+        ask("DELETE FROM records.device WHERE sys_id = %s", created)
         assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 

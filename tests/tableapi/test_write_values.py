@@ -20,10 +20,10 @@ NOWHERE = "123456789012345678"
 @pytest.fixture
 def device(db: Any) -> Table:
     """A table with a name that anybody may do anything with."""
-    made = table("device")
+    created = table("device")
     field("device", "name")
     open_table("device")
-    return made
+    return created
 
 
 def stored(name: str) -> list[Any]:
@@ -34,18 +34,18 @@ class TestReferences:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
         """Referred to by a device; who is no auditor reads only the open ones."""
-        made = table("maker")
+        created = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="nameSTARTSWITHopen")
         rule("read", "maker", roles=["auditor"])
         field("device", "maker", to="maker")
         field("device", "makers", "list", to="maker")
-        return made
+        return created
 
     def test_missing_and_unreadable_references_are_refused_alike(self, maker: Table, bob: User):  # B30
-        shown, hidden = record("maker", name="open"), record("maker", name="closed")
+        output, hidden = record("maker", name="open"), record("maker", name="closed")
         lamp = record("device", name="Lamp")
-        for name, wrap in (("maker", str), ("makers", lambda each: [shown, each])):
+        for name, wrap in (("maker", str), ("makers", lambda each: [output, each])):
             answers = [
                 send(path, {name: wrap(sys_id)})
                 for sys_id in (hidden, NOWHERE)
@@ -58,7 +58,7 @@ class TestReferences:
             assert {failed(answer) for answer in answers} == {(422, "invalid_value", name)}
             assert len({answer.content for answer in answers}) == 1
             assert "that you can read" in answers[0].json()["errors"][0]["message"]
-            assert api(bob).patch(f"device/{lamp}", {name: wrap(shown)}).status_code == 200
+            assert api(bob).patch(f"device/{lamp}", {name: wrap(output)}).status_code == 200
             assert api(grant(bob, "auditor")).patch(f"device/{lamp}", {name: wrap(hidden)}).status_code == 200
             bob.grants.all().delete()
         assert len(stored("name")) == 1
@@ -81,8 +81,8 @@ class TestReferences:
 
     def test_reference_to_a_child_record(self, maker: Table, bob: User):
         table("factory", parent="maker")
-        made = record("factory", name="open")
-        assert data(api(bob).post("device", {"maker": made}))[0]["maker"]["value"] == made
+        created = record("factory", name="open")
+        assert data(api(bob).post("device", {"maker": created}))[0]["maker"]["value"] == created
 
     def test_reference_to_itself_and_to_system_records(self, device: Table, bob: User):
         field("device", "part_of", to="device")
@@ -98,20 +98,20 @@ class TestReferences:
             assert failed(api(bob).post("device", {name: given})) == (422, "invalid_value", name)
 
     def test_adding_to_a_list_keeps_unreadable_items(self, maker: Table, bob: User):
-        hidden, seen, dangling = record("maker", name="hidden 1"), record("maker", name="open 1"), "5" * 18
+        hidden, actual, dangling = record("maker", name="hidden 1"), record("maker", name="open 1"), "5" * 18
         path = f"device/{record('device', makers=[hidden])}"
         assert failed(api(bob).patch(path, {"makers": [hidden, dangling]})) == (422, "invalid_value", "makers")
-        (after,) = data(api(bob).patch(path, {"makers": [hidden, seen]}, exclude_reference_link=1))
-        assert after["makers"] == [hidden, seen]
-        data(api(bob).patch(path, {"makers": [seen]}))
-        assert failed(api(bob).patch(path, {"makers": [seen, hidden]})) == (422, "invalid_value", "makers")
+        (after,) = data(api(bob).patch(path, {"makers": [hidden, actual]}, exclude_reference_link=1))
+        assert after["makers"] == [hidden, actual]
+        data(api(bob).patch(path, {"makers": [actual]}))
+        assert failed(api(bob).patch(path, {"makers": [actual, hidden]})) == (422, "invalid_value", "makers")
 
     def test_lists_keep_order_without_duplicates(self, maker: Table, bob: User):
         one, two = record("maker", name="open 1"), record("maker", name="open 2")
         for given in ([two, one, two], f"{two}, {one}", [{"value": two}, {"value": one, "link": "x"}]):
-            (made,) = data(api(bob).post("device", {"makers": given}, exclude_reference_link=1))
-            assert made["makers"] == [two, one]
-        lamp = made["sys_id"]
+            (row,) = data(api(bob).post("device", {"makers": given}, exclude_reference_link=1))
+            assert row["makers"] == [two, one]
+        lamp = row["sys_id"]
         (after,) = data(api(bob).patch(f"device/{lamp}", {"makers": [one, two]}, exclude_reference_link=1))
         assert after["makers"] == [one, two] and after["sys_version"] == 1, "another order is another value"
         assert failed(api(bob).post("device", {"makers": [one, None]})) == (422, "invalid_value", "makers")
@@ -122,21 +122,21 @@ class TestReferences:
 class TestDisplayValues:
     @pytest.fixture
     def maker(self, device: Table) -> Table:
-        made = table("maker")
+        created = table("maker")
         field("maker", "name", is_display=True)
         rule("read", "maker", condition="name!=hidden")
         field("device", "maker", to="maker")
         field("device", "makers", "list", to="maker")
-        return made
+        return created
 
     def send(self, who: User, body: Any) -> Any:
         return api(who).post("device", body, input_display_value=1, exclude_reference_link=1)
 
     def test_references_accept_display_values(self, maker: Table, bob: User):
         acme, other = record("maker", name="Acme"), record("maker", name="Other")
-        (made,) = data(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
-        assert (made["maker"], made["makers"]) == (acme, [other, acme])
-        lamp = made["sys_id"]
+        (row,) = data(self.send(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
+        assert (row["maker"], row["makers"]) == (acme, [other, acme])
+        lamp = row["sys_id"]
         answer = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
         assert data(answer)[0]["maker"]["display_value"] == "Other"
         assert data(self.send(bob, {"maker": None, "makers": None}))[0]["maker"] is None
@@ -166,10 +166,10 @@ class TestDisplayValues:
         field("device", "slots", "list", to="slot")
         slot = record("slot")
         assert data(self.send(bob, {"slots": []}))[0]["slots"] is None
-        (made,) = data(self.send(bob, {"slots": [{"value": slot}]}))
-        path = f"device/{made['sys_id']}"
-        for shown in ("all", "1"):
-            (seen,) = data(api(bob).get(path, display_value=shown, fields="slots"))
+        (row,) = data(self.send(bob, {"slots": [{"value": slot}]}))
+        path = f"device/{row['sys_id']}"
+        for name in ("all", "1"):
+            (seen,) = data(api(bob).get(path, display_value=name, fields="slots"))
             (after,) = data(api(bob).patch(path, seen, input_display_value=1, exclude_reference_link=1))
             assert (after["slots"], after["sys_version"]) == ([slot], 0)
         assert failed(self.send(bob, {"slots": ["a name"]})) == (422, "invalid_value", "slots")
@@ -226,12 +226,12 @@ class TestDisplayValues:
         field("device", "slot", to="slot")
         field("device", "slots", "list", to="slot")
         slot = record("slot", it=value)
-        (made,) = data(
+        (row,) = data(
             api(bob).post("device", {"slot": slot, "slots": [slot]}, display_value=1, fields="sys_id,slot,slots")
         )
-        assert made["slot"]["display_value"] == made["slots"][0]["display_value"] == shown
+        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == shown
 
-        path, sent = f"device/{made['sys_id']}", {name: made[name] for name in ("slot", "slots")}
+        path, sent = f"device/{row['sys_id']}", {name: row[name] for name in ("slot", "slots")}
         assert api(bob).patch(path, {"slot": None, "slots": None}).status_code == 200
         for body in (sent, {"slot": shown, "slots": [shown]}):
             (after,) = data(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
@@ -251,8 +251,8 @@ class TestDisplayValues:
     def test_dates_accept_display_values(self, device: Table, bob: User):
         field("device", "day", "date")
         field("device", "at", "datetime")
-        (made,) = data(self.send(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
-        assert (made["day"], made["at"]) == ("2024-05-09", "2024-05-09 13:45:00")
+        (record,) = data(self.send(bob, {"day": "9 May 2024", "at": "9 May 2024 13:45:00"}))
+        assert (record["day"], record["at"]) == ("2024-05-09", "2024-05-09 13:45:00")
         assert failed(self.send(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
         assert failed(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
 
@@ -277,12 +277,12 @@ class TestReferencesSentBackAsShown:
         return record("lamp", name="Lamp", maker=record("maker", name="hidden"), other=record("maker"))
 
     def test_reference_without_a_name_is_kept(self, lamp: str, bob: User):
-        path, shown = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
-        (before,) = data(api(bob).get(path, **shown))
+        path, result = f"lamp/{lamp}", {"display_value": 1, "fields": "name,maker,other"}
+        (before,) = data(api(bob).get(path, **result))
         stored = ask("SELECT maker, other FROM records.lamp")
         assert before["maker"]["display_value"] is None and before["other"]["display_value"] is None
 
-        (after,) = data(api(bob).patch(path, before, input_display_value=1, **shown))
+        (after,) = data(api(bob).patch(path, before, input_display_value=1, **result))
         assert after == before and ask("SELECT maker, other FROM records.lamp") == stored
 
     @pytest.mark.parametrize("value", [{}, {"link": "x"}])
@@ -324,22 +324,22 @@ class TestFormattedText:
     def test_scripts_are_removed_and_formatting_is_kept(self, device: Table, bob: User):  # B72
         field("device", "html", "wysiwyg")
         sent = '<p onclick="x()">Hi <b>you</b><script>alert(1)</script><a href="javascript:x()">l</a></p>'
-        (made,) = data(api(bob).post("device", {"html": sent}))
-        assert "<b>you</b>" in made["html"]
+        (record,) = data(api(bob).post("device", {"html": sent}))
+        assert "<b>you</b>" in record["html"]
         for bad in ("script", "onclick", "alert"):
-            assert bad not in made["html"]
-        assert stored("html") == [made["html"]]
+            assert bad not in record["html"]
+        assert stored("html") == [record["html"]]
 
     def test_formatted_text_is_searched_by_its_plain_text(self, device: Table, bob: User):
         field("device", "html", "wysiwyg")
-        (made,) = data(api(bob).post("device", {"html": "<p>Fish <b>&amp;</b> chips</p>"}))
-        assert column(api(bob).get("device", query="htmlLIKEfish & chips"), "sys_id") == [made["sys_id"]]
+        (record,) = data(api(bob).post("device", {"html": "<p>Fish <b>&amp;</b> chips</p>"}))
+        assert column(api(bob).get("device", query="htmlLIKEfish & chips"), "sys_id") == [record["sys_id"]]
         for query in ("htmlLIKE<b>", "htmlLIKE&amp;"):
             assert data(api(bob).get("device", query=query)) == []
-        data(api(bob).patch(f"device/{made['sys_id']}", {"html": "<i>Soup</i>"}))
+        data(api(bob).patch(f"device/{record['sys_id']}", {"html": "<i>Soup</i>"}))
         assert data(api(bob).get("device", query="htmlLIKEfish")) == []
         assert len(data(api(bob).get("device", query="html=soup"))) == 1
-        data(api(bob).patch(f"device/{made['sys_id']}", {"html": None}))
+        data(api(bob).patch(f"device/{record['sys_id']}", {"html": None}))
         assert len(data(api(bob).get("device", query="htmlISEMPTY"))) == 1
 
     def test_length_is_that_of_the_plain_text(self, device: Table, bob: User):
@@ -353,9 +353,9 @@ class TestSecrets:
     def lamp(self, device: Table, bob: User) -> str:
         field("device", "pin", "password")
         field("device", "token", "secret")
-        made = api(bob).post("device", {"name": "Lamp", "pin": "pin-123", "token": "token-456"})
-        assert b"pin-123" not in made.content and b"token-456" not in made.content
-        return str(data(made)[0]["sys_id"])
+        response = api(bob).post("device", {"name": "Lamp", "pin": "pin-123", "token": "token-456"})
+        assert b"pin-123" not in response.content and b"token-456" not in response.content
+        return str(data(response)[0]["sys_id"])
 
     def test_secrets_are_stored_hashed_or_encrypted(self, lamp: str):  # B28
         (pin,), (token,) = stored("pin"), stored("token")

@@ -68,10 +68,10 @@ GOES = [  # B72
 
 @pytest.mark.parametrize(("html", "left"), GOES)
 def test_executable_content_is_removed(html: str, left: str | None):
-    found = sanitised(html)
+    result = sanitised(html)
 
-    refuse_what_runs(found)
-    assert left is None or found == left
+    refuse_what_runs(result)
+    assert left is None or result == left
 
 
 class Refusing(HTMLParser):

@@ -70,9 +70,9 @@ class Api:
             address += ("&" if "?" in address else "?") + query
         sent = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else ""
         content_type = "application/json" if method in ("POST", "PUT", "PATCH") else ""
-        given = {**self.headers, **(headers or {})}
-        content_type = given.pop("Content-Type", content_type)
-        return Client().generic(method, address, sent, content_type=content_type, headers=given)
+        values = {**self.headers, **(headers or {})}
+        content_type = values.pop("Content-Type", content_type)
+        return Client().generic(method, address, sent, content_type=content_type, headers=values)
 
     def get(self, path: str, *, headers: Any = None, **params: Any) -> Any:
         return self.send("GET", path, headers=headers, **params)
@@ -162,10 +162,10 @@ def field(
     if to is not None:
         about["reference_table"] = _table(to)
     kind = type_name or ("reference" if to is not None else "choice" if choices else "string")
-    made = designs.make_column(_table(table), name, kind, **about)
+    created = designs.make_column(_table(table), name, kind, **about)
     for position, (value, label) in enumerate((choices or {}).items(), 1):
-        Choice(column=made, value=value, label=label, position=position).save()
-    return made
+        Choice(column=created, value=value, label=label, position=position).save()
+    return created
 
 
 def _table(of: str | Table) -> Table:
@@ -174,11 +174,11 @@ def _table(of: str | Table) -> Table:
 
 def role(name: str, contains: Iterable[str] = ()) -> Role:
     """The role of this name, made when it is missing."""
-    found = Role.objects.filter(name=name).first() or Role(name=name)
+    result = Role.objects.filter(name=name).first() or Role(name=name)
     if contains:
-        found.contains = [role(each).pk for each in contains]
-    found.save()
-    return found
+        result.contains = [role(contain).pk for contain in contains]
+    result.save()
+    return result
 
 
 def grant(user: User, *names: str) -> User:
@@ -188,10 +188,10 @@ def grant(user: User, *names: str) -> User:
 
 
 def group(name: str, *members: User) -> Group:
-    made = Group.objects.create(name=name)
+    group = Group.objects.create(name=name)
     for user in members:
-        UserGroup.objects.create(user=user, group=made)
-    return made
+        UserGroup.objects.create(user=user, group=group)
+    return group
 
 
 def rule(
@@ -199,7 +199,7 @@ def rule(
     **about: Any,
 ) -> Rule:  # fmt: skip
     ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
-    found = Rule(
+    rule = Rule(
         operation=operation,
         table=_table(table) if table is not None else None,
         column_name=column,
@@ -207,8 +207,8 @@ def rule(
         condition=condition,
         **about,
     )
-    found.save()
-    return found
+    rule.save()
+    return rule
 
 
 def open_table(name: str | Table) -> None:
@@ -217,23 +217,23 @@ def open_table(name: str | Table) -> None:
 
 
 def view(table: str | Table, name: str, *paths: str) -> View:
-    made = View(table=_table(table), name=name)
-    made.save()
+    view = View(table=_table(table), name=name)
+    view.save()
     for position, path in enumerate(paths, 1):
-        ViewColumn(view=made, path=path, position=position).save()
-    return made
+        ViewColumn(view=view, path=path, position=position).save()
+    return view
 
 
 def record(name: str, /, **values: Any) -> str:
     """A record with these values, written in all tables that share it."""
-    found = catalogue_loader.reload_if_changed().tables[name]
+    result = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
-    for owner in reversed(found.lineage):
+    for owner in reversed(result.lineage):
         mine: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
-        if owner == found.lineage[-1]:
-            mine["sys_db_table_id"] = found.id
-        for key in [key for key in values if found.columns[key].owner == owner]:
-            mine |= _stored(found.columns[key], values.pop(key))
+        if owner == result.lineage[-1]:
+            mine["sys_db_table_id"] = result.id
+        for key in [key for key in values if result.columns[key].owner == owner]:
+            mine |= _stored(result.columns[key], values.pop(key))
         sys_id = _insert(owner, mine)
     assert not values, f"{name} has no column {', '.join(values)}"
     assert sys_id is not None

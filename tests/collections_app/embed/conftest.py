@@ -22,8 +22,8 @@ QUICK = {
 
 @pytest.fixture
 def server() -> Iterator[EmbeddingServer]:
-    with EmbeddingServer() as found:
-        yield found
+    with EmbeddingServer() as server:
+        yield server
         embed.forget()
 
 

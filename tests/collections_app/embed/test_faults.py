@@ -79,10 +79,10 @@ def test_provider_is_paused_and_other_documents_show_the_reason(remote: Collecti
     server.serve(server.but(without_vectors))
     load(remote)
     assert 4 < breaker(remote.space_id).pause_left_s <= 5
-    asked = len(server.requests)
+    count = len(server.requests)
     other = load(remote, b"Another text.")
 
-    assert len(server.requests) == asked
+    assert len(server.requests) == count
     assert (other.state, other.error_code) == ("embedding", "wrong_count")
     assert "0 vectors" in other.error
 
@@ -122,5 +122,5 @@ def test_load_into_a_new_collection_is_stored_or_503(
     assert caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="first").status_code == 201
     embed.forget()
     server.serve(does.answers({}, 400))
-    kept = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="second")
-    assert (kept.status_code, kept.json()["document_status"]) == (202, "embedding")
+    response = caller.post(LOAD_TEXT, {"text": "One text."}, collection_name="second")
+    assert (response.status_code, response.json()["document_status"]) == (202, "embedding")

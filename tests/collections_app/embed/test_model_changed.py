@@ -20,9 +20,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def filled(configured: Any, loaded: Loaded) -> Collection:
     """A collection whose vectors are of the model as it was, beside one that `loaded` makes."""
-    found = make_collection("by the provider")
-    loaded("The printer is out of toner.", into=found)
-    return found
+    collection = make_collection("by the provider")
+    loaded("The printer is out of toner.", into=collection)
+    return collection
 
 
 def model_changed() -> str:
@@ -36,9 +36,9 @@ def test_collections_are_embedded_by_the_changed_model(filled: Collection, serve
     server.model_turns = 1
     embed.forget()
 
-    said = model_changed()
+    message = model_changed()
 
-    assert "Re-embedding 2 collections" in said and "by the provider" in said
+    assert "Re-embedding 2 collections" in message and "by the provider" in message
     filled.refresh_from_db()
     new = embed.default_space()
     assert filled.next_space == new != former

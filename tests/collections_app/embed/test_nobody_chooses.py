@@ -84,12 +84,12 @@ def test_no_http_module_reads_vectors(path: Path):  # C50
 def test_vectors_of_another_length_are_refused(dimensions: int, numbers: int):  # C54
     space = rows.make_space("letters-a")
     version = rows.make_version(rows.make_collection(space), "doc-1", chunks=1)
-    found = ChunkVector.objects.get(version=version)
+    vector = ChunkVector.objects.get(version=version)
     ChunkVector.objects.filter(version=version).delete()
 
-    found.dimensions, found.embedding = dimensions, [0.5] * numbers
+    vector.dimensions, vector.embedding = dimensions, [0.5] * numbers
     with pytest.raises(IntegrityError):
-        store_now(found)
+        store_now(vector)
 
 
 def store_now(found: ChunkVector) -> None:

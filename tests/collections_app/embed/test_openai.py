@@ -30,10 +30,10 @@ TEXTS = ["one", "two", "three"]
 @pytest.fixture
 def space(server: EmbeddingServer, configured: Callable[..., None]) -> EmbeddingSpace:
     """Filled before the trouble begins, so that its probe is known and believed."""
-    found = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
-    embed.embedder(found).embed_documents(["first"])
+    embedding_space = EmbeddingSpace.objects.create(provider="openai", model="model-a", dimensions=8)
+    embed.embedder(embedding_space).embed_documents(["first"])
     server.requests.clear()
-    return found
+    return embedding_space
 
 
 def change_of(place: int, vector: Any) -> Callable[[Answer], Answer]:
@@ -88,9 +88,9 @@ AWAY = {
 
 
 def test_each_text_gets_its_vector(server: EmbeddingServer, space: EmbeddingSpace):
-    found = embed.embedder(space).embed_documents(TEXTS)
+    result = embed.embedder(space).embed_documents(TEXTS)
 
-    assert found == [pytest.approx(server.vector(text)) for text in TEXTS]
+    assert result == [pytest.approx(server.vector(text)) for text in TEXTS]
     assert embed.embedder(space).embed_documents([]) == []
 
 
@@ -153,9 +153,9 @@ def test_retries_are_spread():  # X20
     chances = [number / 10 for number in range(11)]
     waits = [{batches.wait_s(0.5, attempt, None, chance) for chance in chances} for attempt in range(4)]
 
-    assert [len(each) for each in waits] == [11] * 4
-    assert [max(each) for each in waits] == [0.5, 1, 2, 4]
-    assert [min(each) / max(each) for each in waits] == [0.5] * 4
+    assert [len(wait) for wait in waits] == [11] * 4
+    assert [max(wait) for wait in waits] == [0.5, 1, 2, 4]
+    assert [min(wait) / max(wait) for wait in waits] == [0.5] * 4
 
 
 def test_requested_wait_is_respected(server: EmbeddingServer, space: EmbeddingSpace, configured: Any):
@@ -206,32 +206,32 @@ def test_key_is_sent_and_shown_nowhere(server: EmbeddingServer, space: Any, capl
     embeds, text = embed.embedder(space), "-".join(["canary", "text"])
     embeds.embed_documents(TEXTS)
     provider = spaces._provider(space)
-    seen = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
+    actual = [repr(embeds), repr(vars(embeds)), repr(provider), repr(vars(provider))]
     for behaviour in (*AWAY.values(), does.answers({"error": {"message": KEY}}, 400)):
         server.serve(behaviour)
         with pytest.raises((EmbeddingUnavailable, EmbeddingRefused)) as error:
             embed.embedder(space).embed_query(text)
-        seen += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
+        actual += ["".join(traceback.format_exception(error.value)), repr(error.value), repr(error.value.__dict__)]
         configured(limits={"query_s": 0.1})
 
     assert f"Bearer {KEY}" in server.keys
     written = "".join(capfd.readouterr())
-    assert KEY not in "".join([*seen, caplog.text, written])
-    assert text not in "".join([*seen, written])
+    assert KEY not in "".join([*actual, caplog.text, written])
+    assert text not in "".join([*actual, written])
 
 
 def test_batches_are_limited_by_number_and_characters(server: EmbeddingServer, space: Any, configured: Any):
     configured(batch=3)
     texts = [f"text {number}" for number in range(8)] + ["x" * 7000] * 20
 
-    found = embed.embedder(space).embed_documents(texts)
+    result = embed.embedder(space).embed_documents(texts)
 
-    assert found == [pytest.approx(server.vector(text)) for text in texts]
-    assert max(len(asked["input"]) for asked in server.requests) == 3
+    assert result == [pytest.approx(server.vector(text)) for text in texts]
+    assert max(len(request["input"]) for request in server.requests) == 3
     configured(batch=2048)
     server.requests.clear()
     embed.embedder(space).embed_documents(["x" * 7000] * 20)
-    assert max(sum(map(len, asked["input"])) for asked in server.requests) <= 100_000
+    assert max(sum(map(len, request["input"])) for request in server.requests) <= 100_000
 
 
 def test_concurrency_is_limited(server: EmbeddingServer, space: Any, configured: Any):
@@ -324,13 +324,13 @@ class TestQueries:
                 embeds.embed_query("one")
         server.behave()
 
-        found: list[float] = []
+        results: list[float] = []
         until = time.monotonic() + 5
-        while not found and time.monotonic() < until:
+        while not results and time.monotonic() < until:
             with contextlib.suppress(EmbeddingUnavailable):
-                found = embeds.embed_query("one")
+                results = embeds.embed_query("one")
             time.sleep(0.02)
-        assert found == pytest.approx(server.vector("one"))
+        assert results == pytest.approx(server.vector("one"))
 
     def test_refused_query_does_not_open_the_breaker(self, server: EmbeddingServer, space: EmbeddingSpace):
         embeds = embed.embedder(space)

@@ -182,7 +182,9 @@ class TestProbe:
         for _ in range(3):
             embed.embedder(space).embed_documents(["one"])
 
-        assert len([asked for asked in server.requests if asked["input"] == [spaces.PROBE]]) == 2, "dimensions, probe"
+        assert len([request for request in server.requests if request["input"] == [spaces.PROBE]]) == 2, (
+            "dimensions, probe"
+        )
 
     def test_changed_model_stops_loading(self, configured: Any, server: Any, later: Any):  # C31
         space = embed.default_space()
@@ -194,7 +196,7 @@ class TestProbe:
         with pytest.raises(EmbeddingRefused, match="model was changed") as error:
             embed.embedder(space).embed_documents(["canary"])
         assert error.value.code == "model_changed"
-        assert [asked["input"] for asked in server.requests] == [[spaces.PROBE]]
+        assert [request["input"] for request in server.requests] == [[spaces.PROBE]]
 
     def test_tiny_difference_means_the_same_model(self, configured: Any, server: Any, later: Any):
         space = embed.default_space()

@@ -35,9 +35,9 @@ def main_of(format: str, prolog: bytes, words: bytes) -> bytes:
     with zipfile.ZipFile(BytesIO(FILES[format])) as file:
         content = file.read(MAIN[format])
     content = content[content.index(b"?>") + 2 :] if content.startswith(b"<?xml") else content
-    known = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
-    assert known in content
-    return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(known, words)
+    existing = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
+    assert existing in content
+    return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(existing, words)
 
 
 def with_main(format: str, prolog: bytes, words: bytes) -> bytes:
@@ -77,9 +77,9 @@ def patched(archive: bytes, name: str, *, local: dict[int, bytes], central: dict
         directory = file.start_dir
     for place, value in local.items():
         out[at + place : at + place + len(value)] = value
-    found = archive.index(name.encode(), directory) - 46
+    result = archive.index(name.encode(), directory) - 46
     for place, value in central.items():
-        out[found + place : found + place + len(value)] = value
+        out[result + place : result + place + len(value)] = value
     return bytes(out)
 
 

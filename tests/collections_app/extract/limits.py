@@ -31,5 +31,5 @@ def check(found: Extracted, allowed: Limits) -> None:
     assert found.text == "" or found.text.strip()
     found.text.encode()
     assert "\0" not in found.text
-    assert all(0 <= each.offset < len(found.text) for each in found.headings)
+    assert all(0 <= heading.offset < len(found.text) for heading in found.headings)
     assert len(found.page_starts or ()) <= allowed.max_pages

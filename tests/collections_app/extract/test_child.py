@@ -79,16 +79,16 @@ def test_invalid_output_counts_as_a_damaged_file(words: str, tmp_path: Path, mon
 
 
 def test_many_files_are_read_at_once():
-    found: list[str] = []
+    results: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(extract(FILES["pdf"], "pdf", limits()).text)) for _ in range(6)
+        threading.Thread(target=lambda: results.append(extract(FILES["pdf"], "pdf", limits()).text)) for _ in range(6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
 
-    assert len(set(found)) == 1 and len(found) == 6
+    assert len(set(results)) == 1 and len(results) == 6
     assert children() == []
 
 

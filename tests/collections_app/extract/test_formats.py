@@ -66,10 +66,10 @@ def test_text_of_a_valid_file_is_extracted(format: str):
 def test_headings_are_at_their_offsets(format: str):
     result = good(format)
 
-    assert [each.path for each in result.headings] == HEADINGS.get(format, [])
-    for each in result.headings:
-        shown = result.text[each.offset :].removeprefix("Subject: ").lstrip("# ")
-        assert shown.startswith(each.path[-1])
+    assert [heading.path for heading in result.headings] == HEADINGS.get(format, [])
+    for heading in result.headings:
+        output = result.text[heading.offset :].removeprefix("Subject: ").lstrip("# ")
+        assert output.startswith(heading.path[-1])
 
 
 @pytest.mark.parametrize("format", FILES)

@@ -38,14 +38,14 @@ class Outcomes:
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
     """Afterwards there are no additional processes, descriptors or temporary files."""
     items: list[Any] = request.session.items
-    asked = [item.callspec.params["name"] for item in items if is_hostile(item)]
+    result = [item.callspec.params["name"] for item in items if is_hostile(item)]
     me = psutil.Process()
     descriptors, children = me.num_fds(), {child.pid for child in me.children()}
     folder = tmp_path_factory.mktemp("temporary")
     with patch.object(tempfile, "tempdir", str(folder)):
-        found = Outcomes(asked)
-        yield found
-        found.pool.shutdown(cancel_futures=True)
+        outcomes = Outcomes(result)
+        yield outcomes
+        outcomes.pool.shutdown(cancel_futures=True)
     assert {child.pid for child in me.children()} <= children
     assert me.num_fds() <= descriptors
     assert list(folder.iterdir()) == []
@@ -71,10 +71,10 @@ def test_hostile_file_ends_within_its_limits(name: str, outcomes: Outcomes):  # 
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
     case = CASES[name]
-    asked = {key: value for key, value in case.limits.items() if key.startswith("max_")}
-    found = outcome(case.make(), case.format, replace(configured_limits(), **asked))
+    request = {key: value for key, value in case.limits.items() if key.startswith("max_")}
+    result = outcome(case.make(), case.format, replace(configured_limits(), **request))
 
-    assert found == "text" or found in {
+    assert result == "text" or result in {
         "damaged", "encrypted", "limit_archive", "limit_cells", "limit_characters", "limit_memory", "limit_pages",
         "limit_time",
     }  # fmt: skip
@@ -83,10 +83,10 @@ def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C2
 def test_no_hostile_file_includes_a_local_file():  # C19
     """The entities that name a file exist, and the text next to them is read."""
     for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
-        found = extract(CASES[name].make(), CASES[name].format, limits())
+        result = extract(CASES[name].make(), CASES[name].format, limits())
 
-        assert "kept" in found.text
-        assert not LEAKED.search(found.text)
+        assert "kept" in result.text
+        assert not LEAKED.search(result.text)
 
 
 def test_bombs_exceed_the_limits():  # C17

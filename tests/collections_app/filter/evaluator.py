@@ -25,7 +25,9 @@ NEGATIONS = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "NOTHING", "NSAMEAS", "NOTON"
 
 
 def holds(groups: Any, metadata: dict[str, Any]) -> bool:
-    return any(all(any(_factor(each, metadata) for each in term.factors) for term in group.terms) for group in groups)
+    return any(
+        all(any(_factor(factor, metadata) for factor in term.factors) for term in group.terms) for group in groups
+    )
 
 
 def _factor(factor: Condition | SubQuery, metadata: dict[str, Any]) -> bool:
@@ -41,10 +43,10 @@ def condition(given: Condition, metadata: dict[str, Any]) -> bool:
 
 def raw(metadata: Any, path: Path) -> list[Any]:
     """What stands under the path: through objects and the objects of arrays, an array as its items."""
-    found = [metadata]
+    result = [metadata]
     for name in path:
-        found = [each[name] for each in _items(found) if isinstance(each, dict) and name in each]
-    return _items(found)
+        result = [item[name] for item in _items(result) if isinstance(item, dict) and name in item]
+    return _items(result)
 
 
 def _items(found: list[Any]) -> list[Any]:
@@ -79,10 +81,10 @@ def as_time(value: Any) -> datetime | None:
     if not isinstance(value, str) or not TIME.fullmatch(value):
         return None
     try:
-        found = datetime.fromisoformat(value)
+        result = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return result.astimezone(UTC) if result.tzinfo else result.replace(tzinfo=UTC)
 
 
 def as_text(value: Any) -> str | None:
@@ -125,9 +127,9 @@ def compares(value: Any, operator: str, operand: Any, kind: str) -> bool:
 def common(path: Path, *operands: Any) -> str:
     if kind(path) != "any":
         return kind(path)
-    if all(isinstance(each, str) and NUMBER.fullmatch(each) for each in operands):
+    if all(isinstance(operand, str) and NUMBER.fullmatch(operand) for operand in operands):
         return "number"
-    return "time" if all(as_time(each) for each in operands) else "text"
+    return "time" if all(as_time(operand) for operand in operands) else "text"
 
 
 def same(one: Any, two: Any, is_time: bool) -> bool:
@@ -139,23 +141,23 @@ def same(one: Any, two: Any, is_time: bool) -> bool:
             text = format(exact(value), "f")
             text = text.rstrip("0").rstrip(".") if "." in text else text
             return "0" if text == "-0" else text
-        found = as_text(value)
-        return found.lower() if found else None
+        result = as_text(value)
+        return result.lower() if result else None
 
     return key(one) is not None and key(one) == key(two)
 
 
 def _positive(name: str, given: Condition, metadata: dict[str, Any]) -> bool:
-    found = values(metadata, given.path)
+    result = values(metadata, given.path)
     if name == "ANYTHING":
         return True
     if name == "ISNOTEMPTY":
-        return bool(found)
+        return bool(result)
     if name == "EMPTYSTRING":
         return any(isinstance(each, str) and not each for each in raw(metadata, given.path))
     value: Any = read(Condition(given.path, name, given.value), METADATA)
     test = TESTS[name](given.path, value, metadata)
-    return test if isinstance(test, bool) else any(test(each) for each in found)
+    return test if isinstance(test, bool) else any(test(each) for each in result)
 
 
 Test = bool | Callable[[Any], bool]
@@ -167,8 +169,8 @@ def _one_of(path: Path, operands: Any, _: Any) -> Test:
 
 def _ordered(operator: str) -> Any:
     def test(path: Path, operand: Any, _: Any) -> Test:
-        found = resolve(operand, MOMENT)
-        return lambda each: compares(each, operator, found, common(path, found))
+        result = resolve(operand, MOMENT)
+        return lambda each: compares(each, operator, result, common(path, result))
 
     return test
 
@@ -181,8 +183,8 @@ def _between(path: Path, found: Any, _: Any) -> Test:
 
 def _text(test: Callable[[str, str], bool]) -> Any:
     def row(path: Path, operand: Any, _: Any) -> Test:
-        wanted = str(resolve(operand, MOMENT)).lower()
-        return lambda each: (text := as_text(each)) is not None and test(text.lower(), wanted)
+        expected = str(resolve(operand, MOMENT)).lower()
+        return lambda each: (text := as_text(each)) is not None and test(text.lower(), expected)
 
     return row
 

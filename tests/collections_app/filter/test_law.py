@@ -101,12 +101,12 @@ def agree(text: str, everything: list[Any]) -> list[int] | None:
 
 def each_operator(draws: int, examples: int) -> None:
     """`examples` rounds over some metadata, in each of which every operator is asked `draws` times."""
-    asked = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in NAMES))
+    request = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in NAMES))
 
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES
     )
-    @given(st.lists(objects, min_size=8, max_size=16), asked)
+    @given(st.lists(objects, min_size=8, max_size=16), request)
     def law(everything: list[Any], drawn: Any) -> None:
         for each in everything:
             validation.checked(each)

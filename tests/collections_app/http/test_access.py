@@ -53,10 +53,10 @@ def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, exp
     user = make_user("dora", *roles)
 
     assert access.rights(user, collection) == expected
-    found = access.readable(user).filter(pk=collection.pk).first()
-    assert (found is not None) == ("read" in expected)
-    if found is not None:
-        assert access.rights(user, found) == expected
+    result = access.readable(user).filter(pk=collection.pk).first()
+    assert (result is not None) == ("read" in expected)
+    if result is not None:
+        assert access.rights(user, result) == expected
 
 
 def test_role_that_contains_a_reader_role_reads():
@@ -116,16 +116,16 @@ def test_no_name_finds_another_collection(alice: User, name: str):  # C11
 
 
 def test_name_is_the_same_however_it_is_composed(alice: User):  # C11
-    made = make_collection("Caf\u00e9")
+    collection = make_collection("Caf\u00e9")
 
-    assert access.open_collection(alice, "Cafe\u0301", "read") == made
-    assert access.open_all(alice, ["Cafe\u0301", "Caf\u00e9"]) == [made]
+    assert access.open_collection(alice, "Cafe\u0301", "read") == collection
+    assert access.open_all(alice, ["Cafe\u0301", "Caf\u00e9"]) == [collection]
 
 
 def test_several_collections_are_returned_in_the_requested_order(alice: User):
-    made = [make_collection(name) for name in ("a", "b", "c")]
+    collections = [make_collection(name) for name in ("a", "b", "c")]
 
-    assert access.open_all(alice, ["c", "a", "c", "b"]) == [made[2], made[0], made[1]]
+    assert access.open_all(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
 
 
 def test_missing_collection_is_named(bob: User):  # C03
@@ -135,8 +135,8 @@ def test_missing_collection_is_named(bob: User):  # C03
 
     with pytest.raises(NotFound) as refused:
         access.open_all(dora, ["open", "hidden", "missing"])
-    told = [(each["message"], each["field"]) for each in refused.value.as_items()]
-    assert told == [
+    result = [(item["message"], item["field"]) for item in refused.value.as_items()]
+    assert result == [
         ("There is no collection hidden.", "collection_names"),
         ("There is no collection missing.", "collection_names"),
     ]
@@ -149,19 +149,19 @@ def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02,
     dora = make_user("dora", "crew")
     dora.role_names  # noqa: B018  (asked for once)
 
-    with CaptureQueriesContext(connection) as asked, pytest.raises(NotFound):
+    with CaptureQueriesContext(connection) as queries, pytest.raises(NotFound):
         access.open_collection(dora, name, "write")
-    assert len(asked) == 1 and "is_writer" in asked[0]["sql"]
+    assert len(queries) == 1 and "is_writer" in queries[0]["sql"]
 
 
 def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
     with pytest.raises(NotFound) as refused:
         access.open_or_make(bob, "new")
     assert refused.value.field == "collection_name"
-    made = access.open_or_make(carl, "Cafe\u0301")
+    created = access.open_or_make(carl, "Cafe\u0301")
 
-    assert made.name == "Caf\u00e9" and made.space_id and access.rights(carl, made) == ALL
-    assert access.open_or_make(carl, "Caf\u00e9") == made
+    assert created.name == "Caf\u00e9" and created.space_id and access.rights(carl, created) == ALL
+    assert access.open_or_make(carl, "Caf\u00e9") == created
 
 
 def test_load_into_a_readable_collection_is_denied():

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def place(manager: Caller) -> Collection:
-    found = make("manuals")
-    add(found, doc_id="one", metadata={"type": "manual"})
-    return found
+    result = make("manuals")
+    add(result, doc_id="one", metadata={"type": "manual"})
+    return result
 
 
 WORDS = some.text(max_size=40) | some.sampled_from(["type=manual", "priority>1", "^", "=", "%", "'", "\\", "typeINa,b"])
@@ -24,7 +24,7 @@ WORDS = some.text(max_size=40) | some.sampled_from(["type=manual", "priority>1",
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(query=WORDS, filter=WORDS, mode=some.sampled_from(["hybrid", "text", "vector"]))
 def test_any_words_are_searched_for_or_refused(manager: Caller, place: Collection, query: str, filter: str, mode: str):
-    asked = {"collection_names": ["manuals"], "query": query, "metadata": filter, "mode": mode}
+    parameters = {"collection_names": ["manuals"], "query": query, "metadata": filter, "mode": mode}
 
-    assert manager.post(RELEVANT, asked).status_code in (200, 400)
+    assert manager.post(RELEVANT, parameters).status_code in (200, 400)
     assert manager.post(BY_TAG, {"collection_name": "manuals", "tag_info": filter}).status_code in (200, 400)

@@ -45,10 +45,10 @@ def is_there(path: str, caller: Caller) -> bool:
 
 
 def test_changed_collection_is_not_deleted(manager: Caller, place: Collection):
-    path, seen = of(place), tag(manager, of(place))
+    path, actual = of(place), tag(manager, of(place))
     manager.patch(path, {"alpha": 0.25})
 
-    assert failed(manager.delete(path, headers=seen))[:2] == (412, "stale") and is_there(path, manager)
+    assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
     for malformed in MALFORMED:
         answer = manager.delete(path, headers={"If-Match": malformed})
         assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
@@ -56,10 +56,10 @@ def test_changed_collection_is_not_deleted(manager: Caller, place: Collection):
 
 
 def test_changed_document_is_not_deleted(manager: Caller, document: Document):
-    path, seen = of(document), tag(manager, of(document))
+    path, actual = of(document), tag(manager, of(document))
     manager.patch(path, {"metadata": {"n": 2}})
 
-    assert failed(manager.delete(path, headers=seen))[:2] == (412, "stale") and is_there(path, manager)
+    assert failed(manager.delete(path, headers=actual))[:2] == (412, "stale") and is_there(path, manager)
     for malformed in MALFORMED:
         answer = manager.delete(path, headers={"If-Match": malformed})
         assert failed(answer) == (400, "invalid_parameter", "If-Match") and is_there(path, manager), malformed
@@ -72,21 +72,21 @@ def test_wildcard_matches_any_state(manager: Caller, document: Document, place: 
 
 
 def test_changed_content_changes_the_etag(manager: Caller, place: Collection, document: Document):
-    seen = tag(manager, of(document))
+    actual = tag(manager, of(document))
     add(place, "New.", doc_id="one", is_loaded=False)
 
-    assert tag(manager, of(document)) != seen
-    assert failed(manager.patch(of(document), {"metadata": {"n": 1}}, headers=seen))[:2] == (412, "stale")
-    assert failed(manager.delete(of(document), headers=seen))[:2] == (412, "stale")
+    assert tag(manager, of(document)) != actual
+    assert failed(manager.patch(of(document), {"metadata": {"n": 1}}, headers=actual))[:2] == (412, "stale")
+    assert failed(manager.delete(of(document), headers=actual))[:2] == (412, "stale")
     again = tag(manager, of(document))
     assert manager.post(f"{of(document)}/reload").status_code == 202 and tag(manager, of(document)) != again
 
 
 def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, document: Document, monkeypatch: Any):
-    found = documents.find
+    result = documents.find
 
     def find_just_before(*asked: Any) -> Document:
-        there = found(*asked)
+        there = result(*asked)
         deletion.delete_document(place, "one")
         add(place, "Another.", doc_id="one", is_loaded=False)
         return there
@@ -97,10 +97,10 @@ def test_recreated_document_is_not_deleted(manager: Caller, place: Collection, d
 
 
 def test_progress_does_not_change_the_etag(manager: Caller, document: Document):
-    seen = tag(manager, of(document))
+    actual = tag(manager, of(document))
     for state in ("embedding", "failed", "ready"):
         Version.objects.filter(document=document).update(state=state, attempt=3)
-        assert tag(manager, of(document)) == seen
+        assert tag(manager, of(document)) == actual
 
 
 @pytest.mark.django_db(transaction=True)
@@ -125,20 +125,20 @@ class TestAtOnce:
 
     @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
     def test_document(self, manager: Caller, document: Document, method: str):
-        seen = tag(manager, of(document))
+        actual = tag(manager, of(document))
         change = [
             ("UPDATE document_version SET metadata = '{\"n\": 2}' WHERE document_id = %s", [document.pk]),
             ("UPDATE document SET updated_at = now() WHERE id = %s", [document.pk]),
         ]
         body = {"metadata": {"n": 3}} if method == "PATCH" else None
-        answer = self.while_changed(change, lambda: manager.send(method, of(document), body, headers=seen))
+        answer = self.while_changed(change, lambda: manager.send(method, of(document), body, headers=actual))
 
         assert failed(answer)[:2] == (412, "stale") and Version.objects.get().metadata == {"n": 2}
         assert is_there(of(document), manager)
 
     def test_collection(self, manager: Caller, place: Collection):
-        seen = tag(manager, of(place))
+        actual = tag(manager, of(place))
         change = "UPDATE document_collection SET sys_version = sys_version + 1 WHERE sys_id = %s"
-        answer = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=seen))
+        answer = self.while_changed([(change, [place.pk])], lambda: manager.delete(of(place), headers=actual))
 
         assert failed(answer)[:2] == (412, "stale") and is_there(of(place), manager)

@@ -31,7 +31,7 @@ def without_collector() -> Iterator[None]:
 def test_response_memory_is_released(manager: Caller):
     document = add(make("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
-    asked: list[tuple[Any, str, dict[str, str]]] = [
+    request: list[tuple[Any, str, dict[str, str]]] = [
         (managed_documents.Content, "/", ids),
         (managed_documents.OneDocument, "/", ids),
         (managed_collections.Collections, "/", {}),
@@ -39,7 +39,7 @@ def test_response_memory_is_released(manager: Caller):
         (endpoints.DocumentNames, "/?collection_name=manuals", {}),
         (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]
-    for view, address, named in asked:
+    for view, address, named in request:
         answer = view.as_view()(RequestFactory().get(address, headers=manager.headers), **named)
         assert answer.status_code == 200
         sent = weakref.ref(answer.render() if hasattr(answer, "render") else answer)
@@ -116,5 +116,5 @@ def test_role_names_are_hidden_without_the_role(stranger: Caller):
         stranger.post(MANAGED, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]
 
-    assert [failed(each)[:2] for each in answers] == [(403, "access_denied")] * 3
-    assert len({each.content for each in answers}) == 1
+    assert [failed(answer)[:2] for answer in answers] == [(403, "access_denied")] * 3
+    assert len({answer.content for answer in answers}) == 1

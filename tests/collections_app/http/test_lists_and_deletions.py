@@ -58,9 +58,9 @@ def test_list_counts_documents_by_their_state(manager: Caller):
 
 def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert manager.get(LIST).status_code == 200
-        return len([each for each in asked if '"document' in each["sql"]])
+        return len([each for each in queries if '"document' in each["sql"]])
 
     make("a")
     few = statements()

@@ -24,10 +24,10 @@ SIX = {
 
 def test_text_is_searchable_when_the_load_returns(manager: Caller):
     answer = manager.post(LOAD_TEXT, {"text": TEXT, "metadata": SIX}, collection_name="manuals")
-    found = answer.json()
+    body = answer.json()
 
     assert answer.status_code == 201 and answer["Cache-Control"] == "no-store"
-    assert found == {
+    assert body == {
         "status": "OK",
         "doc_id": Document.objects.get().pk,
         "collection_name": "manuals",
@@ -37,12 +37,12 @@ def test_text_is_searchable_when_the_load_returns(manager: Caller):
         "pages": None,
         "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
         "metadata": SIX,
-        "status_url": f"http://testserver/api/collections/{Collection.objects.get().pk}/documents/{found['doc_id']}",
+        "status_url": f"http://testserver/api/collections/{Collection.objects.get().pk}/documents/{body['doc_id']}",
         "warnings": [],
     }
     hits = manager.get(RELEVANT, collection_names="manuals", query="toner").json()
-    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(found["doc_id"], TEXT, SIX)]
-    assert manager.get(found["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
+    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(body["doc_id"], TEXT, SIX)]
+    assert manager.get(body["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
 
 
 def test_file_is_searchable_when_the_load_returns(manager: Caller):
@@ -58,11 +58,11 @@ def test_file_is_searchable_when_the_load_returns(manager: Caller):
 
 
 def test_parameters_are_accepted_in_query_and_body(manager: Caller):
-    everything = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
-    in_query = manager.post(LOAD_TEXT, text=TEXT, wait="true", **everything)
-    in_body = manager.post(LOAD_TEXT, {**everything, "text": TEXT, "wait": True, "doc_id": "two"})
-    in_form = manager.upload(TEXT.encode(), "a.txt", form={**everything, "doc_id": "three"})
-    beside = manager.upload(TEXT.encode(), "a.txt", **{**everything, "doc_id": "four"})
+    result = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
+    in_query = manager.post(LOAD_TEXT, text=TEXT, wait="true", **result)
+    in_body = manager.post(LOAD_TEXT, {**result, "text": TEXT, "wait": True, "doc_id": "two"})
+    in_form = manager.upload(TEXT.encode(), "a.txt", form={**result, "doc_id": "three"})
+    beside = manager.upload(TEXT.encode(), "a.txt", **{**result, "doc_id": "four"})
 
     assert [each.status_code for each in (in_query, in_body, in_form, beside)] == [201] * 4
     assert [each.json()["metadata"] for each in (in_query, in_body, in_form, beside)] == [{"type": "a"}] * 4
@@ -82,8 +82,8 @@ def test_document_is_replaced_only_when_asked(manager: Caller):
     manager.load("The first text.", doc_id="one")
     refused = manager.post(LOAD_TEXT, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
     assert failed(refused) == (409, "duplicate", "doc_id")
-    asked = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
-    replaced = manager.post(LOAD_TEXT, asked, collection_name="manuals")
+    query = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
+    replaced = manager.post(LOAD_TEXT, query, collection_name="manuals")
 
     assert replaced.status_code == 201
     hits = manager.get(RELEVANT, collection_names="manuals", query="text").json()
@@ -239,9 +239,9 @@ def test_reader_gets_403_and_others_404(manager: Caller, stranger: Caller):
 
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
 def test_permission_is_checked_before_the_file(manager: Caller, stranger: Caller, content: bytes):
-    made = make("manuals", readers=("crew",))
+    created = make("manuals", readers=("crew",))
     reader = by_key(make_user("dora", "crew"))
-    own = f"/api/collections/{made.pk}/documents"
+    own = f"/api/collections/{created.pk}/documents"
 
     for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
         assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
@@ -265,7 +265,7 @@ def test_third_concurrent_load_is_left_to_the_worker(manager: Caller):
         for _ in turns:
             loading.CONCURRENT_LOADS.release()
     assert turns == [True, True]
-    assert [(each.status_code, each.json()["document_status"]) for each in answers] == [(202, "queued")] * 2
+    assert [(answer.status_code, answer.json()["document_status"]) for answer in answers] == [(202, "queued")] * 2
 
     for number in range(5):  # each gives its turn back, also when it is refused
         assert manager.post(LOAD_TEXT, {"text": f"{number}"}, collection_name="manuals").status_code == 201
@@ -300,6 +300,6 @@ def test_loader_is_recorded(manager: Caller, carl: User):
 )
 def test_text_comes_back_as_it_was_sent(manager: Caller, text: str):  # C25, C26
     manager.load(text)
-    (found,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
+    (body,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
 
-    assert found["page_content"] == text
+    assert body["page_content"] == text

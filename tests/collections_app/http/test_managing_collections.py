@@ -33,10 +33,10 @@ def test_collection_is_created_with_settings(manager: Caller, carl: User):
         "reader_roles": ["crew", role("crew")], "writer_roles": ["collection_admin"],
     }  # fmt: skip
     answer = manager.post(MANAGED, sent)
-    made = answer.json()
+    body = answer.json()
 
-    assert answer.status_code == 201 and set(made) == SHOWN and answer["ETag"]
-    assert made.items() >= {
+    assert answer.status_code == 201 and set(body) == SHOWN and answer["ETag"]
+    assert body.items() >= {
         **sent, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
     }.items()  # fmt: skip
     stored = Collection.objects.get()
@@ -45,7 +45,7 @@ def test_collection_is_created_with_settings(manager: Caller, carl: User):
         "german",
         carl.pk,
     )
-    assert manager.get(one(stored)).json() == made and manager.get(MANAGED).json() == [made]
+    assert manager.get(one(stored)).json() == body and manager.get(MANAGED).json() == [body]
 
 
 def test_collection_name_is_unique(manager: Caller):
@@ -117,8 +117,8 @@ def test_language_can_be_set_for_new_documents(manager: Caller):
     assert manager.patch(one(place), {"language": "french"}).status_code == 200
     manager.load("The toner is on the table, and it is blue.")
 
-    found = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
-    assert list(found) == ["english", "french"]
+    rows = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
+    assert list(rows) == ["english", "french"]
 
 
 def test_deletion_response_lists_what_was_deleted(manager: Caller):
@@ -165,14 +165,14 @@ def test_limit_is_respected(manager: Caller, query: dict[str, str], refusal: Any
 def test_all_invalid_settings_are_reported(manager: Caller):
     wrong = manager.post(MANAGED, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
 
-    assert {each["field"] for each in wrong.json()["errors"]} == {"alpha", "chunk_size", "language"}
+    assert {error["field"] for error in wrong.json()["errors"]} == {"alpha", "chunk_size", "language"}
 
 
 def test_list_runs_a_constant_number_of_queries(manager: Caller):
     def statements() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert manager.get(MANAGED).status_code == 200
-        return len([each for each in asked if '"document' in each["sql"] or '"sys_role"' in each["sql"]])
+        return len([each for each in queries if '"document' in each["sql"] or '"sys_role"' in each["sql"]])
 
     make("a", readers=("crew",))
     few = statements()
@@ -195,13 +195,13 @@ def test_reembedding_uses_the_configured_model(manager: Caller):
 def test_search_equals_the_search_endpoint(manager: Caller):
     manager.load("The toner is red.", metadata={"type": "manual"})
     place = Collection.objects.get()
-    asked = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
-    answer = manager.post(one(place, "/search"), asked)
+    query = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
+    answer = manager.post(one(place, "/search"), query)
 
-    expected = manager.post("/get_relevant_documents", {**asked, "collection_names": ["manuals"]})
+    expected = manager.post("/get_relevant_documents", {**query, "collection_names": ["manuals"]})
     assert answer.content == expected.content and len(answer.json()) == 1
     assert failed(manager.post(one(place, "/search"), {"query": ""})) == (400, "invalid_parameter", "query")
-    assert failed(manager.post(one(place, "/search"), {**asked, "collection_names": ["x"]}))[1] == "unknown_field"
+    assert failed(manager.post(one(place, "/search"), {**query, "collection_names": ["x"]}))[1] == "unknown_field"
 
 
 def test_session_requires_a_csrf_token(carl: User):

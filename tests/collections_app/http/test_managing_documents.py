@@ -36,9 +36,9 @@ def reader(place: Collection) -> Caller:
 
 def test_document_shows_its_progress(manager: Caller, place: Collection):
     document = add(place, "The toner is red.", doc_id="one", metadata={"type": "manual"})
-    found = manager.get(one(document)).json()
+    body = manager.get(one(document)).json()
 
-    assert found.items() >= {
+    assert body.items() >= {
         "sys_id": document.pk, "doc_id": "one", "collection_name": "manuals", "document_status": "ready",
         "is_searched": True, "error": None, "error_code": None, "filename": "handbook.md", "format": "markdown",
         "size": 17, "metadata": {"type": "manual"}, "characters": 17,
@@ -52,10 +52,8 @@ def test_document_shows_its_progress(manager: Caller, place: Collection):
 
 def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, place: Collection):
     document = add_failing(place)
-    found = manager.get(one(document)).json()
-    assert (
-        (found["document_status"], found["is_searched"]) == ("failed", False) and found["error"] and found["error_code"]
-    )
+    body = manager.get(one(document)).json()
+    assert (body["document_status"], body["is_searched"]) == ("failed", False) and body["error"] and body["error_code"]
 
     answer = manager.post(one(document, "/retry"))
     assert (answer.status_code, answer.json()["document_status"]) == (202, "queued")
@@ -64,10 +62,10 @@ def test_failed_document_shows_the_reason_and_can_be_retried(manager: Caller, pl
 
 def test_refused_retry_explains_what_to_do(manager: Caller, place: Collection):
     loaded, queued = add(place), add(place, "Later.", is_loaded=False)
-    said = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
+    result = [manager.post(one(each, "/retry")).json()["errors"][0]["message"] for each in (loaded, queued)]
 
-    assert "this one is ready." in said[0] and "/reload." in said[0]
-    assert "this one is queued." in said[1] and "reload" not in said[1]
+    assert "this one is ready." in result[0] and "/reload." in result[0]
+    assert "this one is queued." in result[1] and "reload" not in result[1]
 
 
 def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection):
@@ -98,9 +96,9 @@ def test_list_supports_filter_order_and_limit(manager: Caller, place: Collection
 
 def test_list_runs_a_constant_number_of_queries(manager: Caller, place: Collection):
     def statements() -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert manager.get(documents(place)).status_code == 200
-        return len([each for each in asked if '"document' in each["sql"]])
+        return len([each for each in queries if '"document' in each["sql"]])
 
     add(place, "One.", is_loaded=False)
     few = statements()
@@ -151,7 +149,7 @@ def test_metadata_applies_to_old_and_new_version(manager: Caller, place: Collect
     add(place, "New.", doc_id="one", is_loaded=False, metadata={"type": "new"})
     manager.patch(one(document), {"metadata": {"type": "set"}})
 
-    assert [each.metadata for each in Version.objects.all()] == [{"type": "set"}] * 2
+    assert [version.metadata for version in Version.objects.all()] == [{"type": "set"}] * 2
 
 
 @pytest.mark.parametrize(

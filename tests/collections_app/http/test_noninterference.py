@@ -77,9 +77,9 @@ def caller(db: Any) -> Caller:
 
 def undone(work: Work) -> Any:
     with transaction.atomic():
-        found = work()
+        result = work()
         transaction.set_rollback(True)
-    return found
+    return result
 
 
 def seen(answer: Any) -> tuple[int, dict[str, str], bytes]:
@@ -98,18 +98,18 @@ def in_world(world: Callable[[], None], requests: Sequence[Work]) -> list[Any]:
 
     def work() -> list[Any]:
         world()
-        return [undone(partial(answered, each)) for each in requests]
+        return [undone(partial(answered, request)) for request in requests]
 
-    found: list[Any] = undone(work)
-    return found
+    result: list[Any] = undone(work)
+    return result
 
 
 def same_everywhere(requests: Sequence[Work]) -> list[Any]:
-    found = {name: in_world(world, requests) for name, world in WORLDS.items()}
-    for number, expected in enumerate(found["nothing"]):
-        assert found["much"][number] == expected, number
-        assert found["other things"][number] == expected, number
-    return found["nothing"]
+    result = {name: in_world(world, requests) for name, world in WORLDS.items()}
+    for number, expected in enumerate(result["nothing"]):
+        assert result["much"][number] == expected, number
+        assert result["other things"][number] == expected, number
+    return result["nothing"]
 
 
 def sent(caller: Caller, method: str, path: str, body: Any = None, **query: Any) -> Work:
@@ -135,8 +135,8 @@ SEARCH = some.fixed_dictionaries(
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(searches=some.lists(SEARCH, min_size=15, max_size=20))
 def test_many_searches_find_scores_and_ranks_the_same(caller: Caller, searches: list[Any]):  # C04
-    found = same_everywhere([sent(caller, "POST", RELEVANT, each) for each in searches])
-    assert {status for status, _, _ in found} == {200}
+    result = same_everywhere([sent(caller, "POST", RELEVANT, search) for search in searches])
+    assert {status for status, _, _ in result} == {200}
 
 
 def foreign_calls(caller: Caller, name: str) -> list[Work]:
@@ -181,9 +181,9 @@ def searches(caller: Caller) -> list[Work]:
 def test_data_of_others_changes_no_response(caller: Caller):  # C02, C03, C04, C06, C12, C51
     names = ("others", "more of others", "empty", "never there")
     foreign = [foreign_calls(caller, name) for name in names]
-    found = same_everywhere([*own_calls(caller), *searches(caller), *(call for calls in foreign for call in calls)])
+    result = same_everywhere([*own_calls(caller), *searches(caller), *(call for calls in foreign for call in calls)])
 
-    own, of_foreign = found[:-32], found[-32:]
+    own, of_foreign = result[:-32], result[-32:]
     assert [status for status, _, _ in own] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 27 * [200]
     assert own[0][2].count(b"collection_name") == own[1][2].count(b"collection_name") == 1
     assert {status for status, _, _ in of_foreign} == {404}
@@ -209,12 +209,12 @@ def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
     caller = by_key(make_user("dora", "crew"))
 
     def statements(name: str) -> list[list[str]]:
-        found = []
+        results = []
         for call in foreign_calls(caller, name):
-            with CaptureQueriesContext(connection) as asked:
+            with CaptureQueriesContext(connection) as queries:
                 assert call().status_code == 404
-            found.append([each["sql"].replace(name, "NAME") for each in asked if '"document' in each["sql"]])
-        return found
+            results.append([each["sql"].replace(name, "NAME") for each in queries if '"document' in each["sql"]])
+        return results
 
     of_hidden = statements("others")
     assert of_hidden == statements("nobody") and all(of_hidden)

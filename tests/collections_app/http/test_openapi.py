@@ -31,8 +31,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def schema() -> dict[str, Any]:
-    found: dict[str, Any] = Client().get("/api/schema").json()
-    return found
+    body: dict[str, Any] = Client().get("/api/schema").json()
+    return body
 
 
 def test_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
@@ -45,10 +45,10 @@ def test_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
 
 def test_general_endpoints_come_before_tables(carl: User):
     first = ["Credentials", "Table API", "Document collections", "Management of collections"]
-    seen = by_key(carl).get("/api/schema").json()
-    used = {tag for found in seen["paths"].values() for operation in found.values() for tag in operation["tags"]}
+    body = by_key(carl).get("/api/schema").json()
+    used = {tag for path in body["paths"].values() for operation in path.values() for tag in operation["tags"]}
 
-    assert [each["name"] for each in seen["tags"]] == first
+    assert [each["name"] for each in body["tags"]] == first
     assert {tag for tag in used if not tag.startswith("Table ") or tag in first} == set(first)
 
 
@@ -63,18 +63,22 @@ def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
             described = {each["name"] for each in operation.get("parameters", ())}
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 described |= set(content["schema"]["properties"])
-            known = set(view.known) | ({"file", *load_requests.PARAMETERS} if view is endpoints.LoadDocument else set())
-            assert described == known, name
+            existing = set(view.known) | (
+                {"file", *load_requests.PARAMETERS} if view is endpoints.LoadDocument else set()
+            )
+            assert described == existing, name
 
 
 def test_every_error_is_described(schema: dict[str, Any]):
     reads = {"200", "400", "401", "404", "414", "429", "503"}
     bodies = {"408", "411", "413", "415"}
-    found = {path: {method: set(each["responses"]) for method, each in schema["paths"][path].items()} for path in EIGHT}
+    result = {
+        path: {method: set(each["responses"]) for method, each in schema["paths"][path].items()} for path in EIGHT
+    }
 
-    assert found[RELEVANT] == {"get": reads, "post": reads | bodies | {"422"}}
-    assert found[LOAD_TEXT]["post"] == reads | bodies | {"201", "202", "403", "409", "422"}
-    assert found[DELETE]["delete"] == reads | {"403"}
+    assert result[RELEVANT] == {"get": reads, "post": reads | bodies | {"422"}}
+    assert result[LOAD_TEXT]["post"] == reads | bodies | {"201", "202", "403", "409", "422"}
+    assert result[DELETE]["delete"] == reads | {"403"}
     for path, operations in schema["paths"].items():
         if path.startswith(MANAGED):
             assert all({"401", "404", "503"} <= set(each["responses"]) for each in operations.values()), path
@@ -109,11 +113,11 @@ def declared(schema: dict[str, Any], method: str, path: str, at: str) -> set[str
 
 def test_answers_under_management_have_the_headers_that_are_declared(manager: Caller, schema: dict[str, Any]):
     one, document = f"{MANAGED}/{{sys_id}}", f"{MANAGED}/{{sys_id}}/documents/{{document}}"
-    made = manager.post(MANAGED, {"collection_name": "manuals"})
+    response = manager.post(MANAGED, {"collection_name": "manuals"})
     manager.post(MANAGED, {"collection_name": "other"})
     for doc_id in ("one", "two"):
         manager.load(f"The toner of {doc_id}.", doc_id=doc_id)
-    ids = {"sys_id": made.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
+    ids = {"sys_id": response.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
 
     def sent(method: str, path: str, body: Any = None, **query: Any) -> set[str]:
         answer = manager.send(method.upper(), path.format(**ids), body, **query)
@@ -121,7 +125,7 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ca
         assert HEADERS & set(described.get("headers", ())) == HEADERS & set(answer.headers), (method, path)
         return HEADERS & set(answer.headers)
 
-    assert made["ETag"] and "ETag" in schema["paths"][MANAGED]["post"]["responses"]["201"]["headers"]
+    assert response["ETag"] and "ETag" in schema["paths"][MANAGED]["post"]["responses"]["201"]["headers"]
     for path in (MANAGED, f"{one}/documents"):
         assert sent("get", path, limit=1) == {"X-Total-Count", "X-Next-Offset"}
     for path, change in ((one, {"alpha": 0.5}), (document, {"metadata": {}})):
@@ -137,9 +141,9 @@ def test_answers_under_management_have_the_headers_that_are_declared(manager: Ca
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"ordering": "zz"}, {"foo": "1"}, {"offset": "-1"}])
 def test_refusals_of_lists_are_declared(manager: Caller, schema: dict[str, Any], query: dict[str, str]):
-    made = manager.post(MANAGED, {"collection_name": "manuals"}).json()["sys_id"]
+    created = manager.post(MANAGED, {"collection_name": "manuals"}).json()["sys_id"]
     for path in (MANAGED, f"{MANAGED}/{{sys_id}}/documents"):
-        answer = manager.get(path.format(sys_id=made), **query)
+        answer = manager.get(path.format(sys_id=created), **query)
         assert answer.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
 
 
@@ -196,7 +200,7 @@ def test_no_parameter_chooses_a_provider():  # C28
 
 
 def test_schemathesis_loads_every_operation(schema: dict[str, Any]):
-    found: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
+    result: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
 
-    assert all(isinstance(each, schemathesis.core.result.Ok) for each in found)
-    assert {each.ok().path for each in found} >= set(openapi.PATHS)
+    assert all(isinstance(each, schemathesis.core.result.Ok) for each in result)
+    assert {each.ok().path for each in result} >= set(openapi.PATHS)

@@ -112,15 +112,15 @@ def test_too_long_text_is_reported():
 
 
 def test_equal_values_in_query_and_body_are_accepted():
-    found = parse_parameters(
+    result = parse_parameters(
         QueryDict("k=3&collection_names=a&flag=1"),
         {"k": 3, "collection_names": ["a"]},
         ("k", "collection_names", "flag"),
     )
 
-    assert found.get("k", parameters.number(1, 9)) == 3
-    assert found.get("collection_names", parameters.names) == ["a"]
-    assert found.get("flag", parameters.switch) is True
+    assert result.get("k", parameters.number(1, 9)) == 3
+    assert result.get("collection_names", parameters.names) == ["a"]
+    assert result.get("flag", parameters.switch) is True
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ def test_unknown_names_are_reported():
         parse_parameters(
             QueryDict("metdata=a&owner=me"), {"model": "x", "query": "y"}, ("query", "metadata")
         )  # C08, C28
-    assert [each["field"] for each in refused.value.as_items()] == ["metdata", "owner", "model"]
+    assert [item["field"] for item in refused.value.as_items()] == ["metdata", "owner", "model"]
 
 
 def test_invalid_filter_names_the_position():
-    given = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
+    values = parse_parameters(QueryDict("metadata=priority%3Dhigh"), {}, ("metadata",))
 
     with pytest.raises(BadRequest) as refused:
-        parameters.filter_in(given, "metadata")
+        parameters.filter_in(values, "metadata")
     assert (refused.value.code, refused.value.field, refused.value.position) == ("invalid_query", "metadata", 9)
 
 

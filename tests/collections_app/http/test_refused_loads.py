@@ -11,12 +11,12 @@ pytestmark = pytest.mark.django_db
 
 
 def test_refused_duplicate_names_the_existing_document(manager: Caller):
-    asked = {"text": "The toner is red.", "on_duplicate": "error"}
-    kept = manager.post(LOAD_TEXT, asked, collection_name="manuals").json()["doc_id"]
-    refused = manager.post(LOAD_TEXT, asked, collection_name="manuals")
+    query = {"text": "The toner is red.", "on_duplicate": "error"}
+    remaining = manager.post(LOAD_TEXT, query, collection_name="manuals").json()["doc_id"]
+    refused = manager.post(LOAD_TEXT, query, collection_name="manuals")
 
     assert failed(refused) == (409, "duplicate", None)
-    assert f"its doc_id is {kept}." in refused.json()["errors"][0]["message"]
+    assert f"its doc_id is {remaining}." in refused.json()["errors"][0]["message"]
 
 
 def test_file_without_a_name_differs_from_no_file(manager: Caller):
@@ -40,9 +40,9 @@ def test_control_characters_are_refused(manager: Caller):
 def test_unassigned_characters_are_accepted(manager: Caller):
     for text in ("Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"):
         manager.load(text)
-    kept = {each["page_content"] for each in manager.get(BY_TAG, collection_name="manuals").json()}
+    remaining = {each["page_content"] for each in manager.get(BY_TAG, collection_name="manuals").json()}
 
-    assert kept == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
+    assert remaining == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
 
 
 def test_name_that_was_no_utf_8_is_refused_and_an_old_one_is_found(manager: Caller):

@@ -73,13 +73,13 @@ def test_head_has_the_headers_of_get(library: Caller):
 
 
 def test_collection_names_can_be_a_list_text_or_repeated(library: Caller):
-    asked = {"query": "toner mailbox", "k": 9, "mode": "text"}
-    both = ids(library.post(RELEVANT, {**asked, "collection_names": ["printers", "mail"]}))
+    query = {"query": "toner mailbox", "k": 9, "mode": "text"}
+    both = ids(library.post(RELEVANT, {**query, "collection_names": ["printers", "mail"]}))
 
     assert set(both) == {"toner", "box"}
-    assert ids(library.get(RELEVANT, **asked, collection_names=["printers", "mail", "mail"])) == both
-    assert ids(library.get(RELEVANT, **asked, collection_names='["printers", "mail"]')) == both
-    assert ids(library.post(RELEVANT, {**asked, "collection_names": "mail"})) == ["box"]
+    assert ids(library.get(RELEVANT, **query, collection_names=["printers", "mail", "mail"])) == both
+    assert ids(library.get(RELEVANT, **query, collection_names='["printers", "mail"]')) == both
+    assert ids(library.post(RELEVANT, {**query, "collection_names": "mail"})) == ["box"]
 
 
 def test_k_passages_at_most_and_five_by_default(manager: Caller):
@@ -119,13 +119,13 @@ FILTERS = [
 def test_server_fields_are_not_metadata(library: Caller, carl: User, as_carl: Client, filter: str):
     place = Collection.objects.get(name="printers")
     library.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
-    asked = {"query": "toner", "metadata": filter}
+    query = {"query": "toner", "metadata": filter}
 
     for answer, field in (
-        (library.get(RELEVANT, collection_names="printers", **asked), "metadata"),
-        (library.post(RELEVANT, {"collection_names": "printers", **asked}), "metadata"),
+        (library.get(RELEVANT, collection_names="printers", **query), "metadata"),
+        (library.post(RELEVANT, {"collection_names": "printers", **query}), "metadata"),
         (library.get(BY_TAG, collection_name="printers", tag_info=filter), "tag_info"),
-        (library.post(f"{MANAGED}/{place.pk}/search", asked), "metadata"),
+        (library.post(f"{MANAGED}/{place.pk}/search", query), "metadata"),
     ):
         assert failed(answer) == (400, "invalid_query", field)
     page = as_carl.get(f"/collections/{place.pk}/", {"query": "toner", "filter": filter})
@@ -134,8 +134,10 @@ def test_server_fields_are_not_metadata(library: Caller, carl: User, as_carl: Cl
 
 def test_filter_applies_to_searches_and_lists(library: Caller):
     for filter, expected in FILTERS:
-        found = library.post(RELEVANT, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter})
-        assert sorted(ids(found)) == sorted(expected), filter
+        response = library.post(
+            RELEVANT, {"collection_names": ["printers"], "query": "toner paper", "metadata": filter}
+        )
+        assert sorted(ids(response)) == sorted(expected), filter
         assert ids(library.post(BY_TAG, {"collection_name": "printers", "tag_info": filter})) == expected, filter
 
 
@@ -180,12 +182,12 @@ def test_body_of_another_type_is_415(empty: Caller):
 
 def test_whole_documents_by_their_metadata(library: Caller):
     answer = library.get(BY_TAG, collection_name="printers", tag_info="priority=1")
-    (found,) = answer.json()
+    (body,) = answer.json()
 
-    assert list(found) == [
+    assert list(body) == [
         "doc_id", "collection_name", "page_content", "metadata", "filename", "chunks_count", "created_at", "updated_at"
     ]  # fmt: skip
-    assert found["page_content"] == "The toner is red." and found["metadata"] == {"type": "manual", "priority": 1}
+    assert body["page_content"] == "The toner is red." and body["metadata"] == {"type": "manual", "priority": 1}
     assert answer["X-Total-Count"] == "1" and "X-Next-Offset" not in answer
 
 
@@ -219,15 +221,15 @@ def test_response_size_is_limited(manager: Caller, monkeypatch: Any):
 def test_replaced_document_keeps_its_place(library: Caller):
     library.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
-    found = library.get(BY_TAG, collection_name="printers").json()
-    assert [(each["doc_id"], each["page_content"]) for each in found] == [
+    body = library.get(BY_TAG, collection_name="printers").json()
+    assert [(each["doc_id"], each["page_content"]) for each in body] == [
         ("toner", "New toner."), ("paper", "Paper jams in tray two.")
     ]  # fmt: skip
 
 
 def test_document_being_reloaded_is_shown_unchanged(library: Caller):  # C41
-    asked = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
-    assert library.post(LOAD_TEXT, asked, collection_name="printers").status_code == 202
+    query = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
+    assert library.post(LOAD_TEXT, query, collection_name="printers").status_code == 202
 
     assert library.get(BY_TAG, collection_name="printers").json()[0]["page_content"] == "The toner is red."
     assert (
@@ -245,14 +247,14 @@ def test_search_without_the_provider_is_by_words_and_says_so(library: Caller, mo
     def away(*_: Any) -> Any:
         raise embed.EmbeddingUnavailable("It is away.")
 
-    asked = {"collection_names": "printers", "query": "toner"}
-    assert "X-Search-Mode" not in library.get(RELEVANT, **asked)
+    query = {"collection_names": "printers", "query": "toner"}
+    assert "X-Search-Mode" not in library.get(RELEVANT, **query)
     monkeypatch.setattr(embed, "embedder", away)
-    answer = library.get(RELEVANT, **asked)
+    answer = library.get(RELEVANT, **query)
 
     assert answer["X-Search-Mode"] == "text" and ids(answer) == ["toner"]
-    assert "X-Search-Mode" not in library.get(RELEVANT, mode="text", **asked)
-    refused = library.get(RELEVANT, mode="vector", **asked)
+    assert "X-Search-Mode" not in library.get(RELEVANT, mode="text", **query)
+    refused = library.get(RELEVANT, mode="vector", **query)
     assert failed(refused)[:2] == (503, "embedding_unavailable") and int(refused["Retry-After"]) > 0
 
 

@@ -62,23 +62,23 @@ def test_no_field_of_a_refusal_is_empty(manager: Caller):
     ]
     for answer in answers:
         assert answer.status_code == 400
-        assert all(each.get("field", "none") for each in answer.json()["errors"]), answer.content
+        assert all(error.get("field", "none") for error in answer.json()["errors"]), answer.content
 
 
 def test_overlap_is_at_most_half_of_a_chunk(manager: Caller):
     sent = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
     assert manager.post(MANAGED, sent).status_code == 201
-    made = Collection.objects.filter(name="a")
+    collections = Collection.objects.filter(name="a")
     with pytest.raises(IntegrityError), transaction.atomic():
-        made.update(chunk_overlap=51)
-    made.update(chunk_overlap=50, chunk_size=100)
+        collections.update(chunk_overlap=51)
+    collections.update(chunk_overlap=50, chunk_size=100)
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
 def test_default_overlap_fits_the_chunk_size(manager: Caller, size: int | None, overlap: int):
-    made = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
+    response = manager.post(MANAGED, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
 
-    assert made.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
+    assert response.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
 
 
 def test_conflicting_setting_is_named(manager: Caller):

@@ -33,11 +33,11 @@ FILE = part("file", b"Hello", "hello.txt")
 
 
 def request_of(body: bytes, content_type: str = FORM, length: int | None = None) -> WSGIRequest:
-    made = RequestFactory().generic("POST", "/", body, content_type=content_type)
+    created = RequestFactory().generic("POST", "/", body, content_type=content_type)
     if length is not None:
-        made.META["CONTENT_LENGTH"] = str(length)
-        made = WSGIRequest({**made.environ, "CONTENT_LENGTH": str(length), "wsgi.input": BytesIO(body)})
-    return made
+        created.META["CONTENT_LENGTH"] = str(length)
+        created = WSGIRequest({**created.environ, "CONTENT_LENGTH": str(length), "wsgi.input": BytesIO(body)})
+    return created
 
 
 def received(body: bytes, **more: Any) -> tuple[bytes, uploads.Upload]:
@@ -109,8 +109,8 @@ def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C
 def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
     with pytest.raises(error) as raised:
         received(FILE + fields + END)
-    found = to_service_error(raised.value)
-    assert found is not None and found.status == 413
+    result = to_service_error(raised.value)
+    assert result is not None and result.status == 413
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_full_disk_is_503(size: int):
     body = part("file", os.urandom(size), "a.bin") + END
     resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.IN_MEMORY_BYTES, hard))
     try:
-        found = refused(body)
+        result = refused(body)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert found == (503, "unavailable")
+    assert result == (503, "unavailable")

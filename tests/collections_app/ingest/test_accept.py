@@ -105,16 +105,16 @@ class TestDuplicates:
         first = accept(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
         if is_worked_on:
             work()
-        asked = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **differs}
+        query = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **differs}
         if outcome == "conflict":
             with pytest.raises(Conflict, match="on_duplicate=replace") as refused:
-                accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
+                accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
             assert refused.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
-        stored = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **asked)
-        found = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
-        assert found[stored.document == first.document, stored.is_duplicate] == outcome
+        stored = accept(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
+        result = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
+        assert result[stored.document == first.document, stored.is_duplicate] == outcome
         if outcome == "generation":
             assert (stored.version.generation, stored.document.newest_id) == (2, stored.version.pk)
         assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
@@ -173,9 +173,9 @@ class TestConcurrency:
                 connections.close_all()
 
         with ThreadPoolExecutor(20) as pool:
-            found = list(pool.map(load, range(20)))
-        assert len({document for document, _ in found}) == 1
-        assert sorted(is_duplicate for _, is_duplicate in found) == [False] + [True] * 19
+            result = list(pool.map(load, range(20)))
+        assert len({document for document, _ in result}) == 1
+        assert sorted(is_duplicate for _, is_duplicate in result) == [False] + [True] * 19
         assert (counted()["document"], counted()["document_piece"]) == (1, 2)
 
     def test_twenty_replacements_create_twenty_generations(self):

@@ -81,9 +81,9 @@ def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
         Version.objects.filter(pk=accepted.version.pk).update(state=State.FAILED, error_code=deletion.SUPERSEDED)
         purge()
     version = worker.load_now(accepted)
-    found = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
+    load = Load(collection=collection, document=accepted.document, version=version, is_duplicate=False)
     with pytest.raises(Conflict) as refused:
-        responses.loaded(Request(RequestFactory().get("/")), found)
+        responses.loaded(Request(RequestFactory().get("/")), load)
     assert refused.value.as_item() == {
         "message": "The document was replaced or deleted during the request.",
         "code": "superseded",

@@ -164,8 +164,8 @@ class TestConcurrency:
     def test_two_deletions_of_a_document_at_once(self, loaded: Loaded, collection: Collection):
         for _ in range(5):
             chunks = loaded(doc_id="x").chunks_count
-            found = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
-            assert sorted(found) == [chunks, 404, 404, 404]
+            result = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
+            assert sorted(result) == [chunks, 404, 404, 404]
 
     def test_two_deletions_of_a_collection_while_it_is_loaded_into(self, loaded: Loaded):  # C43
         for turn in range(5):
@@ -177,14 +177,14 @@ class TestConcurrency:
                 options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "takes_lease": True}
                 return worker.load_now(accept(into, b"new %d" % number, **options)).state
 
-            found = self.run(
+            result = self.run(
                 *[lambda number=each: load(number) for each in range(6)],
                 *[lambda into=collection: deletion.delete_collection(into)] * 2,
                 work,
             )
-            assert sum(isinstance(each, tuple) for each in found[6:8]) == 1
-            assert found[6:8].count(404) == 1
-            assert set(found[:6]) <= {
+            assert sum(isinstance(each, tuple) for each in result[6:8]) == 1
+            assert result[6:8].count(404) == 1
+            assert set(result[:6]) <= {
                 "ready",
                 "queued",
                 "deleting",

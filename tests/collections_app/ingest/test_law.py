@@ -70,18 +70,18 @@ class LoadMachine(RuleBasedStateMachine):
         takes_lease=st.booleans(),
     )
     def load(self, name: str, content: int, on_duplicate: str, takes_lease: bool) -> None:
-        known = self.documents.get(name)
-        is_same = known is not None and known.newest == content
+        response = self.documents.get(name)
+        is_same = response is not None and response.newest == content
         try:
             options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "takes_lease": takes_lease}
             stored = accept(self.collection, **options, **data_of(content))
         except Conflict:
-            assert known is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
+            assert response is not None and (on_duplicate == "error" or (on_duplicate == "skip" and not is_same))
             return
-        assert known is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
-        if known is None or not is_same or known.has_failed:
+        assert response is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
+        if response is None or not is_same or response.has_failed:
             assert not stored.is_duplicate
-            self.documents[name] = ExpectedDocument(content, known.searched if known else None)
+            self.documents[name] = ExpectedDocument(content, response.searched if response else None)
         else:
             assert stored.is_duplicate
         if stored.lease_token is not None:
@@ -90,13 +90,13 @@ class LoadMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        known = self.documents.pop(name, None)
+        existing = self.documents.pop(name, None)
         try:
             deletion.delete_document(self.collection, name)
         except NotFound:
-            assert known is None
+            assert existing is None
         else:
-            assert known is not None
+            assert existing is not None
 
     @rule(steps_done=st.integers(0, 3))
     def process_some_steps_and_stop(self, steps_done: int) -> None:
@@ -116,8 +116,8 @@ class LoadMachine(RuleBasedStateMachine):
     @rule()
     def work_all(self) -> None:
         work()
-        for each in self.documents.values():
-            each.done()
+        for document in self.documents.values():
+            document.done()
 
     @rule()
     def purge(self) -> None:
@@ -126,40 +126,42 @@ class LoadMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.documents)
     @rule(name=NAMES)
     def retry(self, name: str) -> None:
-        known = self.documents.get(name)
-        if known is None:
+        response = self.documents.get(name)
+        if response is None:
             return
         newest = Version.objects.get(document__doc_id=name, document__deleted_at=None, document__newest=F("pk"))
         try:
             worker.retry(newest.document)
         except Conflict:
-            assert not known.has_failed
+            assert not response.has_failed
         else:
-            assert known.has_failed
-            known.is_pending, known.has_failed = True, False
+            assert response.has_failed
+            response.is_pending, response.has_failed = True, False
 
     @invariant()
     def searches_match_the_model(self) -> None:
         self.take_over_what_steps_finished()
-        found = dict(
+        values = dict(
             Version.objects.filter(collection=self.collection, is_searched=True).values_list(
                 "document__doc_id", "characters"
             )
         )
         expected = {
-            name: len(text(each.searched * 2)) for name, each in self.documents.items() if each.searched is not None
+            name: len(text(document.searched * 2))
+            for name, document in self.documents.items()
+            if document.searched is not None
         }
-        assert {name: characters for name, characters in found.items() if characters > 1} == {
+        assert {name: characters for name, characters in values.items() if characters > 1} == {
             name: characters for name, characters in expected.items() if characters
         }
-        assert set(found) == set(expected)
+        assert set(values) == set(expected)
         assert wrong_counts(self.collection) == []
 
     def take_over_what_steps_finished(self) -> None:
         """A stopped worker may have finished before."""
-        for name, each in self.documents.items():
+        for name, document in self.documents.items():
             if (
-                each.is_pending
+                document.is_pending
                 and Version.objects.filter(
                     document__doc_id=name,
                     document__deleted_at=None,
@@ -167,7 +169,7 @@ class LoadMachine(RuleBasedStateMachine):
                     state__in=("ready", "empty"),
                 ).exists()
             ):
-                each.done()
+                document.done()
 
 
 def run(examples: int, steps_each: int) -> None:

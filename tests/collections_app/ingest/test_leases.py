@@ -22,11 +22,11 @@ pytestmark = pytest.mark.django_db
 def leased_ids(most: int = 1000) -> list[int]:
     """The versions in the order in which one worker leases them."""
     owner = ""
-    found: list[int] = []
-    while len(found) < most and (lease := leases.take_next(owner)):
+    results: list[int] = []
+    while len(results) < most and (lease := leases.take_next(owner)):
         owner = lease.owner
-        found.append(lease.version_id)
-    return found
+        results.append(lease.version_id)
+    return results
 
 
 class TestTurns:
@@ -63,12 +63,16 @@ class TestTurns:
         assert (leased_ids(), leases.due().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
-        held = accept(collection, takes_lease=True)
+        held_values = accept(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
         lease = leases.take_next()
         assert lease is not None
-        assert (lease.version_id, lease.attempt, lease.token != held.lease_token) == (held.version.pk, 2, True)
+        assert (lease.version_id, lease.attempt, lease.token != held_values.lease_token) == (
+            held_values.version.pk,
+            2,
+            True,
+        )
 
     def test_lease_lasts_a_minute_by_the_clock_of_the_database(self, collection: Collection):  # X16
         accept(collection, takes_lease=True)
@@ -88,8 +92,8 @@ def test_two_workers_never_lease_the_same_version():
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        found = [each for taken in pool.map(take, range(4)) for each in taken]
-    assert sorted(found) == waiting
+        result = [each for taken in pool.map(take, range(4)) for each in taken]
+    assert sorted(result) == waiting
 
 
 @pytest.mark.django_db(transaction=True)

@@ -36,16 +36,16 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
 @contextmanager
 def rows_read() -> Iterator[list[int]]:
     """The rows of passages and vectors that each query for missing vectors reads."""
-    found: list[int] = []
+    results: list[int] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.LACKING:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
-            found.append(read_by(plan[0]["Plan"]))
+            results.append(read_by(plan[0]["Plan"]))
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(record):
-        yield found
+        yield results
 
 
 def read_by(node: dict[str, Any]) -> int:
@@ -64,10 +64,10 @@ def process_with_alternating_workers() -> None:
 def one_step() -> str:
     lease = leases.take_next()
     assert lease is not None
-    held = leases.leased_version(lease.version_id, lease.token)
-    steps.STEPS[held.state](held, 60.0)
+    held_values = leases.leased_version(lease.version_id, lease.token)
+    steps.STEPS[held_values.state](held_values, 60.0)
     expire_leases()
-    return Version.objects.get(pk=held.pk).state
+    return Version.objects.get(pk=held_values.pk).state
 
 
 @pytest.mark.parametrize("load", [work, process_with_alternating_workers])

@@ -66,9 +66,9 @@ class TestSteps:
         version = accept(collection, text(MANY).encode()).version
         states = []
         while (lease := leases.take_next()) is not None:
-            held = leases.leased_version(lease.version_id, lease.token)
-            states.append(held.state)
-            steps.STEPS[held.state](held, 60.0)
+            held_values = leases.leased_version(lease.version_id, lease.token)
+            states.append(held_values.state)
+            steps.STEPS[held_values.state](held_values, 60.0)
             expire_leases()  # killed after what it stored
         assert states == ["queued", "splitting", *["embedding"] * (len(undisturbed) // chunk_vectors.AT_ONCE + 2)]
         assert chunks(version) == undisturbed
@@ -77,18 +77,18 @@ class TestSteps:
     def test_each_document_has_its_own_language(self, collection: Collection, loaded: Loaded):
         german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
         english = "The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
-        found = [loaded(each * 5).text_configuration for each in (german, english, "4711; 0815")]
+        result = [loaded(each * 5).text_configuration for each in (german, english, "4711; 0815")]
 
-        assert found == ["german", "english", "simple"]
+        assert result == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""
 
     def test_language_of_a_collection_applies_to_each_document(self, collection: Collection, loaded: Loaded):
         Collection.objects.update(text_configuration="german")
         collection.refresh_from_db()
 
-        found = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
+        result = loaded("The printer on the third floor is out of paper, and nobody knows where there is some. " * 5)
 
-        assert found.text_configuration == "german"
+        assert result.text_configuration == "german"
 
     def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
         accepted = accept(collection, text(MANY).encode(), takes_lease=True)

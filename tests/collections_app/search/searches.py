@@ -19,9 +19,11 @@ PRINTERS = {
 
 
 def make(name: str = "help", **columns: Any) -> Collection:
-    given = {"text_configuration": "english", **columns}
-    found = Collection.objects.create(name=name, space=given.pop("space", None) or embed.default_space(), **given)
-    return Collection.objects.select_related("space").get(pk=found.pk)
+    values = {"text_configuration": "english", **columns}
+    collection = Collection.objects.create(
+        name=name, space=values.pop("space", None) or embed.default_space(), **values
+    )
+    return Collection.objects.select_related("space").get(pk=collection.pk)
 
 
 def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
@@ -37,8 +39,8 @@ def put(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Vers
 
 def ask(collections: Collection | Sequence[Collection], query: str, k: int = 10, **more: Any) -> SearchResult:
     many = [collections] if isinstance(collections, Collection) else list(collections)
-    wanted = read(more.pop("filter", ""))
-    return search(many, SearchRequest(query=query, k=k, filter=wanted, **more))
+    text = read(more.pop("filter", ""))
+    return search(many, SearchRequest(query=query, k=k, filter=text, **more))
 
 
 def names(found: SearchResult) -> list[str]:

@@ -37,7 +37,7 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
     )
     with CaptureQueriesContext(connection) as queries:
         assert names(ask(collection, "水", mode="text")) == ["d0", "d1"]
-    (statement,) = [each["sql"] for each in queries if "words.terms" in each["sql"]]
+    (statement,) = [query["sql"] for query in queries if "words.terms" in query["sql"]]
     with connection.cursor() as cursor:
         # Of a few rows, and after what other tests left behind, any way through all of them may seem the cheapest.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
@@ -47,8 +47,8 @@ def test_one_character_is_looked_for_in_the_index_and_in_so_many_passages_at_mos
 
 def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
     put(printers, "letters", "Electronic letters reach the inbox.")  # the nearest, and loaded last
-    found = ask(printers, "email inbox toner", alpha=1.0).hits
-    cosines = [hit.scores["vector"] or 0.0 for hit in found if hit.score == 0.0]
+    result = ask(printers, "email inbox toner", alpha=1.0).hits
+    cosines = [hit.scores["vector"] or 0.0 for hit in result if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
     by_cosine = names(ask(printers, "xyzzyq email", alpha=1.0))
     assert by_cosine == names(ask(printers, "xyzzyq email", mode="vector"))
@@ -59,21 +59,21 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
     for number in range(12):
         put(collection, f"d{number:02}", "The same words everywhere.")
     with CaptureQueriesContext(connection) as queries:
-        found = ask(collection, "same words", k=2)
-    assert names(found) == ["d00", "d01"]
-    (read,) = [each["sql"] for each in queries if "chunk.text, chunk.heading_path" in each["sql"]]
+        result = ask(collection, "same words", k=2)
+    assert names(result) == ["d00", "d01"]
+    (read,) = [query["sql"] for query in queries if "chunk.text, chunk.heading_path" in query["sql"]]
     assert read.rpartition("ANY(")[2].count(",") == 1
 
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
-    known = tuple([QueryWord(lexeme=f"w{n}", position=n, term=n, chunks=n) for n in range(1, 200)])
-    asked = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *known))
+    result = tuple([QueryWord(lexeme=f"w{n}", position=n, term=n, chunks=n) for n in range(1, 200)])
+    query_terms = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *result))
     row: Any = passages.PassageRow(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
         char_end=1, generation=1,
     )  # fmt: skip
-    assert list(passages._passage(row, asked).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
+    assert list(passages._passage(row, query_terms).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
 
 
 def test_long_passages_are_marked_as_far_as_there_is_time() -> None:

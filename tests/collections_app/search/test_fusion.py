@@ -64,10 +64,10 @@ def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dic
 
 
 def test_cosines_are_normalised_per_space_and_words_overall() -> None:
-    found = [
+    result = [
         Candidate(chunk_id=1, collection_id="a", space_id=1, alpha=0.5, text=4.0, vector=0.9),
         Candidate(chunk_id=2, collection_id="a", space_id=1, alpha=0.5, text=0.0, vector=0.7),
         Candidate(chunk_id=3, collection_id="b", space_id=2, alpha=0.5, text=2.0, vector=0.2),
         Candidate(chunk_id=4, collection_id="b", space_id=2, alpha=0.5, text=0.0, vector=0.1),
     ]
-    assert scores(found) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}
+    assert scores(result) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}

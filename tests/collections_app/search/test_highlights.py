@@ -35,14 +35,14 @@ CASES = [
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make(configuration, text_configuration=configuration)
     put(collection, "one", "A document of this language.")
-    found = term_statistics.query_terms(text, [collection])[collection.pk].words
+    result = term_statistics.query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
-    return [each.lexeme for each in found]
+    return [each.lexeme for each in result]
 
 
 def found(configuration: str, text: str, query: str) -> list[list[int]]:
-    asked = lexemes(configuration, query)
-    return highlights([Passage(text=text, configuration=configuration, lexemes=asked)])[0]
+    request = lexemes(configuration, query)
+    return highlights([Passage(text=text, configuration=configuration, lexemes=request)])[0]
 
 
 @pytest.mark.django_db
@@ -53,12 +53,12 @@ def test_highlights(configuration: str, text: str, query: str, expected: list[st
 
 @pytest.mark.django_db
 def test_many_passages_are_marked_at_once_each_in_its_language(db: Any) -> None:
-    given = [
+    values = [
         Passage(text="the houses", configuration="english", lexemes=["hous"]),
         Passage(text="no words asked", configuration="english", lexemes=[]),
         Passage(text="die Häuser", configuration="german", lexemes=["haus"]),
     ]
-    assert highlights(given) == [[[4, 10]], [], [[4, 10]]]
+    assert highlights(values) == [[[4, 10]], [], [[4, 10]]]
 
 
 TEXT = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)
@@ -71,7 +71,7 @@ def test_each_place_lies_inside_and_holds_a_word_that_was_asked_for(text: str, q
     places = found("english", text, query)
     assert all(0 <= start < end <= len(text) for start, end in places)
     assert all(one[1] < two[0] for one, two in pairwise(places))
-    asked = set(lexemes("english", query))
+    request = set(lexemes("english", query))
     for start, end in places:
         # One place may join pairs of characters that overlap, of which each was asked for.
-        assert asked & set(lexemes("english", text[start:end]))
+        assert request & set(lexemes("english", text[start:end]))

@@ -102,9 +102,9 @@ def test_each_document_is_found_by_the_words_of_its_language() -> None:
         "printers": ["english"], "work floors": ["english"], "imprimantes": ["french"], "marcher étages": ["french"],
         "Druckern": ["german"], "Stocks": ["german"], "port": [], "ports": ["table"],
     }.items():  # fmt: skip
-        found = ask(collection, query, mode="text")
-        assert names(found) == expected, query
-        assert all(hit.highlights for hit in found.hits)
+        result = ask(collection, query, mode="text")
+        assert names(result) == expected, query
+        assert all(hit.highlights for hit in result.hits)
 
 
 @pytest.mark.django_db

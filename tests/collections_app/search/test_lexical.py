@@ -20,15 +20,15 @@ def counted(collection: Collection) -> dict[int, int]:
 
 def expected(collection: Collection) -> dict[int, int]:
     """Counted anew from what is stored and searched."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     searched = Version.objects.filter(collection=collection, is_searched=True).values("pk")
     for terms in ChunkWords.objects.filter(version_id__in=searched).values_list("terms", flat=True):
         for term in terms:
-            found[term] = found.get(term, 0) + 1
+            result[term] = result.get(term, 0) + 1
     for language in Chunk.objects.filter(version_id__in=searched).values_list("version__text_configuration", flat=True):
         for term in (0, language_term(collection, language)):
-            found[term] = found.get(term, 0) + 1
-    return found
+            result[term] = result.get(term, 0) + 1
+    return result
 
 
 def language_term(collection: Collection, configuration: str) -> int:
@@ -74,9 +74,9 @@ def test_counting_in_and_out_leaves_nothing() -> None:
 def test_storing_twice_is_storing_once() -> None:
     version = bare(make(), "The quick fox")
     store(version)
-    kept = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
+    result = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
     store(version)
-    assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(kept)
+    assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(result)
 
 
 def test_what_is_stored_of_a_chunk_depends_on_it_alone() -> None:
@@ -100,7 +100,7 @@ def test_headings_are_words_of_their_chunk() -> None:
     store(version)
     term_statistics.count_in(version.pk, version.collection_id)
     words = term_statistics.query_terms("toner replaced", [version.collection])[version.collection_id]
-    assert [each.chunks for each in words.words] == [1, 1]
+    assert [word.chunks for word in words.words] == [1, 1]
 
 
 # C24
@@ -147,8 +147,8 @@ def test_word_weights_are_per_collection() -> None:
         put(rare, f"d{number}", "fox hound" if number == 0 else "hound only")
         put(common, f"d{number}", "fox hound")
     words = term_statistics.query_terms("fox hound", [rare, common])
-    assert [each.chunks for each in words[rare.pk].words] == [1, 4]
-    assert [each.chunks for each in words[common.pk].words] == [4, 4]
+    assert [word.chunks for word in words[rare.pk].words] == [1, 4]
+    assert [word.chunks for word in words[common.pk].words] == [4, 4]
     assert words[rare.pk].chunks == words[common.pk].chunks == 4
     assert term_statistics.rarity(1, 4) > term_statistics.rarity(4, 4) > 0
 

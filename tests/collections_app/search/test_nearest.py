@@ -27,11 +27,11 @@ def large(vector_indexes_go: None, monkeypatch: pytest.MonkeyPatch) -> Collectio
     monkeypatch.setattr(vector_indexes, "THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
-        found = make(name, space=space)
-        fill(found)
+        result = make(name, space=space)
+        fill(result)
     vector_indexes.maintain_indexes()
     vector_indexes.forget()
-    return found
+    return result
 
 
 def fill(collection: Collection) -> None:
@@ -43,8 +43,8 @@ def fill(collection: Collection) -> None:
             state="ready", chunks_count=PER_VERSION,
         )  # fmt: skip
         rows = [
-            Chunk(version=version, collection=collection, number=each, text="x", char_start=0, char_end=1)
-            for each in range(PER_VERSION)
+            Chunk(version=version, collection=collection, number=number, text="x", char_start=0, char_end=1)
+            for number in range(PER_VERSION)
         ]
         vectors += [(chunk, version) for chunk in Chunk.objects.bulk_create(rows)]
     ChunkVector.objects.bulk_create(
@@ -61,14 +61,14 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     same = total = 0
     available = CHUNKS if scope.versions is None else PER_VERSION * len(scope.versions)
     for _ in range(20):
-        asked = vector_retrieval.vector_literal(vector())
+        request = vector_retrieval.vector_literal(vector())
         with snapshot():
-            found = vector_retrieval.nearest(scope, CHUNKS, asked, WANTED)
+            result = vector_retrieval.nearest(scope, CHUNKS, request, WANTED)
         with monkeypatch.context() as exact, snapshot():
             exact.setattr(vector_indexes, "THRESHOLD", 10**15)
-            true = vector_retrieval.nearest(scope, CHUNKS, asked, 10)
-        assert len(found) == min(WANTED, available)
-        same += len(true.keys() & found.keys())
+            true = vector_retrieval.nearest(scope, CHUNKS, request, 10)
+        assert len(result) == min(WANTED, available)
+        same += len(true.keys() & result.keys())
         total += len(true)
     return same / total
 
@@ -114,5 +114,5 @@ def test_zero_vector_is_omitted(db: Any) -> None:
         ChunkVector.objects.create(
             chunk=chunk, space=space, collection=collection, version=version, dimensions=3, embedding=embedding
         )
-    found = vector_retrieval.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
-    assert list(found.values()) == [1.0]
+    result = vector_retrieval.nearest(Scope(collection=collection), 2, "[1,0,0]", 5)
+    assert list(result.values()) == [1.0]

@@ -32,13 +32,13 @@ class Undone(Exception):
 
 def answers(foreign: list[tuple[str, str]], removed: int = 0) -> bytes:
     """What the owner of the printers is told while others load this beside them, and take some of it away."""
-    told = b""
+    message = b""
     try:
         with transaction.atomic():
-            told = _answers(foreign, removed)
+            message = _answers(foreign, removed)
             raise Undone
     except Undone:
-        return told
+        return message
 
 
 def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
@@ -53,13 +53,13 @@ def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
     for collection in list(theirs.values())[:removed]:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
-    found = [
+    result = [
         told(ask(own, query, mode=mode, filter=wanted))
         for query in QUERIES
         for mode in ("hybrid", "text", "vector")
         for wanted in ("", "status=open")
     ]
-    return json.dumps(found).encode()
+    return json.dumps(result).encode()
 
 
 def told(found: SearchResult) -> list[dict[str, Any]]:
@@ -100,10 +100,10 @@ def test_hash_collision_with_another_collection_is_not_found(printers: Collectio
     """Who knows the id of a collection could look for such words."""
     other = make("theirs")
     theirs = put(other, "secret", "printer paper lamp")
-    terms = [each.term for each in term_statistics.query_terms("printer paper", [printers])[printers.pk].words]
+    terms = [word.term for word in term_statistics.query_terms("printer paper", [printers])[printers.pk].words]
     ChunkWords.objects.filter(version=theirs).update(terms=terms)
     before = told(ask(printers, "printer paper", mode="text"))
-    assert "secret" not in [each["doc_id"] for each in before]
+    assert "secret" not in [word["doc_id"] for word in before]
     ChunkWords.objects.filter(version=theirs).delete()
     assert told(ask(printers, "printer paper", mode="text")) == before
 

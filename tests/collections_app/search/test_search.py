@@ -50,7 +50,7 @@ def test_hit_has_all_specified_fields(printers: Collection) -> None:
 def test_scores_fall_from_one_towards_zero(printers: Collection, mode: str) -> None:
     scores = [hit.score for hit in ask(printers, "printer paper and red toner", mode=mode).hits]
     assert scores == sorted(scores, reverse=True)
-    assert all(0.0 <= each <= 1.0 for each in scores)
+    assert all(0.0 <= score <= 1.0 for score in scores)
     assert scores[0] > 0.5
 
 
@@ -127,15 +127,15 @@ def test_filter_keeps_what_its_conditions_say(db: Any) -> None:
 def test_document_that_is_not_searched_is_not_found(printers: Collection) -> None:
     Version.objects.filter(document__doc_id="toner").update(is_searched=False)
     for mode in ("hybrid", "text", "vector"):
-        for wanted in ("", "missingISEMPTY"):
-            assert "toner" not in names(ask(printers, "printer toner lamp", mode=mode, filter=wanted))
+        for name in ("", "missingISEMPTY"):
+            assert "toner" not in names(ask(printers, "printer toner lamp", mode=mode, filter=name))
 
 
 # C41
 def test_replaced_document_is_found_with_its_new_content_alone(printers: Collection) -> None:
     put(printers, "toner", "The plotter has ink instead.")
-    found = ask(printers, "toner lamp plotter ink")
-    assert [hit.page_content for hit in found.hits if hit.doc_id == "toner"] == ["The plotter has ink instead."]
+    result = ask(printers, "toner lamp plotter ink")
+    assert [hit.page_content for hit in result.hits if hit.doc_id == "toner"] == ["The plotter has ink instead."]
 
 
 def test_several_collections_are_searched_together_each_in_its_language(db: Any) -> None:
@@ -173,9 +173,9 @@ def test_one_character_is_found_in_words_that_it_is_part_of(
     collection = make("东西", text_configuration=configuration)
     for doc_id, text in WATER.items():
         put(collection, doc_id, text)
-    found = ask(collection, query, mode="text")
-    assert sorted(names(found)) == sorted(expected) and names(found)[:1] == expected[:1]
-    for hit in found.hits:
+    result = ask(collection, query, mode="text")
+    assert sorted(names(result)) == sorted(expected) and names(result)[:1] == expected[:1]
+    for hit in result.hits:
         marked = [hit.page_content[start:end] for start, end in hit.highlights]
         assert marked == [query] * hit.page_content.count(query)
 
@@ -186,7 +186,7 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     (hit,) = ask(collection, "水管", mode="text").hits
     assert [hit.page_content[start:end] for start, end in hit.highlights] == ["水管"]
     words = term_statistics.query_terms("水管", [collection])[collection.pk]
-    assert [(each.lexeme, each.chunks) for each in words.words] == [("水管", 1)]
+    assert [(word.lexeme, word.chunks) for word in words.words] == [("水管", 1)]
 
 
 @pytest.fixture
@@ -202,9 +202,9 @@ def unasked(db: Any) -> Collection:
 
 # C29
 def test_search_without_vectors_uses_words_and_says_so(unasked: Collection) -> None:
-    found = ask(unasked, "printer lamp")
-    assert found.is_without_vectors and names(found)[0] == "toner"
-    assert found.hits[0].score == 1.0 and found.hits[0].scores["vector"] is None
+    result = ask(unasked, "printer lamp")
+    assert result.is_without_vectors and names(result)[0] == "toner"
+    assert result.hits[0].score == 1.0 and result.hits[0].scores["vector"] is None
     assert not ask(unasked, "printer lamp", mode="text").is_without_vectors
 
 
@@ -218,14 +218,14 @@ def test_vector_search_without_vectors_is_503(unasked: Collection) -> None:
 def test_one_unavailable_space_makes_the_search_use_words(unasked: Collection, db: Any) -> None:
     other = make("other")
     put(other, "fax", "The fax has a lamp too.")
-    found = ask([unasked, other], "lamp")
-    assert found.is_without_vectors
-    assert {hit.scores["vector"] for hit in found.hits} == {None}
+    result = ask([unasked, other], "lamp")
+    assert result.is_without_vectors
+    assert {hit.scores["vector"] for hit in result.hits} == {None}
 
 
 def test_search_request_defaults() -> None:
-    asked = SearchRequest(query="x", k=5, filter=Filter())
-    assert (asked.mode, asked.alpha, asked.count) == ("hybrid", None, 100)
+    search_request = SearchRequest(query="x", k=5, filter=Filter())
+    assert (search_request.mode, search_request.alpha, search_request.count) == ("hybrid", None, 100)
 
 
 # C54
@@ -242,8 +242,8 @@ def test_search_that_began_before_its_collection_went_over_finds_its_vectors(
         return encode(texts)
 
     models = [local_model.LocalModel(name="letters-a", dimensions=vector_rows.DIMENSIONS, load=lambda: slow)]
-    for each in [*models, vector_rows.local_model("letters-b")]:
-        monkeypatch.setitem(local_model.LOCAL_MODELS, each.name, each)
+    for model in [*models, vector_rows.local_model("letters-b")]:
+        monkeypatch.setitem(local_model.LOCAL_MODELS, model.name, model)
     monkeypatch.setattr(local_model, "_loaded", {})
     old, new = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
     collection, stays = make("moves", space=old), make("stays", space=old)
@@ -253,6 +253,6 @@ def test_search_that_began_before_its_collection_went_over_finds_its_vectors(
 
     goes_over.append(lambda: ChunkVector.objects.filter(collection=collection, space=old).delete())
     goes_over.append(lambda: Collection.objects.filter(pk=collection.pk).update(space=new))
-    found = ask([collection, stays], "toner", mode=mode)
-    assert sorted(names(found)) == ["in moves", "in stays"] and not found.is_without_vectors
-    assert all(hit.scores["vector"] is not None for hit in found.hits)
+    result = ask([collection, stays], "toner", mode=mode)
+    assert sorted(names(result)) == ["in moves", "in stays"] and not result.is_without_vectors
+    assert all(hit.scores["vector"] is not None for hit in result.hits)

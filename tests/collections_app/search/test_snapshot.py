@@ -18,14 +18,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[SearchResult]:
     """What searches find while the work is done beside them, at least some before, during and after."""
-    found: list[SearchResult] = []
+    search_results: list[SearchResult] = []
     failed: list[BaseException] = []
     is_over = threading.Event()
 
     def looking() -> None:
         try:
-            while not is_over.is_set() or len(found) < 5:
-                found.append(ask(collection, "state of the turbine", mode="hybrid"))
+            while not is_over.is_set() or len(search_results) < 5:
+                search_results.append(ask(collection, "state of the turbine", mode="hybrid"))
         except BaseException as error:
             failed.append(error)
         finally:
@@ -39,7 +39,7 @@ def meanwhile(collection: Collection, work: Callable[[], Any]) -> list[SearchRes
         is_over.set()
         thread.join(60)
     assert failed == []
-    return found
+    return search_results
 
 
 # C41 C45
@@ -75,7 +75,7 @@ def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
 def test_all_of_a_search_is_read_in_one_snapshot_that_cannot_write() -> None:
     collection = make()
     put(collection, "turbine", "The state of the turbine.")
-    seen: list[str] = []
+    seen_values: list[str] = []
 
     def noting(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         answer = execute(sql, params, many, context)
@@ -83,9 +83,9 @@ def test_all_of_a_search_is_read_in_one_snapshot_that_cannot_write() -> None:
             row = connection.connection.execute(
                 "SELECT current_setting('transaction_isolation') || current_setting('transaction_read_only')"
             ).fetchone()
-            seen.append(row[0])
+            seen_values.append(row[0])
         return answer
 
     with connection.execute_wrapper(noting):
         ask(collection, "turbine")
-    assert len(seen) >= 4 and set(seen) == {"repeatable readon"}
+    assert len(seen_values) >= 4 and set(seen_values) == {"repeatable readon"}

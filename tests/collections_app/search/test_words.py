@@ -39,10 +39,10 @@ def test_words(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=ODD, max_size=60), st.text(max_size=60)))
 def test_places_belong_to_the_same_words(text: str) -> None:
-    found = prepared_with_spans(text)
-    assert found.text == prepared(text)
-    assert len(found.text) == len(found.starts) == len(found.ends)
-    assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+    result = prepared_with_spans(text)
+    assert result.text == prepared(text)
+    assert len(result.text) == len(result.starts) == len(result.ends)
+    assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
 
 
 @settings(max_examples=300, deadline=None)
@@ -50,12 +50,12 @@ def test_places_belong_to_the_same_words(text: str) -> None:
 def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(text: str) -> None:
     alone = frozenset(filter(stands_alone, ODD))
     words = prepared(text).split()
-    found = prepared_with_spans(text, alone)
-    assert indexed(text).split()[: len(words)] == found.text.split()[: len(words)] == words
-    assert len(found.text) == len(found.starts) == len(found.ends)
-    assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+    result = prepared_with_spans(text, alone)
+    assert indexed(text).split()[: len(words)] == result.text.split()[: len(words)] == words
+    assert len(result.text) == len(result.starts) == len(result.ends)
+    assert all(0 <= start < end <= len(text) for start, end in zip(result.starts, result.ends, strict=True))
     for each in alone:
-        assert indexed(text).split().count(each) == found.text.split()[len(words) :].count(each)
+        assert indexed(text).split().count(each) == result.text.split()[len(words) :].count(each)
 
 
 # C24

@@ -32,18 +32,18 @@ def rows(route: str, everybody: list[callers.Caller], ids: dict[str, str]) -> It
 
 
 def line(route: str, methods: str, cells: tuple[str, ...]) -> str:
-    return f"{route:<88} {methods:<46}" + "".join(f"{each:>8}" for each in cells)
+    return f"{route:<88} {methods:<46}" + "".join(f"{cell:>8}" for cell in cells)
 
 
 def whole() -> str:
     ids, everybody = world.make(), callers.everybody()
-    seen = dict.fromkeys(world.routes())
+    actual = dict.fromkeys(world.routes())
     head = line("# route", "methods", tuple(each.name for each in everybody))
-    return "\n".join([head, *(row for route in seen for row in rows(route, everybody, ids))]) + "\n"
+    return "\n".join([head, *(row for route in actual for row in rows(route, everybody, ids))]) + "\n"
 
 
 def read(text: str) -> tuple[list[str], Cells]:
     """The callers, and what each of them is answered, by route and method."""
-    head, *lines = [each.split() for each in text.splitlines()]
-    found = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
-    return head[3:], found
+    head, *lines = [line.split() for line in text.splitlines()]
+    result = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
+    return head[3:], result

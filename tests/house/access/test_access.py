@@ -50,8 +50,8 @@ def test_without_valid_credentials_only_public_routes_answer(name: str):
 def test_api_routes_answer_401_without_credentials(db: None):
     """Not even which methods there are."""
     at = CALLERS.index("nobody")
-    told = {cells[at] for (route, _), cells in CELLS.items() if is_for_programs(route)}
-    assert told == {"401"}
+    result = {cells[at] for (route, _), cells in CELLS.items() if is_for_programs(route)}
+    assert result == {"401"}
 
     ids = world.make()
     for route in {route for route, _ in CELLS if is_for_programs(route)}:
@@ -60,14 +60,14 @@ def test_api_routes_answer_401_without_credentials(db: None):
 
 
 def test_browser_session_is_not_accepted_by_the_api():  # B57
-    sessions = [CALLERS.index(each) for each in CALLERS if each.endswith("@")]
+    sessions = [CALLERS.index(caller) for caller in CALLERS if caller.endswith("@")]
     at_programs = [cells for (route, _), cells in CELLS.items() if route.startswith(("/^", "/metrics"))]
 
     assert {cells[at] for cells in at_programs for at in sessions} == {"401"}
 
 
 def test_api_credentials_open_no_page():
-    programs = [each for each in CALLERS if not each.endswith("@")]
+    programs = [caller for caller in CALLERS if not caller.endswith("@")]
     nobody = CALLERS.index("nobody")
     pages = [
         cells
@@ -76,7 +76,7 @@ def test_api_credentials_open_no_page():
     ]
 
     assert pages
-    assert all(cells[CALLERS.index(each)] == cells[nobody] for cells in pages for each in programs)
+    assert all(cells[CALLERS.index(caller)] == cells[nobody] for cells in pages for caller in programs)
 
 
 @pytest.mark.parametrize(

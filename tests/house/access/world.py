@@ -62,19 +62,19 @@ def make() -> dict[str, str]:
 
 def routes(resolver: URLResolver | None = None, before: str = "") -> Iterator[str]:
     """Every address that the service knows, as it is written there."""
-    for each in (resolver or get_resolver()).url_patterns:
-        path = before + str(each.pattern)
-        if isinstance(each, URLResolver):
-            yield from routes(each, path)
-        elif isinstance(each, URLPattern):
+    for pattern in (resolver or get_resolver()).url_patterns:
+        path = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern, path)
+        elif isinstance(pattern, URLPattern):
             yield path
 
 
 def example(route: str, ids: dict[str, str]) -> str:
     """An address of this route, of something that is there."""
-    found = ADMIN_RECORD.match(route)
-    if found and found[1] in apps.app_configs:
-        return "/" + _of_administration(*found.groups())
+    match = ADMIN_RECORD.match(route)
+    if match and match[1] in apps.app_configs:
+        return "/" + _of_administration(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
@@ -90,9 +90,9 @@ def example(route: str, ids: dict[str, str]) -> str:
 def _of_administration(app: str, model_name: str, rest: str) -> str:
     model = apps.get_model(app, model_name)
     those = {"is_system": False} if rest.endswith("records/") else {}
-    found = model._default_manager.filter(**those).order_by("pk").first()
-    assert found is not None, f"{app}.{model_name} needs a row"
-    rest = re.sub(r"<(path:object_id|id)>", str(found.pk), rest)
+    result = model._default_manager.filter(**those).order_by("pk").first()
+    assert result is not None, f"{app}.{model_name} needs a row"
+    rest = re.sub(r"<(path:object_id|id)>", str(result.pk), rest)
     if "history/(" in rest:
         version = model.history.filter(pk__isnull=False).order_by("history_id").last()
         rest = f"{version.instance.pk}/history/{version.history_id}/"

@@ -39,8 +39,8 @@ def patient_script(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="package")
 def running() -> Iterator[RealProvider]:
-    with RealProvider() as made:
-        yield made
+    with RealProvider() as real_provider:
+        yield real_provider
 
 
 @pytest.fixture

@@ -157,9 +157,9 @@ def test_the_provider_ends_sessions_here(connect: Any, journey: Journey, real: R
         journey.sign_in("anna")
         bystander.sign_in("ben")
         real.end_sessions("main", "anna")  # of other tests too
-        told = [visit.form["logout_token"] for visit in between.requests]
-    assert told
-    for token in told:
+        result = [visit.form["logout_token"] for visit in between.requests]
+    assert result
+    for token in result:
         answer = Client(enforce_csrf_checks=True).post("/sso/backchannel-logout/", {"logout_token": token})
         assert answer.status_code == 200, answer.content
 

@@ -56,15 +56,15 @@ def types_of(operator: Operator) -> str:
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"no heading {title}"
-    return found.group(1)
+    match = re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert match, f"no heading {title}"
+    return match.group(1)
 
 
 def examples(language: str) -> list[str]:
-    found = [line for block in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
-    assert found, f"no example in {language}"
-    return found
+    result = [line for block in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+    assert result, f"no example in {language}"
+    return result
 
 
 def test_every_operator_is_documented() -> None:

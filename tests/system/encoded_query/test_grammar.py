@@ -151,7 +151,7 @@ def test_equals_without_a_value_means_is_empty(text: str) -> None:
 
 def test_function_parentheses_do_not_close_a_group() -> None:
     text = "(a=javascript:gs.getUserID()^ORbBETWEENjavascript:gs.daysAgo(7)@javascript:gs.now())^c=1"
-    assert [found.value for found in parse(text).conditions()] == [
+    assert [condition.value for condition in parse(text).conditions()] == [
         "javascript:gs.getUserID()",
         "javascript:gs.daysAgo(7)@javascript:gs.now()",
         "1",

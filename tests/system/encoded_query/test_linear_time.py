@@ -78,9 +78,9 @@ class MeteredText(str):
         return piece
 
     def find(self, *args: Any) -> int:
-        found = super().find(*args)
-        self.meter.steps += (len(self) if found < 0 else found) - args[1]
-        return found
+        result = super().find(*args)
+        self.meter.steps += (len(self) if result < 0 else result) - args[1]
+        return result
 
     def count(self, *args: Any) -> int:
         self.meter.steps += len(self)
@@ -94,9 +94,9 @@ class MeteredPattern:
         self.pattern, self.meter = pattern, meter
 
     def match(self, text: str, position: int = 0) -> re.Match[str] | None:
-        found = self.pattern.match(text, position)
-        self.meter.steps += len(found.group()) if found else 1
-        return found
+        result = self.pattern.match(text, position)
+        self.meter.steps += len(result.group()) if result else 1
+        return result
 
 
 def work(text: str, speaker: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -33,8 +33,8 @@ def test_metadata_query_round_trips(query: Query) -> None:
 def test_any_text_can_be_a_value(value: str) -> None:
     quoted = "{" + value.replace("}", "}}") + "}"
     for text in (f"name={quoted}^b=1", f"(name={quoted}^b=1)", f"((name={quoted}))^ORb=1"):
-        found = next(parse(text).conditions())
-        assert (found.operator, found.value) == ("=", value)
+        result = next(parse(text).conditions())
+        assert (result.operator, result.value) == ("=", value)
 
 
 @CHANCE

@@ -226,13 +226,13 @@ def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytes
     caplog.set_level(logging.DEBUG)
     secret, query = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
     with serving(answers(b'{"access_token": "hunter2"}')) as server:
-        shown = [repr(post_form(url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))]
+        output = [repr(post_form(url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))]
     assert server.request.count(b"hunter2") == 3
     with pytest.raises(OutboundFailed) as caught:
         get(url(server, query), policy, headers=secret, allow_query=True)
-    shown += [repr(caught.value), *caplog.messages]
+    output += [repr(caught.value), *caplog.messages]
     assert "httpcore2.http11" in {record.name for record in caplog.records}
-    assert "hunter2" not in "".join(shown)
+    assert "hunter2" not in "".join(output)
 
 
 def test_logged_response_has_no_headers_or_body() -> None:

@@ -73,7 +73,7 @@ def account(world: World, question: Question) -> str:
     """What somebody needs to know who looks into a failure."""
     tables = []
     for table in world.catalogue.tables.values():
-        names = ", ".join(each.name for each in table.columns.values() if not each.is_sys)
+        names = ", ".join(column.name for column in table.columns.values() if not column.is_sys)
         tables.append(f"{table.name} < {table.parent}: {names}")
     rules = [
         f"{rule.operation} {rule.table}.{rule.column} roles={sorted(rule.roles)} if {rule.condition!r}"
@@ -87,12 +87,14 @@ def account(world: World, question: Question) -> str:
 def interviews(draw: DrawFn) -> Interview:
     world = draw(worlds())
     known = [draw(callers()) for _ in range(CALLERS)]
-    found = []
+    results = []
     for _ in range(QUESTIONS):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        found.append(Question(draw(st.sampled_from(known)), table, draw(queries(world, world.catalogue.tables[table]))))
+        results.append(
+            Question(draw(st.sampled_from(known)), table, draw(queries(world, world.catalogue.tables[table])))
+        )
     # Those of one caller together: the groups change less often.
-    return Interview(world, sorted(found, key=lambda question: known.index(question.caller)))
+    return Interview(world, sorted(results, key=lambda question: known.index(question.caller)))
 
 
 @dataclass(frozen=True)
@@ -109,17 +111,17 @@ class Answer:
 @contextmanager
 def ids_seen() -> Iterator[list[list[str]]]:
     """The last key of each row that a page is made of: the id, which answers hide where a rule says so."""
-    found: list[list[str]] = []
+    results: list[list[str]] = []
     fetch = statement_runner.fetch_bytes
 
     def spying(*positional: Any, **named: Any) -> list[statement_runner.Bytes]:
         rows = fetch(*positional, **named)
         if rows and len(rows[0]) > 2:
-            found.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])
+            results.append([row[-1].decode() for row in rows if row[1] is not None and row[-1] is not None])
         return rows
 
     with patch.object(statement_runner, "fetch_bytes", spying):
-        yield found
+        yield results
 
 
 def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) -> Answer | str:
@@ -130,18 +132,18 @@ def ask(world: World, caller: Caller, table: str, text: str = "", **given: Any) 
     query.setdefault("sysparm_limit", "10000")
     try:
         with ids_seen() as ids:
-            found = pipeline.read_list(reader, table, query)
+            result = pipeline.read_list(reader, table, query)
     except NotFound:
         return Answer([], [], "", 0, ())
     except BadRequest:
         return REFUSED
-    bodies = [json.loads(body, parse_float=Decimal) for body in found.bodies]
+    bodies = [json.loads(body, parse_float=Decimal) for body in result.bodies]
     return Answer(
         ids[0][: int(str(query["sysparm_limit"]))] if ids else [],
         bodies,
-        found.next_page.get("sysparm_cursor", ""),
-        found.total,
-        found.ignored,
+        result.next_page.get("sysparm_cursor", ""),
+        result.total,
+        result.ignored,
     )
 
 

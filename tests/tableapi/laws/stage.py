@@ -35,7 +35,7 @@ def people() -> None:
 def seat(caller: Caller) -> None:
     """The caller's groups become what the oracle says."""
     UserGroup.objects.all().delete()
-    UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=each) for each in caller.groups)
+    UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=group) for group in caller.groups)
 
 
 @contextmanager
@@ -118,13 +118,13 @@ def referring(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
 
 def inserting(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
     """The part of these records that stands in one table of their lineage; adds to the values."""
-    columns = [each for each in table.columns.values() if each.owner == owner.name and each.name != "sys_id"]
-    names = [sql.Identifier("sys_id"), *(sql.Identifier(each.physical) for each in columns)]
-    plain = [each for each in columns if each.type == "wysiwyg"]
-    names += [sql.Identifier(each.plain) for each in plain]
+    columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
+    names = [sql.Identifier("sys_id"), *(sql.Identifier(column.physical) for column in columns)]
+    plain = [column for column in columns if column.type == "wysiwyg"]
+    names += [sql.Identifier(column.plain) for column in plain]
     for row in rows:
-        values += [row["sys_id"], *(stored(each, row[each.name]) for each in columns)]
-        values += [plain_text(row[each.name]) for each in plain]
+        values += [row["sys_id"], *(stored(column, row[column.name]) for column in columns)]
+        values += [plain_text(row[column.name]) for column in plain]
     one = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
     return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
         place(owner), sql.SQL(", ").join(names), sql.SQL(", ").join([one] * len(rows))
@@ -148,12 +148,12 @@ def read_back(catalogue: Catalogue) -> World:
             sql.SQL("{} USING (sys_id)").format(place(catalogue.tables[name])) if depth else place(table)
             for depth, name in enumerate(table.lineage)
         )
-        wanted = sql.SQL(", ").join(sql.Identifier(each.physical) for each in columns)
-        query = sql.SQL("SELECT {} FROM {}").format(wanted, source)
+        expected = sql.SQL(", ").join(sql.Identifier(column.physical) for column in columns)
+        query = sql.SQL("SELECT {} FROM {}").format(expected, source)
         if not table.is_system:
             query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE), table.id)
         with connection.cursor() as cursor:
             cursor.execute(query)
-            found = [dict(zip((each.name for each in columns), row, strict=True)) for row in cursor.fetchall()]
-        rows[table.name] = {row["sys_id"]: row for row in found}
+            result = [dict(zip((column.name for column in columns), row, strict=True)) for row in cursor.fetchall()]
+        rows[table.name] = {row["sys_id"]: row for row in result}
     return World(catalogue, rows)

@@ -32,7 +32,7 @@ class Asked(Question):
 @st.composite
 def field_lists(draw: DrawFn) -> Interview:
     world, caller = draw(worlds()), draw(callers())
-    found: list[Question] = []
+    questions: list[Question] = []
     for _ in range(5):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
         drawn: list[tuple[Path, Column | None]] = draw(
@@ -40,8 +40,8 @@ def field_lists(draw: DrawFn) -> Interview:
         )
         asked = Asked(caller, table, Query())
         object.__setattr__(asked, "paths", [*drawn, *([(MISSING, None)] if draw(st.booleans()) else [])])
-        found.append(asked)
-    return Interview(world, found)
+        questions.append(asked)
+    return Interview(world, questions)
 
 
 def as_shown(value: Any, column: Column) -> Any:
@@ -60,13 +60,13 @@ def fields_are_what_may_be_seen(interview: Interview) -> None:
             assert isinstance(question, Asked)
             if not is_closed(world, question.caller, question.table):
                 names = ",".join(".".join(path) for path, _ in question.paths)
-                found = ask(world, question.caller, question.table, fields=names, exclude_reference_link=1)
-                told = (
-                    found
-                    if isinstance(found, str)
-                    else (dict(zip(found.ids, found.bodies, strict=True)), found.ignored)
+                result = ask(world, question.caller, question.table, fields=names, exclude_reference_link=1)
+                actual = (
+                    result
+                    if isinstance(result, str)
+                    else (dict(zip(result.ids, result.bodies, strict=True)), result.ignored)
                 )
-                assert told == wanted(world, question), f"{names}\n{account(world, question)}"
+                assert actual == wanted(world, question), f"{names}\n{account(world, question)}"
 
 
 def wanted(world: World, question: Asked) -> Any:
@@ -92,8 +92,8 @@ def wanted(world: World, question: Asked) -> Any:
 
 def anything(world: World, table: str) -> dict[str, Any]:
     """A record of the table that has nothing."""
-    found = world.catalogue.tables[table]
-    return {**dict.fromkeys(found.columns), "sys_id": "0", "sys_db_table_id": found.id}
+    result = world.catalogue.tables[table]
+    return {**dict.fromkeys(result.columns), "sys_id": "0", "sys_db_table_id": result.id}
 
 
 def test_fields_of_a_response_match_the_oracle() -> None:

@@ -23,14 +23,14 @@ from tests.tableapi.laws.stage import on_stage
 def filter_is_post_filter(interview: Interview) -> None:
     with on_stage(interview.world) as world:
         for question, _ in in_turn(world, interview):
-            found = ask(world, question.caller, question.table, question.text, count="exact")
+            result = ask(world, question.caller, question.table, question.text, count="exact")
             wanted = expected(world, question)
             if is_closed(world, question.caller, question.table):
-                assert found == REFUSED or (isinstance(found, Answer) and not found.ids)
+                assert result == REFUSED or (isinstance(result, Answer) and not result.ids)
                 assert wanted in ([], REFUSED)
                 continue
-            told = found if isinstance(found, str) else (found.ids, found.total)
-            assert told == (wanted if wanted == REFUSED else (wanted, len(wanted))), account(world, question)
+            actual = result if isinstance(result, str) else (result.ids, result.total)
+            assert actual == (wanted if wanted == REFUSED else (wanted, len(wanted))), account(world, question)
 
 
 def test_ids_order_and_count_match_the_oracle() -> None:
@@ -48,8 +48,8 @@ def test_generated_worlds_are_varied() -> None:
 
     def look(interview: Interview) -> None:
         for question in interview.questions:
-            found = expected(interview.world, question)
-            kinds.append(REFUSED if found == REFUSED else "some" if found else "none")
+            result = expected(interview.world, question)
+            kinds.append(REFUSED if result == REFUSED else "some" if result else "none")
 
     # Generated values depend on constants of the loaded modules, so the counts vary from run to run.
     chance(40)(given(interviews())(look))()

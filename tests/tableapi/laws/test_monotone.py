@@ -32,13 +32,13 @@ def more_rules(draw: DrawFn) -> tuple[Interview, Rule]:
 
 def everything_seen(world: World, question: Question) -> Seen:
     """(table, id) → what is shown and not empty."""
-    found: Seen = {}
+    result: Seen = {}
     for table in world.catalogue.tables:
         answer = ask(world, question.caller, table, exclude_reference_link=1)
         assert isinstance(answer, Answer)
         for sys_id, body in zip(answer.ids, answer.bodies, strict=True):
-            found[table, sys_id] = {name: value for name, value in body.items() if value is not None}
-    return found
+            result[table, sys_id] = {name: value for name, value in body.items() if value is not None}
+    return result
 
 
 def a_rule_more_takes_nothing_away(drawn: tuple[Interview, Rule]) -> None:

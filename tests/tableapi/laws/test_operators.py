@@ -35,15 +35,15 @@ def each_pair(draws: int, examples: int) -> None:
         seat(AGENT)
 
         def law(drawn: Any) -> None:
-            for condition in (each for found in drawn for each in found):
+            for condition in (each for result in drawn for each in result):
                 question = asked(condition)
-                found = ask(world, AGENT, "alpha", question.text)
-                assert isinstance(found, Answer), account(world, question)
-                assert found.ids == expected(world, question), account(world, question)
+                result = ask(world, AGENT, "alpha", question.text)
+                assert isinstance(result, Answer), account(world, question)
+                assert result.ids == expected(world, question), account(world, question)
                 if negation := condition.row.complement:
                     rest = ask(world, AGENT, "alpha", asked(Condition(condition.path, negation, condition.value)).text)
                     assert isinstance(rest, Answer), account(world, question)
-                    assert sorted(found.ids + rest.ids) == ROWS, account(world, question)
+                    assert sorted(result.ids + rest.ids) == ROWS, account(world, question)
 
         chance(examples)(given(conditions)(law))()
 

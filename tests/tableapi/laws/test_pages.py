@@ -32,28 +32,28 @@ def sorted_lists(draw: DrawFn) -> Interview:
 
 
 def by_page(world: World, question: Question, limit: int) -> list[str]:
-    found: list[str] = []
+    results: list[str] = []
     for page in range(1, MOST_PAGES):
         answer = ask(world, question.caller, question.table, question.text, limit=limit, page=page)
         assert isinstance(answer, Answer)
-        found += answer.ids
+        results += answer.ids
         if not answer.ids:
             break
-    return found
+    return results
 
 
 def by_cursor(world: World, question: Question, limit: int) -> list[str]:
-    found: list[str] = []
-    given: dict[str, str] = {}
+    results: list[str] = []
+    values: dict[str, str] = {}
     for _ in range(MOST_PAGES):
-        answer = ask(world, question.caller, question.table, question.text, limit=limit, **given)
+        answer = ask(world, question.caller, question.table, question.text, limit=limit, **values)
         assert isinstance(answer, Answer)
         assert len(answer.ids) == limit or not answer.next_cursor
-        found += answer.ids
+        results += answer.ids
         if not answer.next_cursor:
             break
-        given = {"cursor": answer.next_cursor}
-    return found
+        values = {"cursor": answer.next_cursor}
+    return results
 
 
 def pages_are_the_list(interview: Interview) -> None:

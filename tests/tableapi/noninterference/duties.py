@@ -59,7 +59,7 @@ def bolder(random: Random, step: Step) -> Step:
 def movable(random: Random, pair: Pair) -> Pair:
     """With the column changeable that decides the rules: so a write moves records across them. And with rules of
     columns that are decided by it, too."""
-    rules = [each for each in pair.catalogue.rules if (each.operation, each.column) != (WRITE, KIND)]
+    rules = [rule for rule in pair.catalogue.rules if (rule.operation, rule.column) != (WRITE, KIND)]
     rules += [
         Rule(f"of {operation} {table.name}.{name}", operation, table.name, name, frozenset(), f"{KIND}!=b")
         for table in pair.catalogue.tables.values()
@@ -76,16 +76,16 @@ def faults(pair: Pair, step: Step, answer: Answer, before: World, after: World) 
     if status >= 500:
         yield "no answer"
     one, other = by_id(before), by_id(after)
-    gone, made = one.keys() - other.keys(), other.keys() - one.keys()
+    gone, created = one.keys() - other.keys(), other.keys() - one.keys()
     changed = {sys_id for sys_id in one.keys() & other.keys() if one[sys_id] != other[sys_id]}
-    if status >= 400 and (gone or made or changed):
-        yield f"refused and done: {gone} {made} {changed}"
+    if status >= 400 and (gone or created or changed):
+        yield f"refused and done: {gone} {created} {changed}"
     may = Asked(pair, before), Asked(pair, after)
     for sys_id in gone:
         allowed = all(may[0].record(operation, *one[sys_id]) for operation in (READ, DELETE))
         if step.method != "DELETE" or sys_id != step.sys_id or not allowed:
             yield f"{sys_id} was deleted"
-    for sys_id in made:
+    for sys_id in created:
         yield from faults_of_new(pair, step, may[1], *other[sys_id])
     for sys_id in one.keys() & other.keys() if gone else ():
         yield from faults_of_released(pair, gone, one[sys_id], other[sys_id])
@@ -121,11 +121,11 @@ def refusals(pair: Pair, step: Step, status: int, before: World) -> Iterator[str
     """Readable and not for them to change: 403. Not readable: 404, whatever else they may do with it."""
     if step.method == "POST":
         return
-    found = before.find(pair.catalogue.tables[step.table], step.sys_id)
+    result = before.find(pair.catalogue.tables[step.table], step.sys_id)
     asked = Asked(pair, before)
-    if found is None or not asked.record(READ, step.table, found):
+    if result is None or not asked.record(READ, step.table, result):
         expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
-    elif not asked.record(DELETE if step.method == "DELETE" else WRITE, step.table, found):
+    elif not asked.record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
         expected = {400, 403, 409, 412}
     else:
         return

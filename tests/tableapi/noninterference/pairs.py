@@ -98,16 +98,16 @@ def schema(random: Random) -> Catalogue:
         parents["gamma"] = "alpha"
     columns: dict[str, list[Column]] = {}
     for name in parents:
-        made = [] if name == "gamma" else [make_column(name, KIND, "string"), label(name)]
+        created = [] if name == "gamma" else [make_column(name, KIND, "string"), label(name)]
         if name == "alpha":
-            made.append(make_column(name, "alpha_to", "reference", "beta"))
+            created.append(make_column(name, "alpha_to", "reference", "beta"))
         for number in range(random.randint(2, 3)):
             type_ = random.choice(TYPES)
             target = random.choice(["alpha", "beta"]) if type_ in ("reference", "list") else None
             column = make_column(name, f"{name}_{number}", type_, target, is_indexed=random.random() < 0.6)
             # Of a mandatory reference a deletion would tell.
-            made.append(replace(column, mandatory=target is None and random.random() < 0.1))
-        columns[name] = made
+            created.append(replace(column, mandatory=target is None and random.random() < 0.1))
+        columns[name] = created
     return make_catalogue(parents, columns, [])
 
 
@@ -117,27 +117,27 @@ def label(table: str) -> Column:
 
 def rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
     """Some records and some columns are hidden, always or by what stands in the record."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for name, table in catalogue.tables.items():
         if name != "gamma" or random.random() < 0.5:
-            found.append(rule(READ, name, "", condition(random, table, may_write)))
+            rules.append(rule(READ, name, "", condition(random, table, may_write)))
             for operation in (CREATE, WRITE, DELETE):
                 if random.random() < 0.85:
-                    found.append(rule(operation, name, "", f"{KIND}!=b" if random.random() < 0.2 else ""))
+                    rules.append(rule(operation, name, "", f"{KIND}!=b" if random.random() < 0.2 else ""))
         for column in table.columns.values():
             if column.is_sys or column.name == KIND:
                 continue
             chance = random.random()
             if chance < 0.25:
-                found.append(Rule("", READ, name, column.name, frozenset({"clerk"})))
+                rules.append(Rule("", READ, name, column.name, frozenset({"clerk"})))
             elif chance < 0.55:
-                found.append(rule(READ, name, column.name, condition(random, table, may_write)))
+                rules.append(rule(READ, name, column.name, condition(random, table, may_write)))
             if random.random() < 0.1:
-                found.append(Rule("", WRITE, name, column.name, frozenset({"clerk"})))
-    found += [
+                rules.append(Rule("", WRITE, name, column.name, frozenset({"clerk"})))
+    rules += [
         Rule("", operation, name, KIND, frozenset({"clerk"})) for name in catalogue.tables for operation in (WRITE,)
     ]
-    return tuple(replace(each, id=f"rule{number}") for number, each in enumerate(found))
+    return tuple(replace(each, id=f"rule{number}") for number, each in enumerate(rules))
 
 
 def rule(operation: str, table: str, column: str, condition: str) -> Rule:
@@ -150,20 +150,24 @@ def condition(random: Random, table: Table, may_write: bool) -> str:
         return ""
     if may_write or chance < 0.6:
         return random.choice([f"{KIND}!=b", f"{KIND}=a", f"{KIND}ISEMPTY^OR{KIND}=a"])
-    name = random.choice([each.name for each in table.columns.values() if each.type in ("string", "integer", "choice")])
-    walked = [each.name for each in table.columns.values() if each.type == "reference" and each.reference == "beta"]
+    name = random.choice(
+        [column.name for column in table.columns.values() if column.type in ("string", "integer", "choice")]
+    )
+    walked = [
+        column.name for column in table.columns.values() if column.type == "reference" and column.reference == "beta"
+    ]
     if walked and chance < 0.8:
         return f"{random.choice(walked)}.{random.choice([KIND, 'name'])}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
     return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
 
 
 def views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
-    found = {}
+    result = {}
     for name, table in catalogue.tables.items():
-        names = [each.name for each in table.columns.values()]
-        found[name, "some"] = tuple(random.sample(names, min(3, len(names)))) + ("alpha_to.name",) * (name != "beta")
-        found[name, "few"] = (random.choice(names),)
-    return found
+        names = [column.name for column in table.columns.values()]
+        result[name, "some"] = tuple(random.sample(names, min(3, len(names)))) + ("alpha_to.name",) * (name != "beta")
+        result[name, "few"] = (random.choice(names),)
+    return result
 
 
 def records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) -> dict[str, Row]:
@@ -174,7 +178,7 @@ def records(random: Random, catalogue: Catalogue, table: Table, start: int = 0) 
 
 def record(random: Random, table: Table, sys_id: str) -> Row:
     row = {**server_values(table, sys_id), "sys_created_by": USER_IDS[0], "sys_updated_by": None}
-    return {**row, **{name: value(random, each) for name, each in table.columns.items() if name not in row}}
+    return {**row, **{name: value(random, column) for name, column in table.columns.items() if name not in row}}
 
 
 def value(random: Random, column: Column) -> Any:
@@ -194,39 +198,44 @@ def value(random: Random, column: Column) -> Any:
 
 def seen(world: World, caller: Caller, now: Moment) -> Seen:
     """The declared exceptions are left out: when and how often a record was changed."""
-    found: Seen = {}
+    result: Seen = {}
     for name, table in world.catalogue.tables.items():
         for row in visible(world, caller, name, now):
             if world.own_table(table, row).name != name:
                 continue
-            may = {f"may {each}": can(world, caller, each, name, row, now) for each in OPERATIONS}
-            shown = {
-                each.name: row[each.name]
-                for each in table.columns.values()
-                if each.is_readable and can(world, caller, READ, name, row, now, each.name)
+            may = {f"may {operation}": can(world, caller, operation, name, row, now) for operation in OPERATIONS}
+            output = {
+                operation.name: row[operation.name]
+                for operation in table.columns.values()
+                if operation.is_readable and can(world, caller, READ, name, row, now, operation.name)
             }
-            found[name, row["sys_id"]] = {**may, **shown}
-    for key in found:
+            result[name, row["sys_id"]] = {**may, **output}
+    for key in result:
         for name in ("sys_updated_at", "sys_updated_by", "sys_version"):
-            found[key].pop(name, None)
-    return found
+            result[key].pop(name, None)
+    return result
 
 
 def redrawn(random: Random, world: World, view: Seen) -> World:
     """All that is hidden drawn again: values, and which records there are."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
-        kept: dict[str, Row] = {}
+        result: dict[str, Row] = {}
         for sys_id, row in world.rows[name].items():
-            shown = view.get((name, sys_id))
-            if shown is not None:
-                hidden = [each for each in table.columns.values() if each.name not in shown and not each.is_sys]
-                kept[sys_id] = {**row, **{each.name: value(random, each) for each in hidden if random.random() < 0.8}}
+            response = view.get((name, sys_id))
+            if response is not None:
+                hidden = [
+                    column for column in table.columns.values() if column.name not in response and not column.is_sys
+                ]
+                result[sys_id] = {
+                    **row,
+                    **{column.name: value(random, column) for column in hidden if random.random() < 0.8},
+                }
             elif random.random() < 0.6:
-                kept[sys_id] = record(random, table, sys_id) if random.random() < 0.7 else row
-                kept[sys_id][KIND] = row[KIND]
+                result[sys_id] = record(random, table, sys_id) if random.random() < 0.7 else row
+                result[sys_id][KIND] = row[KIND]
         if random.random() < 0.5:
             for sys_id, row in records(random, world.catalogue, table, start=4).items():
-                kept[sys_id] = {**row, KIND: "b"}
-        rows[name] = kept
+                result[sys_id] = {**row, KIND: "b"}
+        rows[name] = result
     return World(world.catalogue, rows)

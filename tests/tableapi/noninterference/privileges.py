@@ -30,7 +30,7 @@ IDS = [*USER_IDS, *GROUP_IDS, *ROLE_IDS.values()]
 def violation(seed: int) -> tuple[Step, Answer] | None:
     random = Random(seed)
     catalogue = catalogue_loader.reload_if_changed()
-    tables = [each for each in catalogue.tables.values() if each.is_system]
+    tables = [table for table in catalogue.tables.values() if table.is_system]
     with undone(), acting_user.acting_as(CALLER.id):
         before = contents(catalogue)
         for _ in range(4):
@@ -47,16 +47,16 @@ def step_for(random: Random, table: Table) -> Step:
     sys_id = "" if method == "POST" else some_id(random, table)
     if method == "DELETE":
         return Step(method, table.name, sys_id)
-    columns = [each for each in table.columns.values() if not each.is_sys or random.random() < 0.1]
-    chosen = [each for each in columns if each.mandatory or random.random() < 0.4]
-    return Step(method, table.name, sys_id, {}, {each.name: value(random, each) for each in chosen})
+    columns = [column for column in table.columns.values() if not column.is_sys or random.random() < 0.1]
+    chosen = [column for column in columns if column.mandatory or random.random() < 0.4]
+    return Step(method, table.name, sys_id, {}, {column.name: value(random, column) for column in chosen})
 
 
 def some_id(random: Random, table: Table) -> str:
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT sys_id FROM {}").format(place(table)))
-        found = [row[0] for row in cursor.fetchall()]
-    return random.choice([*found, "1"])
+        result = [row[0] for row in cursor.fetchall()]
+    return random.choice([*result, "1"])
 
 
 def value(random: Random, column: Column) -> Any:
@@ -69,10 +69,10 @@ def value(random: Random, column: Column) -> Any:
 
 def contents(catalogue: Catalogue) -> list[Any]:
     whole = sql.SQL("SELECT md5(string_agg(t::text, '' ORDER BY sys_id)) FROM {} t")
-    found = []
+    results = []
     with connection.cursor() as cursor:
         for table in catalogue.tables.values():
             if table.is_system:
                 cursor.execute(whole.format(place(table)))
-                found.append((table.name, cursor.fetchone()))
-    return found
+                results.append((table.name, cursor.fetchone()))
+    return results

@@ -60,12 +60,12 @@ class Author:
         }
 
     def program(self) -> list[Step]:
-        found: list[Step] = []
+        steps: list[Step] = []
         for _ in range(self.random.randint(1, 6)):
-            found.append(self.step())
-            if "Idempotency-Key" in found[-1].headers and self.random.random() < 0.5:
-                found.append(found[-1])
-        return found
+            steps.append(self.step())
+            if "Idempotency-Key" in steps[-1].headers and self.random.random() < 0.5:
+                steps.append(steps[-1])
+        return steps
 
     def step(self) -> Step:
         table = self.random.choice(self.tables)
@@ -73,8 +73,8 @@ class Author:
         if chance < (0.45 if self.pair.may_write else 0.8):
             return self.listing(table)
         if not self.pair.may_write or chance < 0.55:
-            seen = self.headers("If-None-Match")
-            return Step("GET", table.name, self.some_id(table), self.shown(table), headers=seen)
+            actual = self.headers("If-None-Match")
+            return Step("GET", table.name, self.some_id(table), self.shown(table), headers=actual)
         return self.sending(table)
 
     def sending(self, table: Table) -> Step:
@@ -108,42 +108,42 @@ class Author:
             sys_id = self.random.choice(visible)
         if method == "DELETE":
             return Step(method, table.name, sys_id)
-        shown = self.pair.view.get((table.name, sys_id))
-        if method == "PUT" and shown and self.random.random() < 0.6:
-            return Step(method, table.name, sys_id, self.shown(table), self.read_before(table, shown))
-        if method == "PATCH" and shown and self.random.random() < 0.5:
-            return Step(method, table.name, sys_id, self.shown(table), self.guess(table, sys_id, shown))
+        response = self.pair.view.get((table.name, sys_id))
+        if method == "PUT" and response and self.random.random() < 0.6:
+            return Step(method, table.name, sys_id, self.shown(table), self.read_before(table, response))
+        if method == "PATCH" and response and self.random.random() < 0.5:
+            return Step(method, table.name, sys_id, self.shown(table), self.guess(table, sys_id, response))
         return Step(method, table.name, sys_id, self.shown(table), self.body(table))
 
     def guess(self, table: Table, sys_id: str, shown: dict[str, Any]) -> dict[str, Any]:
         """The hidden value of a record, sent as if to change it: does it count as changed?"""
         # One that is hidden from this caller in every record is refused before it is compared.
-        never = {each.column for each in self.pair.catalogue.rules if each.operation == READ and each.roles}
-        hidden = [each for name, each in table.columns.items() if name not in {*shown, *never} and not each.is_sys]
+        never = {rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles}
+        hidden = [rule for name, rule in table.columns.items() if name not in {*shown, *never} and not rule.is_sys]
         column = self.random.choice(hidden or [table.columns["name"]])
         world = self.random.choice([self.pair.one, self.pair.other])
         return {column.name: as_json(world.rows[table.name][sys_id][column.name], column)}
 
     def read_before(self, table: Table, shown: dict[str, Any]) -> dict[str, Any]:
         """What a client has read of the record, sent back as it was."""
-        columns = [each for name, each in table.columns.items() if name in shown and not each.is_sys]
-        return {each.name: as_json(shown[each.name], each) for each in columns}
+        columns = [column for name, column in table.columns.items() if name in shown and not column.is_sys]
+        return {column.name: as_json(shown[column.name], column) for column in columns}
 
     def some_id(self, table: Table) -> str:
-        made = [FIRST_MADE] if self.pair.may_write else []
-        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *made])
+        created = [FIRST_MADE] if self.pair.may_write else []
+        return self.random.choice([*self.ids[table.name], *self.ids[table.name], "170000000000000099", *created])
 
     def body(self, table: Table) -> dict[str, Any]:
         columns = [each for each in table.columns.values() if not each.is_sys and each.name not in self.kept]
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         references = [each for each in columns if each.type == "reference"]
         if references and self.random.random() < 0.5:
             columns = references
         for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
-            found[column.name] = as_json(value(self.random, column), column)
+            result[column.name] = as_json(value(self.random, column), column)
         if self.random.random() < 0.08:
-            found[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
-        return found
+            result[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
+        return result
 
     def listing(self, table: Table) -> Step:
         params = self.shown(table)
@@ -191,12 +191,12 @@ class Author:
         return self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.column(table)[0]
 
     def query(self, table: Table) -> str:
-        found = ""
+        text = ""
         for _ in range(self.random.choice([0, 1, 1, 2, 3])):
-            found += (self.random.choice(["^", "^OR", "^NQ"]) if found else "") + self.condition(table)
+            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.condition(table)
         for _ in range(self.random.choice([0, 0, 1, 2])):
-            found += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.name(table)}"
-        return found.removeprefix("^")
+            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.name(table)}"
+        return text.removeprefix("^")
 
     def condition(self, table: Table) -> str:
         chance = self.random.random()

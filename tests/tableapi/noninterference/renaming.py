@@ -32,19 +32,19 @@ def difference(seed: int) -> Difference | None:
     missing = name[:-1] + "z"
     with conversation(pair):
         for step in steps(random, pair, table):
-            found = []
+            results = []
             for each in (name, missing):
                 with undone():
                     answer = canonical(send(renamed(step, each), pair.caller))
-                found.append(blank(answer, each))
-            if found[0] != found[1]:
-                return Difference(pair, renamed(step, name), *found)
+                results.append(blank(answer, each))
+            if results[0] != results[1]:
+                return Difference(pair, renamed(step, name), *results)
     return None
 
 
 def unreadable(pair: Pair) -> list[tuple[str, str]]:
     """(table, column) of all that this caller can never read, in tables that they can."""
-    found = []
+    results = []
     now = moment(pair.caller.id)
     for table in pair.catalogue.tables.values():
         anything = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
@@ -54,8 +54,8 @@ def unreadable(pair: Pair) -> list[tuple[str, str]]:
             try:
                 field(pair.one, pair.caller, table.name, anything, (name,), now)
             except Refused:
-                found.append((table.name, name))
-    return found
+                results.append((table.name, name))
+    return results
 
 
 def steps(random: Random, pair: Pair, table: str) -> list[Step]:

@@ -98,8 +98,8 @@ def difference(seed: int) -> Difference | None:
             with undone(), in_force(pair.catalogue):
                 fill(world)
                 talk = Conversation(pair.caller)
-                found = [answer for step in program for answer in talk.answers_to(step)]
-                answers.append((found, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
+                result = [answer for step in program for answer in talk.answers_to(step)]
+                answers.append((result, seen(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))))
     (one, after_one), (other, after_other) = answers
     for (step, *left), (_, *right) in zip(one, other, strict=False):
         if left != right:
@@ -112,20 +112,20 @@ def difference(seed: int) -> Difference | None:
 
 def make_tables(pair: Pair) -> None:
     tables = list(pair.catalogue.tables.values())
-    made = [statement for table in tables for statement in making(pair.catalogue, table)]
+    created = [statement for table in tables for statement in making(pair.catalogue, table)]
     for table in tables:
         for column in own_columns(table):
             if column.type == "reference":
                 target = place(pair.catalogue.tables[column.reference or ""])
                 # Deferred, so that a record may refer to one that only the other database has.
-                made.append(
+                created.append(
                     sql.SQL(
                         "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
                         "DEFERRABLE INITIALLY DEFERRED"
                     ).format(place(table), sql.Identifier(column.physical), target)
                 )
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL(";").join(made))
+        cursor.execute(sql.SQL(";").join(created))
 
 
 def fill(world: World) -> None:
@@ -148,19 +148,19 @@ class Conversation:
         self.heard: dict[tuple[str, str], str] = {}
 
     def answers_to(self, step: Step) -> list[Heard]:
-        with statements() as asked:
+        with statements() as result:
             response = self.send(step)
-        found = [(step, canonical(response), asked)]
+        actual = [(step, canonical(response), result)]
         for _ in range(step.follows):
             following = response.headers.get("Link", "")
             if not following:
                 break
-            given = parse_qs(urlsplit(following[1 : following.index(">")]).query)
-            params = {name: values[0] for name, values in given.items()}
-            with statements() as asked:
+            sent_values = parse_qs(urlsplit(following[1 : following.index(">")]).query)
+            params = {name: values[0] for name, values in sent_values.items()}
+            with statements() as result:
                 response = self.send(Step("GET", step.table, "", params))
-            found.append((step, canonical(response), asked))
-        return found
+            actual.append((step, canonical(response), result))
+        return actual
 
     def send(self, step: Step) -> HttpResponse:
         about = (step.table, step.sys_id)
@@ -204,4 +204,8 @@ def encoded(params: dict[str, str]) -> str:
 
 def canonical(response: HttpResponse) -> Answer:
     headers = sorted((name.lower(), value) for name, value in response.headers.items())
-    return response.status_code, tuple(each for each in headers if each[0] not in IGNORED_HEADERS), response.content
+    return (
+        response.status_code,
+        tuple(header for header in headers if header[0] not in IGNORED_HEADERS),
+        response.content,
+    )

@@ -25,19 +25,19 @@ AT_ONCE = 1_000
 
 def test_hidden_data_changes_no_response() -> None:
     for seed in range(PAIRS):
-        found = difference(seed)
-        assert found is None, f"seed {seed}\n{found}"
+        result = difference(seed)
+        assert result is None, f"seed {seed}\n{result}"
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(PAIRS, PAIRS + MANY_PAIRS, AT_ONCE))
 def test_hidden_data_changes_no_response_of_many(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
-        found = difference(seed)
-        assert found is None, f"seed {seed}\n{found}"
+        result = difference(seed)
+        assert result is None, f"seed {seed}\n{result}"
 
 
 def test_most_pairs_hide_something() -> None:
     """Two databases that are the same would pass every test."""
-    found = [pairs.make(Random(seed)) for seed in range(40)]
-    assert sum(pair.is_telling for pair in found) > 25
+    result = [pairs.make(Random(seed)) for seed in range(40)]
+    assert sum(pair.is_telling for pair in result) > 25

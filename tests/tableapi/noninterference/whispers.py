@@ -35,7 +35,7 @@ def violation(seed: int) -> Difference | None:
     with conversation(pair) as talk:
         make_unique(pair.catalogue, table, name)
         for step in steps:
-            if name in str(step) or not all(each.isascii() for each in step.params.values()):
+            if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
             for _, answer, _ in talk.answers_to(step):
                 if name in str(answer):

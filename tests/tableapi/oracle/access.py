@@ -25,13 +25,13 @@ def levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
 def deciding_rules(question: Question, operation: str, table: Table, column: str | None) -> list[Rule]:
     """The rules of the first level that has one. Broken ones count here, they only never hold."""
     for level in levels(table, column):
-        found = [
+        result = [
             rule
             for rule in question.world.catalogue.rules
             if rule.operation == operation and (rule.table, rule.column) == level
         ]
-        if found:
-            return found
+        if result:
+            return result
     return []
 
 
@@ -105,8 +105,8 @@ class RawEyes:
         if not rest:
             return value
         target = target_of(self.question, table.columns[name])
-        found = self.question.world.find(target, value)
-        return None if found is None else self.value(target, found, tuple(rest))
+        result = self.question.world.find(target, value)
+        return None if result is None else self.value(target, result, tuple(rest))
 
     def knows_table(self, name: str) -> bool:
         return name in self.question.world.catalogue.tables
@@ -133,10 +133,10 @@ class CallerEyes:
         if not rest:
             return value
         target = target_of(self.question, table.columns[name])
-        found = self.question.world.find(target, value)
-        if found is None or not can(self.question, READ, target, found):
+        result = self.question.world.find(target, value)
+        if result is None or not can(self.question, READ, target, result):
             return None
-        return self.value(target, found, tuple(rest))
+        return self.value(target, result, tuple(rest))
 
     def knows_table(self, name: str) -> bool:
         tables = self.question.world.catalogue.tables

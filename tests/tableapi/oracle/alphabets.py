@@ -74,6 +74,6 @@ def written_values(world: World, column: Column) -> SearchStrategy[str]:
     stored = {
         text_of(row[column.name], column) for rows in world.rows.values() for row in rows.values() if column.name in row
     }
-    known = [*KNOWN_IDS, ME] if family(column) in ("id", "list") else ROWS[column.type].written
-    found = sorted(stored - {""})
-    return st.sampled_from(found) | st.sampled_from(known) if found else st.sampled_from(known)
+    existing = [*KNOWN_IDS, ME] if family(column) in ("id", "list") else ROWS[column.type].written
+    result = sorted(stored - {""})
+    return st.sampled_from(result) | st.sampled_from(existing) if result else st.sampled_from(existing)

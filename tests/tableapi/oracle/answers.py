@@ -24,16 +24,16 @@ def can(
 
 def visible(world: World, caller: Caller, table: str, moment: Moment) -> list[Row]:
     """The records of a table, its children's included, that the caller may read; in no order."""
-    asked = world.catalogue.tables[table]
-    return [row for row in world.records(asked) if can(world, caller, READ, table, row, moment)]
+    request = world.catalogue.tables[table]
+    return [row for row in world.records(request) if can(world, caller, READ, table, row, moment)]
 
 
 def field(world: World, caller: Caller, table: str, row: Row, path: Path, moment: Moment) -> Any:
     """What the caller sees at this path of a visible record, as stored; Refused where the name is left out."""
     eyes = CallerEyes(Question(world, caller, moment))
-    asked = world.catalogue.tables[table]
-    eyes.column(asked, path)
-    return eyes.value(asked, row, path)
+    request = world.catalogue.tables[table]
+    eyes.column(request, path)
+    return eyes.value(request, row, path)
 
 
 def matches(world: World, caller: Caller, query: Query, table: str, row: Row, moment: Moment) -> bool:
@@ -48,29 +48,29 @@ def matches(world: World, caller: Caller, query: Query, table: str, row: Row, mo
 def select(world: World, caller: Caller, table: str, text: str, moment: Moment) -> list[str]:
     """The sys_ids that answer to the query, in its order; Refused where the answer is a 400."""
     eyes = CallerEyes(Question(world, caller, moment))
-    asked = world.catalogue.tables[table]
+    request = world.catalogue.tables[table]
     try:
         query = parse(text)
-        test = understood(eyes, asked, query)
+        test = understood(eyes, request, query)
     except QueryError:
         raise Refused from None
     for key in query.order:
-        if not ROWS[eyes.column(asked, key.path).type].is_sortable:
+        if not ROWS[eyes.column(request, key.path).type].is_sortable:
             raise Refused
-    found = [row for row in visible(world, caller, table, moment) if test(row)]
+    result = [row for row in visible(world, caller, table, moment) if test(row)]
     # "sys_id is always the last key", in the direction of the one before it.
-    found.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].descending))
+    result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].descending))
     # Sorting keeps the order of equals, also when reversed, so the first key goes last.
     for key in reversed(query.order):
-        found.sort(key=lambda row, key=key: sort_key(eyes, table, row, key), reverse=key.descending)  # type: ignore[misc]
-    return [row["sys_id"] for row in found]
+        result.sort(key=lambda row, key=key: sort_key(eyes, table, row, key), reverse=key.descending)  # type: ignore[misc]
+    return [row["sys_id"] for row in result]
 
 
 def sort_key(eyes: CallerEyes, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
     """Empty is greater than everything: "empty last ascending and first descending"."""
-    asked = eyes.question.world.catalogue.tables[table]
-    column = eyes.column(asked, key.path)
-    value = exact(eyes.value(asked, row, key.path), column)
+    request = eyes.question.world.catalogue.tables[table]
+    column = eyes.column(request, key.path)
+    value = exact(eyes.value(request, row, key.path), column)
     if value is None:
         return (1,)
     return (0, value.lower() if family(column) == "text" else value)

@@ -93,12 +93,12 @@ def has_words(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
     assert isinstance(words, tuple)
 
     def test(row: Row) -> bool:
-        found = set()
+        result = set()
         for column in columns:
             text = stored(eyes.value(table, row, (column.name,)), column) or ""
-            found.update(re.findall("[a-z0-9]+", text))
+            result.update(re.findall("[a-z0-9]+", text))
         is_there = eyes.value(table, row, ("sys_id",)) is not None
-        return is_there and all(str(word).lower() in found for word in words)
+        return is_there and all(str(word).lower() in result for word in words)
 
     return test
 

@@ -68,16 +68,16 @@ def on_value(use: Use, holds: Callable[[Any], bool], form: Callable[[Any, Column
     """False for an empty column, else what `holds` says of the value in that form."""
 
     def test(value: Any, _: Any) -> bool:
-        found = form(value, use.column)
-        return found is not None and holds(found)
+        result = form(value, use.column)
+        return result is not None and holds(result)
 
     return test
 
 
 def compared(compare: Callable[[Any, Any], bool]) -> Callable[[Use], Test]:
     def build(use: Use) -> Test:
-        wanted = use.literal(use.value)
-        return on_value(use, lambda found: compare(found, wanted))
+        expected = use.literal(use.value)
+        return on_value(use, lambda found: compare(found, expected))
 
     return build
 
@@ -86,15 +86,15 @@ def text_part(holds: Callable[[str, str], bool]) -> Callable[[Use], Test]:
     """LIKE and its siblings ignore case, in a choice or sys_id too, and no character is special."""
 
     def build(use: Use) -> Test:
-        wanted = use.literal(use.value).lower()
-        return on_value(use, lambda found: holds(found.lower(), wanted))
+        expected = use.literal(use.value).lower()
+        return on_value(use, lambda found: holds(found.lower(), expected))
 
     return build
 
 
 def one_of(use: Use) -> Test:
-    wanted = [use.literal(operand) for operand in use.value]
-    return on_value(use, lambda found: found in wanted)
+    result = [use.literal(operand) for operand in use.value]
+    return on_value(use, lambda found: found in result)
 
 
 def between(use: Use) -> Test:
@@ -157,8 +157,8 @@ def distance(is_more: bool) -> Callable[[Use], Test]:
     """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
 
     def build(use: Use) -> Test:
-        asked = use.value
-        assert isinstance(asked, Distance)
+        request = use.value
+        assert isinstance(request, Distance)
         if family(use.other_column) != "time":
             raise Refused
 
@@ -166,8 +166,8 @@ def distance(is_more: bool) -> Callable[[Use], Test]:
             ours, start = exact(value, use.column), exact(other, use.other_column)
             if ours is None or start is None:
                 return False
-            end = shift(start, asked.unit, -asked.count if asked.is_before else asked.count)
-            if asked.is_before:
+            end = shift(start, request.unit, -request.count if request.is_before else request.count)
+            if request.is_before:
                 return bool(ours < end) if is_more else bool(end < ours <= start)
             return bool(ours > end) if is_more else bool(start <= ours < end)
 

@@ -61,7 +61,7 @@ def conditions(draw: DrawFn, world: World, table: Table, hops: int) -> Condition
     """A condition that fits the type of its column, with a value that fits it too."""
     usable = paths(world, table, hops).filter(lambda found: found[1].is_readable)
     path, column = draw(usable)
-    row = draw(st.sampled_from([each for each in OPERATORS.values() if each.fits(column.compare_as, path)]))
+    row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
     # Without this choice one condition in two would be of a kind that tells little.
     if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
         row = OPERATORS["!="] if column.type != "json" else row
@@ -124,12 +124,12 @@ def values(world: World, table: Table, column: Column, row: Operator) -> SearchS
 
 def other_paths(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
     """Columns that this one can be compared with, of the record itself or one hop away."""
-    found: list[tuple[Path, Column]] = [((each.name,), each) for each in table.columns.values()]
-    for (name,), reference in list(found):
+    result: list[tuple[Path, Column]] = [((each.name,), each) for each in table.columns.values()]
+    for (name,), reference in list(result):
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
-            found += [((name, each.name), each) for each in target.columns.values()]
-    fitting = [".".join(path) for path, each in found if family(each) == family(column)]
+            result += [((name, each.name), each) for each in target.columns.values()]
+    fitting = [".".join(path) for path, each in result if family(each) == family(column)]
     # The condition's column may lie further away, and nothing of its kind near by.
     return st.sampled_from(fitting or ["nosuch"])
 
@@ -150,20 +150,20 @@ def queries(draw: DrawFn, world: World, table: Table) -> Query:
 @st.composite
 def groups(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
     """The conditions in their order, joined in any way."""
-    found: list[list[list[Condition | SubQuery]]] = []
+    results: list[list[list[Condition | SubQuery]]] = []
     rest = list(factors)
     while rest:
         size = draw(st.integers(2, 3)) if may_nest and len(rest) > 2 and draw(st.booleans()) else 1
         taken, rest = rest[:size], rest[size:]
         factor = taken[0] if size == 1 else SubQuery(draw(groups(taken, may_nest=False)))
-        joined = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if found else "^NQ"
+        joined = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if results else "^NQ"
         if joined == "^NQ":
-            found.append([[factor]])
+            results.append([[factor]])
         elif joined == "^":
-            found[-1].append([factor])
+            results[-1].append([factor])
         else:
-            found[-1][-1].append(factor)
-    return tuple(Group(tuple(Term(tuple(term)) for term in group)) for group in found)
+            results[-1][-1].append(factor)
+    return tuple(Group(tuple(Term(tuple(term)) for term in group)) for group in results)
 
 
 @st.composite
@@ -171,8 +171,8 @@ def mistakes(draw: DrawFn, world: World, table: Table) -> Condition:
     """A condition that must be refused, whoever asks."""
     column = draw(st.sampled_from(list(table.columns.values())))
     fitting = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
-    found = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
+    result = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
     if "LIKE" not in fitting:
-        found.append(Condition((column.name,), "LIKE", "a"))
-    found += [Condition((column.name,), "=", text) for text in ROWS[column.type].refused]
-    return draw(st.sampled_from(found))
+        result.append(Condition((column.name,), "LIKE", "a"))
+    result += [Condition((column.name,), "=", text) for text in ROWS[column.type].refused]
+    return draw(st.sampled_from(result))

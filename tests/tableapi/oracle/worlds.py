@@ -45,12 +45,12 @@ LIKELY_TYPES = [*TYPES, "reference", "reference", "string"]
 
 def sys_columns(table: str, root: str, *, is_system: bool) -> dict[str, Column]:
     """The columns that the server writes; a family shares those of its root."""
-    found = dict(SYS_COLUMNS)
+    values = dict(SYS_COLUMNS)
     if not is_system:
-        found[OWN_TABLE] = ("reference", TABLE_TABLE)
+        values[OWN_TABLE] = ("reference", TABLE_TABLE)
     return {
         name: Column(name, type_, root, name, id=f"{root}_{name}", reference=reference, read_only=True)
-        for name, (type_, reference) in found.items()
+        for name, (type_, reference) in values.items()
     }
 
 
@@ -97,16 +97,16 @@ def schemas(draw: DrawFn) -> Catalogue:
     parents = {name: draw(st.sampled_from([None, *found])) for name, found in earlier.items()}
     if draw(st.booleans()):
         parents[SYSTEM] = None
-    taken: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     columns: dict[str, list[Column]] = {}
     for name, parent in parents.items():
-        taken[name] = set(taken[parent]) if parent else set()
+        result[name] = set(result[parent]) if parent else set()
         columns[name] = []
         for _ in range(draw(st.integers(2, 6))):
             type_ = draw(st.sampled_from(LIKELY_TYPES))
             # The same names come again in tables that are not related, which rules for any table can tell apart.
-            free = next(f"{type_}_{n}" for n in range(1, 99) if f"{type_}_{n}" not in taken[name])
-            taken[name].add(free)
+            free = next(f"{type_}_{n}" for n in range(1, 99) if f"{type_}_{n}" not in result[name])
+            result[name].add(free)
             target = draw(st.sampled_from(list(parents))) if type_ in ("reference", "list") else None
             columns[name].append(make_column(name, free, type_, target, is_indexed=draw(st.booleans())))
     return make_catalogue(parents, columns, [])
@@ -124,9 +124,9 @@ def records(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, Row]]:
         for place, name in enumerate(catalogue.tables)
     }
     random = Random(draw(st.integers(0, 2**32 - 1)))
-    found = palette(random, [each for known in ids.values() for each in known])
+    result = palette(random, [each for known in ids.values() for each in known])
     return {
-        name: {sys_id: record(random, catalogue, table, sys_id, ids, found) for sys_id in ids[name]}
+        name: {sys_id: record(random, catalogue, table, sys_id, ids, result) for sys_id in ids[name]}
         for name, table in catalogue.tables.items()
     }
 
@@ -258,9 +258,9 @@ def everything() -> World:
         table = catalogue.tables["beta" if place % 3 == 0 else "alpha"]
         row = {"sys_created_by": USER_IDS[0], "sys_updated_by": None, **server_values(table, sys_id)}
         for column in table.columns.values():
-            found = ["fox", "red Fox", None] if column.name == "string_3" else values[column.type]
+            result = ["fox", "red Fox", None] if column.name == "string_3" else values[column.type]
             pace = place if column.name.endswith("1") else place * 13 // 3
-            row.setdefault(column.name, found[pace % len(found)])
+            row.setdefault(column.name, result[pace % len(result)])
         rows[table.name][sys_id] = row
     return World(catalogue, rows)
 

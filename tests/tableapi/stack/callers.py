@@ -66,13 +66,13 @@ class Caller:
 
     def design(self, name: str, **about: Any) -> str:
         """A table with a column `name`."""
-        (made,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **about}).records
-        column = {"table": made["sys_id"], "name": "name", "label": "Name", "type": "string"}
+        (created,) = self.send("POST", "sys_db_table", {"name": name, "label": name, **about}).records
+        column = {"table": created["sys_id"], "name": "name", "label": "Name", "type": "string"}
         assert self.send("POST", "sys_db_column", column).status == 201
-        return str(made["sys_id"])
+        return str(created["sys_id"])
 
     def names(self, table: str) -> list[str]:
-        return [each["name"] for each in self.send("GET", f"{table}?sysparm_fields=name").records]
+        return [record["name"] for record in self.send("GET", f"{table}?sysparm_fields=name").records]
 
 
 TRIGGER = """

@@ -15,12 +15,12 @@ KILLABLE = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable"}
 
 @pytest.fixture(scope="package")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
-    made = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
-    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), SVC_DEMO="0", **made.environ)
+    servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
+    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), SVC_DEMO="0", **servers.environ)
     prepared = manage("prepare", env=first_host)
     assert prepared.returncode == 0, prepared.stderr
-    yield made
-    made.end()
+    yield servers
+    servers.end()
 
 
 @pytest.fixture(scope="package")

@@ -46,8 +46,8 @@ def again(admin: Caller, *what: Any) -> Answer:
         except GONE:
             return None
 
-    found: Answer = eventually(sent)
-    return found
+    result: Answer = eventually(sent)
+    return result
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
@@ -58,11 +58,11 @@ def test_retry_after_the_commit_gets_the_first_response(
     path = "sales_order" if method == "POST" else f"sales_order/{old['sys_id']}"
     key = {"Idempotency-Key": f"killed-{method}"}
     what = (method, path, None if method == "DELETE" else {"name": "new"})
-    kept = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
+    text = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
 
     with pytest.raises(GONE):
         admin.send(*what, {**key, HEADER: "1"})
-    body, status = sql.execute(kept, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
+    body, status = sql.execute(text, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
     before = admin_sees(admin)
 
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_retry_after_the_commit_gets_the_first_response(
 
 def admin_sees(admin: Caller) -> list[tuple[str, int]]:
     answer = again(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
-    return [(each["name"], each["sys_version"]) for each in answer.records]
+    return [(record["name"], record["sys_version"]) for record in answer.records]
 
 
 def test_retry_before_the_commit_creates_the_record(
@@ -91,8 +91,8 @@ def test_retry_before_the_commit_creates_the_record(
         link.close()
     wait_until_gone(sql, waiting)
 
-    kept = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
-    count = f"SELECT (SELECT count(*) FROM records.sales_order), ({kept})"
+    text = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
+    count = f"SELECT (SELECT count(*) FROM records.sales_order), ({text})"
     assert sql.execute(count).fetchone() == (0, 0)
     answer = again(admin, *what)
     assert answer.status == 201

@@ -34,8 +34,8 @@ class Standby:
             "--checkpoint=fast", "--no-sync",
         ]  # fmt: skip
         shutil.rmtree(self.folder.postgres, ignore_errors=True)
-        made = subprocess.run(copy, capture_output=True, text=True, check=False)
-        assert made.returncode == 0, made.stderr
+        result = subprocess.run(copy, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
         self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST], stderr=subprocess.DEVNULL)
         eventually(self.is_following)
 
@@ -71,9 +71,9 @@ class Standby:
 def standby(servers: SharedServers, admin: Caller, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standby]:
     if not os.path.exists(postgres_tool("pg_basebackup")):
         pytest.skip("this wheel of PostgreSQL has no pg_basebackup")
-    made = Standby(servers, tmp_path_factory.mktemp("standby"))
-    yield made
-    made.end()
+    standby = Standby(servers, tmp_path_factory.mktemp("standby"))
+    yield standby
+    standby.end()
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +88,14 @@ def reader(begin: Begin, standby: Standby, admin: Caller) -> Caller:
 def rule(admin: Caller, standby: Standby, reader: Caller, sql: psycopg.Connection) -> Iterator[str]:
     """The rule that opens the notes, and one note; the replica has both, then stands still."""
     table = admin.design("note")
-    (made,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
+    (created,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
     eventually(lambda: seen(reader) == ["old"] and is_caught_up(standby, sql))
     standby.pause()
-    yield made["sys_id"]
+    yield created["sys_id"]
     standby.go_on()
-    for each in admin.send("GET", "note?sysparm_fields=sys_id").records:
-        admin.send("DELETE", f"note/{each['sys_id']}")
+    for record in admin.send("GET", "note?sysparm_fields=sys_id").records:
+        admin.send("DELETE", f"note/{record['sys_id']}")
     assert admin.send("DELETE", f"sys_db_table/{table}").status == 200
 
 
@@ -107,7 +107,7 @@ def is_caught_up(standby: Standby, sql: psycopg.Connection) -> bool:
 
 def seen(caller: Caller, parameters: str = REPLICA) -> list[str] | int:
     answer = caller.send("GET", f"note?{parameters}")
-    return [each["name"] for each in answer.records] if answer.status == 200 else answer.status
+    return [record["name"] for record in answer.records] if answer.status == 200 else answer.status
 
 
 def test_replica_answers_reads_that_ask_for_it(rule: str, admin: Caller, reader: Caller, standby: Standby):

@@ -24,8 +24,8 @@ def device(admin: Caller) -> str:
 def lamp(device: str, admin: Caller, sql: psycopg.Connection) -> str:
     sql.execute("DROP TRIGGER IF EXISTS of_test ON records.device")
     sql.execute("DELETE FROM records.device")
-    (made,) = admin.send("POST", "device", {"name": "Lamp"}).records
-    return str(made["sys_id"])
+    (created,) = admin.send("POST", "device", {"name": "Lamp"}).records
+    return str(created["sys_id"])
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def other(servers: SharedServers) -> Any:
 def test_connections_of_web_processes_have_their_limits(lamp: str, admin: Caller, sql: psycopg.Connection):
     # B48 B49 B50
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-    told = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
-    while_written(sql, "device", f"NEW.name = {told}")
+    message = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
+    while_written(sql, "device", f"NEW.name = {message}")
 
-    (made,) = admin.send("POST", "device", {}).records
-    assert made["name"] == "5s 2s 10s"
+    (created,) = admin.send("POST", "device", {}).records
+    assert created["name"] == "5s 2s 10s"
 
 
 def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, lamp: str, other: Any):  # B50

@@ -37,8 +37,8 @@ class Product:
         return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
     def load(self, doc_id: str, text: str, *, is_waited_for: bool = False, **options: str) -> Answer:
-        asked = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
-        return self.call("POST", "load_text_to_collection", asked, collection_name="manuals")
+        query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": is_waited_for, **options}
+        return self.call("POST", "load_text_to_collection", query, collection_name="manuals")
 
     @contextmanager
     def sql(self) -> Iterator[psycopg.Connection[Any]]:

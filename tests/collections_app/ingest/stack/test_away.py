@@ -100,8 +100,8 @@ def test_web_process_killed_during_a_load_loses_nothing(product: Product, expect
         waiting = threading.Thread(target=load)
         waiting.start()
         eventually(lambda: product.rows(WAITS))
-        for each in product.web.child("web_server").children(recursive=True):
-            os.kill(each.pid, signal.SIGKILL)
+        for child in product.web.child("web_server").children(recursive=True):
+            os.kill(child.pid, signal.SIGKILL)
     waiting.join(60)
     assert answered == [0]
     eventually(lambda: product.rows("SELECT 1 FROM document WHERE doc_id = 'web killed'"))

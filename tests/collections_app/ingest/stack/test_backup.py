@@ -49,10 +49,10 @@ def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  #
     fresh = SharedServers(tmp_path / "fresh").start_postgres()
     try:
         with psycopg.connect(fresh.postgres.url) as link:
-            found: list[Any] = link.execute(INCONSISTENT).fetchall()
+            result: list[Any] = link.execute(INCONSISTENT).fetchall()
             there = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
             is_counted = link.execute(COUNTED).fetchone()
     finally:
         fresh.end()
-    assert (found, is_counted) == ([], (True,))
+    assert (result, is_counted) == ([], (True,))
     assert set(before) <= there

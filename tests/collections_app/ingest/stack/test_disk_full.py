@@ -32,8 +32,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def product(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with running_on(SharedServers(disk / "shared").start_postgres(*POSTGRES), tmp_path_factory) as made:
-        yield made
+    with running_on(SharedServers(disk / "shared").start_postgres(*POSTGRES), tmp_path_factory) as result:
+        yield result
 
 
 def load_until_full(product: Product, content: str) -> tuple[list[str], list[int]]:
@@ -72,5 +72,5 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     product.wait_until_done(within_s=300)
     assert product.rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
     assert all(product.chunks(doc_id) == undisturbed for doc_id in acknowledged)
-    kept = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
-    assert kept == {"undisturbed", "afterwards", *acknowledged}, "what was refused left something"
+    remaining = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
+    assert remaining == {"undisturbed", "afterwards", *acknowledged}, "what was refused left something"

@@ -105,11 +105,11 @@ def right_hops(eyes: Any, found: ResolvedPath) -> tuple[PathStep, ...]:
 @leak("B20")
 def the_etag_covers_every_column(stack: ExitStack) -> None:
     def record(right: Any, caller: Any, table: str, sys_id: str, output: Any) -> Any:
-        found = right(caller, table, sys_id, output)
+        result = right(caller, table, sys_id, output)
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT t::text FROM records."{table}" t WHERE sys_id = %s', [sys_id])
             text = cursor.fetchone()[0]
-        return replace(found, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
+        return replace(result, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
 
     instead(stack, pipeline, "_read_record", record)
 

@@ -17,10 +17,10 @@ from tests.tableapi.noninterference.leaks.switch import instead, leak
 @leak("B19", by="names")
 def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
     def leaf(right: Any, eyes: Any, table: Table, path: tuple[str, ...]) -> Any:
-        found = right(eyes, table, path)
-        if found is None and right(RuleScope(eyes.catalogue), table, path):
+        result = right(eyes, table, path)
+        if result is None and right(RuleScope(eyes.catalogue), table, path):
             raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
-        return found
+        return result
 
     instead(stack, path_resolver, "resolve_path", leaf)
 
@@ -28,8 +28,8 @@ def the_message_for_a_hidden_column_differs(stack: ExitStack) -> None:
 @leak("B07", by="names")
 def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
     def read(right: Any, eyes: Any, table: Table, **named: Any) -> Any:
-        found = right(eyes, table, **named)
-        return replace(found, ignored=tuple(name for name in found.ignored if name.split(".")[0] in table.columns))
+        result = right(eyes, table, **named)
+        return replace(result, ignored=tuple(name for name in result.ignored if name.split(".")[0] in table.columns))
 
     instead(stack, read_plan, "plan_read", read)
 
@@ -42,7 +42,7 @@ def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
 @leak("B08", by="names")
 def a_hidden_column_is_omitted_silently(stack: ExitStack) -> None:
     def outputs(right: Any, eyes: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
-        kept = tuple(each for each in fields if each not in table.columns or eyes.column(table, each))
-        return right(eyes, table, kept or fields, view)
+        result = tuple(field for field in fields if field not in table.columns or eyes.column(table, field))
+        return right(eyes, table, result or fields, view)
 
     instead(stack, read_plan, "_outputs", outputs)

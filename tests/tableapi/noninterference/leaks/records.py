@@ -38,8 +38,8 @@ def hidden_records_are_counted(stack: ExitStack) -> None:
 @leak("B14")
 def an_or_leads_past_the_rule(stack: ExitStack) -> None:
     def read(right: Any, *positional: Any, **named: Any) -> Any:
-        found = right(*positional, **named)
-        return replace(found, records=ALWAYS) if isinstance(found.where, AnyOf) else found
+        result = right(*positional, **named)
+        return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
 
     instead(stack, read_plan, "plan_read", read)
 
@@ -93,9 +93,9 @@ def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
 @leak("B12")
 def a_next_page_counts_hidden_records(stack: ExitStack) -> None:
     def records(right: Any, caller: Any, table: str, request: Any) -> Any:
-        found = right(caller, table, request)
+        result = right(caller, table, request)
         return replace(
-            found, next_page=found.next_page or {"sysparm_cursor": "0"} if count_of(table) > request.limit else {}
+            result, next_page=result.next_page or {"sysparm_cursor": "0"} if count_of(table) > request.limit else {}
         )
 
     instead(stack, pipeline, "_read_list", records)

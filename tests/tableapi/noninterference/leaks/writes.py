@@ -125,21 +125,21 @@ def the_record_is_not_checked_after_the_write(stack: ExitStack) -> None:
 
 @leak("B26", by="duties")
 def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
     def columns(right: Any, change: Any) -> Any:
-        told["who"] = change.body.get("sys_created_by")
+        result["who"] = change.body.get("sys_created_by")
         return right(replace(change, body={k: v for k, v in change.body.items() if k not in SYS_COLUMNS}))
 
     def insert(right: Any, catalogue: Any, table: Table, *rest: Any) -> str:
-        made = str(right(catalogue, table, *rest))
-        if isinstance(told["who"], str):
+        created = str(right(catalogue, table, *rest))
+        if isinstance(result["who"], str):
             root = table.lineage[-1]
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s', [told["who"], made]
+                    f'UPDATE records."{root}" SET sys_created_by = %s WHERE sys_id = %s', [result["who"], created]
                 )
-        return made
+        return created
 
     instead(stack, payload, "payload_columns", columns)
     instead(stack, designed_records, "insert", insert)
