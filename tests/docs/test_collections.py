@@ -14,6 +14,7 @@ import pytest
 
 from accounts import demo as demo_people
 from collections_app import demo_documents
+from collections_app.extract.file_formats import FORMATS
 from collections_app.http import parameters, uploads
 from collections_app.ingest import worker
 from collections_app.models import Version
@@ -80,6 +81,12 @@ def test_every_request_has_a_response():
 
     assert len(re.findall(r"```http\n[A-Z]+ /", PAGE)) == len([step for step in steps if step["asked"]]) > 12
     assert len(re.findall(r"^curl ", PAGE, re.M)) == len([step for step in steps if step["curl"]]) >= 2
+
+
+def test_page_names_every_supported_format():
+    sentence = re.search(r"Supported files: (.+?) in any", " ".join(PAGE.split()))
+
+    assert sentence and re.split(r", | and ", sentence[1]) == [format.label for format in FORMATS.values()]
 
 
 def test_page_describes_the_demo_collection():

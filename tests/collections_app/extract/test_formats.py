@@ -54,6 +54,10 @@ def good(format: str) -> Extracted:
     return extracted(FILES[format], format)
 
 
+def test_the_text_of_every_format_is_known():
+    assert set(TEXTS) | {"html"} == set(FORMATS)  # that of HTML has tests of its own
+
+
 @pytest.mark.parametrize("format", TEXTS)
 def test_text_of_a_valid_file_is_extracted(format: str):
     result = good(format)
