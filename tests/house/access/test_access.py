@@ -33,7 +33,8 @@ def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01
     now = tmp_path / "matrix.txt"
     now.write_text(matrix.whole())
 
-    assert now.read_text().splitlines() == KNOWN.read_text().splitlines(), f"read {now}; is all of it meant?"
+    advice = f"review {now}, and replace the stored matrix if every change is intended"
+    assert now.read_text().splitlines() == KNOWN.read_text().splitlines(), advice
 
 
 def test_no_response_is_a_server_error():
