@@ -1,1 +1,1 @@
-"""Measurements. Each module has a `main`; figures are ratios within one run wherever the machine would matter."""
+"""Measurements. Each module has a `main`; figures are ratios within one run wherever the machine matters."""

@@ -1,4 +1,4 @@
-"""`./run bench NAME`: runs one of them, a module or a package beside this one."""
+"""`./run bench NAME`: runs the module or package with this name."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""How long a newcomer waits for the first page, and what the idle product holds in memory."""
+"""How long a newcomer waits for the first page, and how much memory the idle product uses."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What every test has at hand: the named cast, and a clean slate of what a process remembers."""
+"""Fixtures of all tests: the named users, and empty process caches."""
 
 import logging
 import os

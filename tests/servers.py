@@ -1,4 +1,4 @@
-"""Boots the embedded servers for one test run, in a folder of their own, and ends them with it, however it ends."""
+"""Starts the embedded servers for one test run in a temporary folder, and stops them with it, however it ends."""
 
 import atexit
 import os

@@ -1,4 +1,4 @@
-"""Settings of the tests: the product's own, on servers booted here. A conftest would be too late for Django."""
+"""Settings of the tests: the product's settings, with servers that are started here. A conftest would be too late."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""How well and how fast collections answer: known questions through the real rooms, and many chunks by the clock."""
+"""Quality and cost of document collections: known questions, and searches among many chunks."""
 
 
 def main(words: list[str]) -> None:

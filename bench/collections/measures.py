@@ -1,4 +1,4 @@
-"""What is counted of an answer: where the right document stands, and whether the right passage is within reach."""
+"""Measures of a response: the rank of the right document, and whether the right passage is within reach."""
 
 from collections.abc import Sequence
 from math import log2

@@ -1,4 +1,4 @@
-"""Makes text of any amount that behaves like text: few words often, many seldom, documents about something. Pure.
+"""Generates any amount of realistic text: few frequent words, many rare ones, documents about a topic. Pure.
 
 `InventedText` needs nothing, and its words mean nothing, so its vectors lie as far apart as they can: the hardest case
 for an index. `RewordedText` repeats the passages of question sets, each time in another wording.

@@ -1,4 +1,4 @@
-"""What one caller does and knows: only this caller changes its records and documents."""
+"""The work and knowledge of one caller: only this caller changes its records and documents."""
 
 import random
 import threading

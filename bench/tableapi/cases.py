@@ -1,4 +1,4 @@
-"""The requests that are measured, as a table; the same work through the Table API and through DRF."""
+"""The measured requests, as a table; the same work through the Table API and through DRF."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

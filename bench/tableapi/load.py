@@ -1,4 +1,4 @@
-"""The clients of a slice, in a process whose CPU is not counted: each sends again as soon as it has its answer."""
+"""The clients of a slice, in a process whose CPU is not counted: each sends again as soon as it has its response."""
 
 import itertools
 import selectors

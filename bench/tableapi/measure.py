@@ -1,4 +1,4 @@
-"""Measures two ways to the same answer in turn, so that what else happens on the machine meets both alike."""
+"""Measures two implementations in turn, so that other load on the machine affects both alike."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Runs one version of the product from outside, as `./run` starts it: HTTP, its database's socket, its CPU."""
+"""Runs one version of the product as `./run` starts it, and measures it from outside."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The records that are measured, made by SQL alone: every product gets the same, whatever its code looks like.
+"""Creates the measured records by SQL alone, so that every version has the same.
 
 Each value is computed from the number of its row, so two databases that are filled apart hold equal records.
 """

@@ -1,4 +1,4 @@
-"""What a browser sends with the admin's forms of people."""
+"""The form data that a browser sends to the user and role pages of the administration."""
 
 from typing import Any
 

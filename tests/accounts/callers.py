@@ -1,4 +1,4 @@
-"""Requests as the tests send them: each kind of credential, and from where."""
+"""Requests with each kind of credential, from any IP address."""
 
 import base64
 import time

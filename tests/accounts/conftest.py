@@ -1,4 +1,4 @@
-"""Browsers of the rest of the cast, and a look at the checking of passwords."""
+"""Browsers of the other users, and a record of the passwords that were checked."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Everybody's own access keys: made, shown once, revoked."""
+"""Access keys of the user's own account: created, shown once, revoked."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Changing one's own password: what it needs, and what it ends."""
+"""Changing one's own password: its requirements, and what it ends."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""`/account/`: the page, and the profile that everybody keeps themselves."""
+"""`/account/`: the page, and the profile that users edit themselves."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Who enters the admin, and what each finds there: every registered page with every role."""
+"""Who can open the administration, and what they can do there: every registered page with every role."""
 
 from collections.abc import Iterator
 from typing import Any

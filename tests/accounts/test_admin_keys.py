@@ -1,4 +1,4 @@
-"""The admin's pages of access keys: made for somebody, shown once, revoked by deleting."""
+"""Access keys in the administration: created for a user, shown once, revoked by deleting."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The admin never lets go of the last administrator."""
+"""The administration never removes the last administrator."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Filters, searches and orders in the admin's addresses ask nothing about secrets (X24)."""
+"""Filters, searches and orders in addresses of the administration reveal no secrets (X24)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The admin's pages of roles."""
+"""Roles in the administration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The admin's pages of users: making, changing, roles, passwords, sessions."""
+"""Users in the administration: creating, changing, roles, passwords, sessions."""
 
 import re
 from typing import Any

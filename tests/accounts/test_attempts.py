@@ -1,4 +1,4 @@
-"""Wrong passwords are counted: ten for an account from an address, a hundred from an address, in 15 minutes (B58)."""
+"""Failed passwords are counted: ten per login and IP address, a hundred per IP address, in 15 minutes (B58)."""
 
 import ipaddress
 from datetime import timedelta

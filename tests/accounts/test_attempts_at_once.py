@@ -1,4 +1,4 @@
-"""However many guesses come at once, ten are checked (B58)."""
+"""Of any number of concurrent guesses, ten are checked (B58)."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Basic credentials: what is accepted, and what is refused without harm (B60)."""
+"""Basic credentials: which are accepted, and which are refused (B60)."""
 
 import base64
 import time

@@ -1,4 +1,4 @@
-"""Bearer credentials: an access key, in the one place where it may stand."""
+"""Bearer credentials: an access key, accepted in one header only."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What somebody else changes while a form is being judged stays as they left it."""
+"""Changes that somebody else makes while a form is validated are kept."""
 
 from typing import Any
 

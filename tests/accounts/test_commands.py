@@ -1,4 +1,4 @@
-"""`manage.py grant`, `password` and `key`: the operator's way, for when nobody gets in."""
+"""`manage.py grant`, `password` and `key`: the operator's way in when nobody can sign in."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""A login that does not exist costs the same work as one that does, so that time tells nothing (B59)."""
+"""A login that does not exist costs the same work as one that exists, so response times reveal nothing (B59)."""
 
 import hashlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""The administrator of a new installation, and what every start makes sure of."""
+"""The administrator of a new installation, and what every start ensures."""
 
 import pytest
 from django.core.management import call_command

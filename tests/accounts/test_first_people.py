@@ -1,4 +1,4 @@
-"""Who is there after a new installation: an administrator, and for a first look two demo people."""
+"""Users of a new installation: an administrator and two demo users."""
 
 from typing import Any
 

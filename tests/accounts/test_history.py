@@ -1,4 +1,4 @@
-"""Changes of people leave history and, when deleted, a log entry; neither ever holds a secret."""
+"""Changes of users are in the history, deletions in the deletion log; neither contains secrets."""
 
 import re
 from typing import Any

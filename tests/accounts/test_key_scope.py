@@ -1,4 +1,4 @@
-"""What a key may do is what the key and its user both may, at the time of the request."""
+"""A key has the roles that both the key and its user have at the time of the request."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Access keys: how they are made, stored and used."""
+"""Access keys: how they are created, stored and used."""
 
 import base64
 import hashlib

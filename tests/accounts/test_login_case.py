@@ -1,4 +1,4 @@
-"""Whether the case of a login counts: the property `svc.login.username.sensitivity.enabled`."""
+"""Case sensitivity of logins: the property `svc.login.username.sensitivity.enabled`."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""`/login/`: signing in by password."""
+"""`/login/`: sign-in by password."""
 
 import re
 from datetime import timedelta

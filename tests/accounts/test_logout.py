@@ -1,4 +1,4 @@
-"""`/logout/`: only by POST, and it ends where nothing signs in again."""
+"""`/logout/`: accepts only POST, and redirects to a page that signs nobody in again."""
 
 import pytest
 from django.test import Client

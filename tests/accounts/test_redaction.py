@@ -1,4 +1,4 @@
-"""No password, key, cookie or hash of one comes into a log, a table or an error page."""
+"""No password, key, cookie or hash of one appears in a log, a table or an error page."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One body for all causes of 401: who guesses learns nothing."""
+"""Every 401 has the same body, whatever the cause."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A right password is remembered for a minute, bound to what is stored: hashing costs a quarter of a second."""
+"""A correct password is cached for a minute, bound to the stored hash."""
 
 from typing import Any
 

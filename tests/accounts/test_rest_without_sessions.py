@@ -1,4 +1,4 @@
-"""Nothing under /rest/ knows session cookies: a page elsewhere could make a browser send them."""
+"""Nothing under /rest/ accepts session cookies, which a page of another site could make a browser send."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Roles contain roles: whose rights somebody has, and what a loop or a deletion does."""
+"""Roles that contain roles: effective rights, cycles and deletions."""
 
 from typing import Any
 

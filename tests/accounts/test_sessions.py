@@ -1,4 +1,4 @@
-"""Sessions: kept under a hash of their cookie, listed for their user, ended by them."""
+"""Sessions: stored under a hash of their cookie, listed for their user, ended by the user."""
 
 import re
 from typing import Any

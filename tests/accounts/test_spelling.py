@@ -1,4 +1,4 @@
-"""Logins are one text however their accents are written; those from before that rule stay reachable."""
+"""Composed and decomposed accents of a login are the same text; logins from before that rule still work."""
 
 import importlib
 import unicodedata

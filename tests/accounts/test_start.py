@@ -1,4 +1,4 @@
-"""`/`: where a visitor is sent, and what somebody signed in finds."""
+"""`/`: the redirect of a visitor, and the page of a signed-in user."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What background work deletes: only what can never be used again."""
+"""Periodic deletion: only rows that can never be used again."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What the tests of collections' pages do on them again and again."""
+"""Steps that the tests of the collection pages share."""
 
 from typing import Any
 

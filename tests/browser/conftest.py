@@ -1,4 +1,4 @@
-"""A running product and a Chromium for it; what a page logs as an error or loads from outside fails the test."""
+"""A running product and Chromium. An error in the console or a request to another host fails the test."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""`./run demo-idp` in a terminal, beside the product that it is for."""
+"""`./run demo-idp` in a terminal, next to the running product."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""A product and a certified identity provider, both over https with certificates of the tests; browsers between."""
+"""A product and a certified identity provider, both over https, with browsers that visit both."""
 
 import base64
 import json

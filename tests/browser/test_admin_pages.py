@@ -1,4 +1,4 @@
-"""Each administrator opens each page of the administration that their role shows."""
+"""Each administrator opens every page of the administration that their role allows."""
 
 import pytest
 

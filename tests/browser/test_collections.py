@@ -1,4 +1,4 @@
-"""The pages of collections, as people use them: with a mouse, by keyboard alone, on a phone."""
+"""The collection pages as people use them: with a mouse, by keyboard alone, on a phone."""
 
 import pytest
 from playwright.sync_api import Page, expect

@@ -1,4 +1,4 @@
-"""The form of a column shows what a column of the chosen type can have."""
+"""The form of a column shows the fields of the chosen type."""
 
 import pytest
 

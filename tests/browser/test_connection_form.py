@@ -1,4 +1,4 @@
-"""The form of a connection in a browser: where it begins, its buttons on a phone, what a look changes on the page."""
+"""The form of a connection in a browser: focus, buttons on a phone, and the page after Test connection."""
 
 from collections.abc import Iterator
 

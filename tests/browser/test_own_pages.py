@@ -1,4 +1,4 @@
-"""The pages outside the administration, as people use them."""
+"""The pages outside of the administration."""
 
 import pytest
 from playwright.sync_api import expect

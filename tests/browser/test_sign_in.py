@@ -1,4 +1,4 @@
-"""Signing in and out through an identity provider, as people do it: a real provider, a real browser, https."""
+"""Sign-in and sign-out through a real identity provider, with a real browser, over https."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages beside the straight way in: coming back without an answer, waiting for a place, copying the Redirect URI."""
+"""Unusual ways through sign-in: returning without a response, waiting for a slot, copying the Redirect URI."""
 
 from typing import Any
 

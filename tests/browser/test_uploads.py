@@ -1,4 +1,4 @@
-"""Files that people load on the page of a collection, and what becomes of each."""
+"""Uploads on the page of a collection, and their results."""
 
 from typing import Any
 

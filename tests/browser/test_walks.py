@@ -1,4 +1,4 @@
-"""The product as each of its people meets it, from the first start on: nothing is there but what the README says.
+"""The product as each kind of user meets it from the first start, knowing only the README.
 
 The administrator comes first and sets up what the others use; each goes by what stands on the pages.
 """

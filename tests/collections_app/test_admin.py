@@ -1,4 +1,4 @@
-"""Collections and documents in the admin: who sees which, what may be changed, and the dashboard's tile."""
+"""Collections and documents in the administration: visibility, changes, and the dashboard tile."""
 
 import re
 from datetime import timedelta

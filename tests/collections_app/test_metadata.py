@@ -1,4 +1,4 @@
-"""What metadata may be: six typed fields, any others, and the limits of all."""
+"""Valid metadata: six typed fields, any other fields, and limits."""
 
 import json
 from typing import Any

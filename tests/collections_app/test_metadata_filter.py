@@ -1,4 +1,4 @@
-"""The filter on metadata: what each kind of condition finds, and what is refused and why."""
+"""Metadata filters: what each kind of condition finds, and what is refused."""
 
 import json
 from typing import Any

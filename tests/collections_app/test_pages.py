@@ -1,4 +1,4 @@
-"""The pages of collections: what each person sees, searching, deleting, trying again; text stays text."""
+"""The collection pages: what each user sees, searching, deleting, retrying; user content stays text."""
 
 import re
 from typing import Any

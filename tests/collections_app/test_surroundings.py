@@ -1,4 +1,4 @@
-"""The page of a passage that was found: what stands around it, whoever may read it, as long as it is there."""
+"""The page of a passage with its context."""
 
 import re
 

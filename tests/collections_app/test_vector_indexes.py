@@ -1,4 +1,4 @@
-"""Each large collection has an index of its own, built beside its writers."""
+"""Each large collection has its own index, built while others write."""
 
 import threading
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What is stored of vectors: in binary, each number as near as half precision comes to it."""
+"""Stored vectors: binary, with the accuracy of half precision."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Collections, documents and vectors as rows, for tests of what is done with vectors."""
+"""Creates collections, documents and vectors as rows."""
 
 import hashlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey of one folder, as the servers that several hosts share; each can be stopped and started."""
+"""PostgreSQL and Valkey in one folder, shared by several hosts; each can be stopped and started."""
 
 import os
 import subprocess

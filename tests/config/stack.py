@@ -1,4 +1,4 @@
-"""Starts the whole product as a user does, in a folder and on a port of its own."""
+"""Starts the whole product as a user does, with a separate folder and port."""
 
 import http.client
 import json

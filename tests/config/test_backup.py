@@ -1,4 +1,4 @@
-"""`manage.py backup` and `restore`: the drill that an operator hopes never to need."""
+"""`manage.py backup` and `restore`."""
 
 import base64
 import hashlib

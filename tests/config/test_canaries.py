@@ -1,4 +1,4 @@
-"""Secrets are planted in every way in, and looked for wherever somebody who may not have them might look."""
+"""Secrets are sent through every entrance, then searched for wherever an unauthorized person could look."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""Dockerfile, compose.yaml and the proxy's configuration, as far as they can be judged without a Docker engine."""
+"""Dockerfile, compose.yaml and the proxy's configuration, as far as they can be tested without Docker."""
 
 import ipaddress
 import json

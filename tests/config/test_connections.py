@@ -1,4 +1,4 @@
-"""Connections of the web process's threads: kept, looked at before use, and given up when the server ended them."""
+"""Database connections of the web threads: kept, checked before use, and dropped if the server closed them."""
 
 import gc
 from collections.abc import Iterator

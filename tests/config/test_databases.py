@@ -1,4 +1,4 @@
-"""DATABASE_URL as Django's settings: each kind of process with its timeouts, and what the operator says counts."""
+"""DATABASE_URL as Django settings: timeouts per kind of process, and options of the operator."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The environment: typed, with loud errors."""
+"""Environment variables: types and error messages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A database of the operator's own: every way in which it cannot be used ends the start with one sentence."""
+"""An external database: every reason why it cannot be used ends the start with one sentence."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""A full disk under the data folder: probes and reads work, writes answer 503, and no restart is needed."""
+"""A full disk under the data folder: probes and reads work, writes return 503, and no restart is needed."""
 
 import os
 import shutil

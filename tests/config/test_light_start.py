@@ -1,4 +1,4 @@
-"""What a process loads before its first request: each of five pays for it at every start, in seconds and memory."""
+"""What a process imports before its first request, which costs time and memory at every start."""
 
 import os
 import subprocess

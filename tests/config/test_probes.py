@@ -1,4 +1,4 @@
-"""Probes come by address, people and scripts by name."""
+"""Probes may use IP addresses; people and scripts must use a host name."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py reencrypt`: after it an old key can go, and every secret is still there."""
+"""`manage.py reencrypt`: afterwards an old key can be removed, and every secret can still be read."""
 
 from io import StringIO
 from typing import Any

@@ -1,4 +1,4 @@
-"""The script `run`, as far as it goes without installing anything."""
+"""The script `run`, as far as it can be tested without an installation."""
 
 import importlib.machinery
 import importlib.util

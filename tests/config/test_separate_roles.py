@@ -1,4 +1,4 @@
-"""The recipe of docs/how-to/deploy.md for separate database roles: what the roles then can and cannot do."""
+"""The recipe in docs/how-to/deploy.md for separate database roles: what each role can and cannot do."""
 
 import re
 import subprocess

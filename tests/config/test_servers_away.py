@@ -1,4 +1,4 @@
-"""What callers see while PostgreSQL or Valkey is away or full, and that everything goes on by itself afterwards."""
+"""What callers see while PostgreSQL or Valkey is unavailable or full, and the recovery afterwards."""
 
 import http.client
 import json

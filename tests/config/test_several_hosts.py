@@ -1,4 +1,4 @@
-"""The same code on several hosts: one part each, against a PostgreSQL and a Valkey that all share."""
+"""The same code on several hosts: one component each, with a shared PostgreSQL and Valkey."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The short form of `./run bench soak`: callers of all kinds while parts are killed, and what is so afterwards."""
+"""The short form of `./run bench soak`: callers of all kinds while components are killed, and the state afterwards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The supervisor, with small children."""
+"""The supervisor, with small child processes."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Two whole hosts, each with web, worker and beat, over TCP against one PostgreSQL and one Valkey."""
+"""Two complete hosts, each with web, worker and beat, over TCP with one PostgreSQL and one Valkey."""
 
 import re
 import subprocess

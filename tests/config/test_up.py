@@ -1,4 +1,4 @@
-"""`./run up`: the whole product, started, hurt and stopped as it happens to people."""
+"""`./run up`: the whole product started, damaged and stopped."""
 
 import base64
 import contextlib

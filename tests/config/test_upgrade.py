@@ -1,4 +1,4 @@
-"""Data of an earlier state of the code, as its own product wrote them, and this one started on the same folder."""
+"""Data written by an earlier version of the product, and the present version started on the same folder."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""A host that vanishes from the network without a word: its cable is pulled, so nothing ends its connections.
+"""A host that disappears from the network without closing its connections.
 
 In a network namespace, which wants root and `ip`; the connections go over TCP from one namespace to another.
 """

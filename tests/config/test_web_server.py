@@ -1,4 +1,4 @@
-"""The web server itself: answers that come before the body was read, and TLS with a certificate of its own."""
+"""The web server: responses before the body was read, and TLS with a certificate."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""The network between one host and a server: a TCP address before a Unix socket, that can be cut and mended."""
+"""The network between a host and a server: a TCP proxy in front of a Unix socket that can be cut."""
 
 import socket
 import socketserver

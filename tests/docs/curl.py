@@ -1,4 +1,4 @@
-"""Runs the curl commands of the documentation: their words are read as a shell reads them, the passwords are known."""
+"""Runs the curl commands of the documentation, parsed as a shell does, with the passwords of the test."""
 
 from __future__ import annotations
 

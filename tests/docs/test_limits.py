@@ -1,4 +1,4 @@
-"""docs/reference/limits.md holds every limit of the code with its value; limits.txt says where the code keeps each."""
+"""docs/reference/limits.md contains every limit of the code with its value; limits.txt maps each to its constant."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Links between the pages lead somewhere, and what the README tells to type exists."""
+"""Links between the pages work, and the commands of the README exist."""
 
 import re
 import subprocess

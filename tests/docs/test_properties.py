@@ -1,4 +1,4 @@
-"""The properties and their page are the same."""
+"""The properties match their documentation."""
 
 import re
 

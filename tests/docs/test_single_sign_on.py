@@ -1,4 +1,4 @@
-"""The pages of single sign-on have every code of a refusal with its status, and the addresses and defaults."""
+"""The pages about single sign-on contain every refusal code with its status, the addresses and the defaults."""
 
 import re
 

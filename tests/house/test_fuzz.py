@@ -1,4 +1,4 @@
-"""Requests made from the service's own description, valid and not: none of them is a fault of the service."""
+"""Requests generated from the service's own description, valid and invalid: none causes a server error."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Programs that tests need come from the machine or are installed; what cannot run is left out, and said."""
+"""Programs that tests need come from the machine or are installed; otherwise tests are skipped with a message."""
 
 import os
 import subprocess

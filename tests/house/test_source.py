@@ -1,4 +1,4 @@
-"""What the source must not hold, read from its syntax trees."""
+"""What the source code must not contain, read from its syntax trees."""
 
 import ast
 import re

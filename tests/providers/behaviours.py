@@ -1,4 +1,4 @@
-"""One request to the hostile provider, and the ways it may be answered."""
+"""One request to the hostile provider, and the possible responses."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""`./run demo-idp`: the certified provider of the tests, for a newcomer to sign in through. Nothing is kept."""
+"""`./run demo-idp`: the certified provider of the tests, for evaluation. Nothing is stored."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""A provider of vectors that speaks `/v1/embeddings` on loopback, well or in any of the ways that must be survived.
+"""An embedding provider on loopback, correct or faulty in any of the ways that the product handles.
 
     with EmbeddingServer() as server:
         server.serve(fails(500), times=2)                   # how it answers, for ever or so many times

@@ -1,4 +1,4 @@
-"""A provider that does on purpose what real ones never do: loopback http, in a thread of its own, the same each run.
+"""A provider that deliberately does what real ones never do: http on loopback, in a thread, deterministic.
 
     with HostileProvider() as provider:
         provider.jwks = {"keys": []}                        # what its key set holds

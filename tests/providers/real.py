@@ -1,4 +1,4 @@
-"""Runs a certified OpenID provider (npm oidc-provider), and visits it as a browser would, without a window.
+"""Runs a certified OpenID provider (npm oidc-provider), and visits it like a browser.
 
 with RealProvider() as provider:
     provider.register(client("http://testserver/sso/callback/"))

@@ -1,4 +1,4 @@
-"""What the servers of tests share: threads that end with the test, and no word about callers who hang up."""
+"""What the servers of tests share: threads that end with the test, and no messages about dropped connections."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

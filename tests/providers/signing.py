@@ -1,4 +1,4 @@
-"""Keys and compact tokens as a provider makes them, and as none should: any header, payload and signature."""
+"""Keys and compact tokens, valid and invalid: any header, payload and signature."""
 
 import base64
 import hashlib

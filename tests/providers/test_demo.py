@@ -1,4 +1,4 @@
-"""`./run demo-idp` says what to type, and starts only where the product would call it."""
+"""`./run demo-idp` prints what to enter, and starts only where the product would call it."""
 
 import os
 import signal

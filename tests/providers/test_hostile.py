@@ -1,4 +1,4 @@
-"""The hostile provider is right until it is told to be wrong, and ends with its test."""
+"""The hostile provider is correct until it is told to misbehave, and ends with its test."""
 
 import base64
 import hashlib

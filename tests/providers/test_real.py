@@ -1,4 +1,4 @@
-"""The real provider does what the tests of sign-in need of it."""
+"""The real provider supports what the sign-in tests need."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""A provider that does as it is told, calls to it allowed, and the browser of who runs single sign-on."""
+"""A hostile provider, permission to call it, and the browser of the single sign-on administrator."""
 
 from collections.abc import Iterator
 from typing import Any

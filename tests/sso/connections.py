@@ -1,4 +1,4 @@
-"""Connections for tests: a record that is right, and what a browser sends with its form."""
+"""Connections for tests: a valid record, and the form data that a browser sends."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Wrong ID tokens as functions, and what a refused sign-in must look like."""
+"""Invalid ID tokens as functions, and the expected form of a refused sign-in."""
 
 from collections.abc import Callable
 from typing import Any

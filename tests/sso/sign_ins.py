@@ -1,4 +1,4 @@
-"""A browser that signs in through the hostile provider, step by step, and what the product kept of it."""
+"""A browser that signs in through the hostile provider step by step, and what the product stored."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

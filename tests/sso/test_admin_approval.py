@@ -1,4 +1,4 @@
-"""The form of a connection: who approves it, what is adopted, and that nothing is approved that was not seen."""
+"""The form of a connection: approval and adoption, and that nothing is approved unseen."""
 
 import re
 from typing import Any

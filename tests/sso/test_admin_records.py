@@ -1,4 +1,4 @@
-"""Certificates, identity links and the sign-in log in the admin; the dashboard's tile; what is forgotten in time."""
+"""Certificates, identity links, the sign-in log and the dashboard tile in the administration, and expiry of entries."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Try the script: who would sign in, without anybody signing in."""
+"""Try the script: who would sign in, without a sign-in."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The client secret on the form of a connection: kept, exchanged, forgotten, never shown."""
+"""The client secret on the form of a connection: kept, replaced, removed, never shown."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Deleting somebody whom a provider signs in: the page says that the account would come back."""
+"""Deleting a user whom a provider signs in: the page says that the account would be created again."""
 
 import html
 from typing import Any

@@ -1,4 +1,4 @@
-"""The form of a connection: what is wrong is told at once, and what it tells of the record is what is stored."""
+"""Warnings on the form of a connection, which describe the stored record."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Changing by hand the welcome page that an active connection has set is allowed, and told."""
+"""Changing the welcome page of an active connection by hand is allowed, with a warning."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Certificate updates that meet: threads with connections of their own, a provider that answers when told."""
+"""Concurrent certificate updates: threads with separate connections, and a provider that answers when told."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The certificate update: the specified algorithm, what it does with bad answers, and the 30 s of unknown kids."""
+"""The certificate update: the specified algorithm, invalid responses, and the 30 s for unknown keys."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Test connection: whether the provider takes this service, found out before anybody signs in."""
+"""Test connection: whether the provider accepts this service, before anybody signs in."""
 
 from typing import Any
 from urllib.parse import urlencode

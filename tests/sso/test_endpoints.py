@@ -1,4 +1,4 @@
-"""From URL IdP and Realm to the provider's endpoints, with a real HTTP server that may misbehave."""
+"""Discovery from URL IdP and Realm, with a real HTTP server that may misbehave."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which keys of a published set are used, and which answers are no key set at all."""
+"""Which keys of a published set are used, and which responses are not key sets."""
 
 from typing import Any
 

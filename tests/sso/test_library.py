@@ -1,4 +1,4 @@
-"""mozilla-django-oidc does its part: a sign-in runs the library's own methods, not only classes derived from them."""
+"""A sign-in runs the methods of mozilla-django-oidc, not only classes derived from it."""
 
 import sys
 from collections.abc import Iterator

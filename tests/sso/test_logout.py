@@ -1,4 +1,4 @@
-"""Signing out here leads to the provider's sign-out, and back to where nothing signs in again."""
+"""Sign-out leads to the provider's sign-out, and back to a page that signs nobody in again."""
 
 import re
 from typing import Any

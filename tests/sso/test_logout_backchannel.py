@@ -1,4 +1,4 @@
-"""Back-channel logout: the provider's servers end sessions, with a token that must prove it."""
+"""Back-channel logout: the provider ends sessions with a token that must be valid."""
 
 from datetime import timedelta
 from typing import Any

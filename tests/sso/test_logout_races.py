@@ -1,4 +1,4 @@
-"""Back-channel logout and a sign-in at one moment: no session outlives the one that the provider has ended."""
+"""Back-channel logout concurrent with a sign-in: no session outlives the provider's."""
 
 import time
 from collections.abc import Callable

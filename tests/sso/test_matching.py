@@ -1,4 +1,4 @@
-"""Who somebody is among accounts, by the rules on upper and lower case."""
+"""Matching a person to an account, by the rules on case."""
 
 import itertools
 import unicodedata

@@ -1,4 +1,4 @@
-"""The mapping script: what may be saved, what a run gives, and what stops it. Each run is a real child process."""
+"""The mapping script: what can be saved, its results, and its limits. Each run is a real child process."""
 
 import os
 import subprocess

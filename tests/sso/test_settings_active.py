@@ -1,4 +1,4 @@
-"""One active connection, the welcome page that follows it, and certificates that go with the last of their pair."""
+"""One active connection, the welcome page that follows it, and the deletion of unused certificates."""
 
 from typing import Any
 

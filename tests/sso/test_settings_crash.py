@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of a save: the connection that was active stays so."""
+"""A process that is killed during a save: the active connection stays active."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Saving a connection finds its provider, after the transaction; a sign-in looks again, once in 30 s."""
+"""Saving a connection discovers its provider after the transaction; a sign-in repeats that once in 30 s."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Connections changed at the same moment, by every way there is: with real connections."""
+"""Connections changed concurrently in every way, with separate database connections."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

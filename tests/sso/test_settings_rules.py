@@ -1,4 +1,4 @@
-"""What a connection may hold: by its model, so by whichever way it is saved."""
+"""Valid values of a connection, checked by its model however it is saved."""
 
 from typing import Any
 

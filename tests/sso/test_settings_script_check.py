@@ -1,4 +1,4 @@
-"""The script of a connection is run before its save takes its turn: no other saver waits for a process."""
+"""A connection's script runs before its save takes the lock, so that no other save waits for a process."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Signing in through a provider: the way there, the way back, and what is left behind."""
+"""Sign-in through a provider: the redirect, the callback, and what is stored."""
 
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 

@@ -1,4 +1,4 @@
-"""Whose account it is: matching by the case rules, and links."""
+"""Accounts of a sign-in: matching by the case rules, and identity links."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What may come back to the Redirect URI: each attempt once, in its browser, in time, from its provider."""
+"""What the Redirect URI accepts: each attempt once, in its browser, in time, from its provider."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

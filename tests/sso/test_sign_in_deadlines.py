@@ -1,4 +1,4 @@
-"""One deadline for everything that a return from the provider leads to, and one place for everything that asks it."""
+"""One deadline for all steps after the callback, and one slot for all calls to the provider."""
 
 import time
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""What anybody can do as often as they like leaves few rows, and those not for long."""
+"""What anybody can repeat without limit leaves few rows, and not for long."""
 
 import re
 import time

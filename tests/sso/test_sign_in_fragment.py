@@ -1,4 +1,4 @@
-"""The specified return in the fragment: the fragment page, what it may hand on, and how the answer is checked."""
+"""Response in the fragment: the fragment page, what it forwards, and how it is checked."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a sign-in asks the provider, and what becomes of answers that are late, broken or about somebody else."""
+"""What a sign-in requests from the provider, and how late, broken or wrong responses are handled."""
 
 import base64
 import threading

@@ -1,4 +1,4 @@
-"""Accounts that a sign-in makes or keeps up to date, and the approval that administrators wait for."""
+"""Accounts that a sign-in creates or updates, and the approval that administrators wait for."""
 
 from concurrent.futures import ThreadPoolExecutor
 

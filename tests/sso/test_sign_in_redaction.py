@@ -1,4 +1,4 @@
-"""No token, code, secret, nonce or verifier comes into a log, a page, a table or a history."""
+"""No token, code, secret, nonce or verifier appears in a log, a page, a table or a history."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Provider roles become roles here: which, when, and never those that no sign-in may grant."""
+"""Which roles of a provider are granted, when, and that protected ones never are."""
 
 from threading import Thread
 from typing import Any

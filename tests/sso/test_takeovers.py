@@ -1,4 +1,4 @@
-"""Ways into somebody else's account, or into more rights, that a connection must not open."""
+"""Ways into another account or to more rights that a connection must not open."""
 
 import subprocess
 from contextlib import ExitStack

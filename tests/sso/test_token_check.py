@@ -1,4 +1,4 @@
-"""Which tokens are believed: the pure check, with tokens as a provider makes them and as none should."""
+"""Which tokens are accepted: the pure check, with valid and invalid tokens."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Requests made from the service's own description, valid and not."""
+"""Requests generated from the service's own description, valid and invalid."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Programs that some tests need: what is said where one is missing, and one installation at a time."""
+"""Programs that some tests need: the message if one is missing, and one installation at a time."""
 
 import fcntl
 import os

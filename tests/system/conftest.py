@@ -1,4 +1,4 @@
-"""Routes that exist only for tests of what every route shares."""
+"""Routes that exist only in tests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Addresses of the product and a few that misbehave on purpose."""
+"""Addresses of the product, and some that misbehave on purpose."""
 
 import errno
 from typing import Any

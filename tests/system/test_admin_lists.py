@@ -1,4 +1,4 @@
-"""What all lists and pages of the administration share: words where they are empty, counters, titles."""
+"""What all lists and pages of the administration share: texts of empty lists, counters, titles."""
 
 import re
 from typing import Any

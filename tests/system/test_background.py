@@ -1,4 +1,4 @@
-"""Background work: what a task carries, what the heartbeat says, what is forgotten."""
+"""Background work: what a task carries, the heartbeat, and expiry."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The header Content-Type as it comes through the web server's door: nothing in it is a fault of ours."""
+"""The header Content-Type: no value causes a server error."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""Stored secrets: encrypted by the newest key, readable by all given ones."""
+"""Stored secrets: encrypted with the newest key, readable with all configured keys."""
 
 import pytest
 from cryptography.fernet import Fernet

@@ -1,4 +1,4 @@
-"""The one shape of errors, for programs and for people."""
+"""The form of errors, for programs and for people."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What every answer carries, and what is refused before anything reads it."""
+"""Headers of every response, and what is refused before it is read."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""Logs hold no secrets and no forged lines."""
+"""Logs contain no secrets and no forged lines."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""Files of metrics on a disk that is full for a while."""
+"""Metric files on a disk that is temporarily full."""
 
 import os
 import subprocess

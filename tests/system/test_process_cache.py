@@ -1,4 +1,4 @@
-"""Caches of a process hold no more than their weight, and all are cleared by one call."""
+"""Caches of a process respect their limit of weight, and one call clears all."""
 
 import threading
 

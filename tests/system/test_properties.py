@@ -1,4 +1,4 @@
-"""System properties: typed, checked, in force at once."""
+"""System properties: typed, validated, effective at once."""
 
 import pytest
 from django.core.exceptions import ValidationError

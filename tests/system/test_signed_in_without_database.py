@@ -1,4 +1,4 @@
-"""Somebody signed in while the database is away."""
+"""A signed-in user while the database is unavailable."""
 
 from typing import Any
 

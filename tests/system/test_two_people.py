@@ -1,4 +1,4 @@
-"""Two people at the page of one record in the administration."""
+"""Two people on the page of one record in the administration."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What goes to the database, by whichever cursor: the texts of the statements without their values.
+"""Captures the statements sent to the database through any cursor, without their values.
 
 Without those for properties too, which a process keeps for a while: whether it asks depends on when it asked last.
 """

@@ -1,4 +1,4 @@
-"""The admin's pages of the catalogue: their addresses, what their forms send, and what they say."""
+"""The catalogue pages of the administration: addresses, form data, messages."""
 
 import re
 from typing import Any

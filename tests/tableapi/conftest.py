@@ -1,4 +1,4 @@
-"""What the tests of the Table API share; `world.py` says what can be done with it."""
+"""Fixtures of the Table API tests; `world.py` has the functions."""
 
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace

@@ -1,4 +1,4 @@
-"""Short ways to design tables in tests, and to look at what the database then has."""
+"""Short functions to design tables and to inspect the database."""
 
 from typing import Any
 

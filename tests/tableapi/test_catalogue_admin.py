@@ -1,4 +1,4 @@
-"""The admin's pages of tables, columns and views: what is refused is a sentence, never a 500."""
+"""Tables, columns and views in the administration: refusals are messages, never a 500."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Each column type through the Table API, the admin and the documentation; `column_types` has an example of each."""
+"""Each column type through the Table API, the administration and the documentation; examples in `column_types`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a demo installation has to show, and that it is made once."""
+"""The demo records, created once."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Designing tables and columns: what is saved in the catalogue is there in the database, whoever saves it."""
+"""Designing tables and columns: the database matches the catalogue, however it is saved."""
 
 import threading
 import time

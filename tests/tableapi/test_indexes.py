@@ -1,4 +1,4 @@
-"""Indexes of tables with records are built beside their writers."""
+"""Indexes of tables with records are built while others write."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Long, many and wide requests, exact amounts, headers, indexes, and what is kept between requests."""
+"""Long, many and wide requests, exact numbers, headers, indexes, and caches between requests."""
 
 import gc
 import json

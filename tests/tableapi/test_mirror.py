@@ -1,4 +1,4 @@
-"""The product's own tables in the catalogue: what their models say, and no more."""
+"""The product's own tables in the catalogue: exactly what their models declare."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The description of the interface: valid, and of the tables only what the caller may see."""
+"""The OpenAPI document: valid, and with only the tables that the caller may see."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""The measure is measured: its meaning pinned by hand, and laws that it must keep itself."""
+"""Tests of the oracle: examples by hand, and laws that it must keep itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of the catalogue and of rules: in force with the next request of every process, and never an error of ours.
+"""Changes of the catalogue and of rules take effect with the next request of every process, without errors.
 
 Another process is one that still keeps the catalogue from before the change.
 """

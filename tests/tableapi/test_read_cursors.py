@@ -1,4 +1,4 @@
-"""Cursors: the pages put together are the list, and a cursor serves nothing else."""
+"""Cursors: the pages together are the list, and a cursor is valid for one list only."""
 
 import base64
 from typing import Any

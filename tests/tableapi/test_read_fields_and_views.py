@@ -1,4 +1,4 @@
-"""Which fields an answer has: sysparm_fields, sysparm_view, and where the two meet."""
+"""The fields of a response: sysparm_fields, sysparm_view, and both together."""
 
 from typing import Any
 

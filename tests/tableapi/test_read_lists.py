@@ -1,4 +1,4 @@
-"""Lists: pages, links, counts, and what parameters may be."""
+"""Lists: pages, links, counts and parameters."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit

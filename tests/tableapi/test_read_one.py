@@ -1,4 +1,4 @@
-"""GET of one record: what it answers, to whom, and how little it says about what is not there."""
+"""GET of one record: the response to each caller, and how little it says about missing records."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every operator on every type that it fits: which of five records match, directly and through a reference.
+"""Every operator on every type that it supports: which of five records match, directly and through a reference.
 
 Record e is always empty, d often. `$bob` and `$alice` stand for their ids; bob is the caller.
 """

@@ -1,4 +1,4 @@
-"""Queries: how conditions join, their order, what a bad one gets, value functions, and the limits of a request."""
+"""Queries: how conditions combine, sorting, errors, value functions, and the limits of a request."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

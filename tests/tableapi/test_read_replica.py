@@ -1,4 +1,4 @@
-"""Reads that may go to a replica, which can be behind: the primary's rules and catalogue decide."""
+"""Reads from a replica that may lag: the primary's rules and catalogue decide."""
 
 from collections.abc import Callable
 from functools import partial

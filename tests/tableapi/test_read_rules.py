@@ -1,4 +1,4 @@
-"""Access rules of reading: which level decides, who holds a rule, what a condition and a broken rule do."""
+"""Access rules for reads: which level decides, roles, conditions and broken rules."""
 
 from typing import Any
 

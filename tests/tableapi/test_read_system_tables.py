@@ -1,4 +1,4 @@
-"""The product's own tables: what the shipped rules let people read, and what nobody ever reads."""
+"""The product's own tables: what the shipped rules let users read, and what nobody can read."""
 
 from typing import Any
 

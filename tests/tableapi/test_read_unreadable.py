@@ -1,4 +1,4 @@
-"""What a caller may not read is in no answer, and nothing can be asked that tells of it."""
+"""What a caller may not read is in no response, and no query can reveal it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the value of each type is answered: as stored, as people read it, and both."""
+"""Values of each type in responses: stored values, display values, and both."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The administration's page of a table's records: what the Table API answers, to look at."""
+"""The administration's page of a table's records shows what the Table API returns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The admin's pages of access rules: what is refused is a sentence, what looks odd is doubted."""
+"""Access rules in the administration: refusals are messages, doubtful rules get hints."""
 
 from typing import Any
 

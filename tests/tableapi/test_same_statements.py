@@ -1,4 +1,4 @@
-"""A record that is hidden and one that is not there cost the same work: the time tells no more than the answer."""
+"""A hidden record and a missing one cost the same work, so response times reveal nothing."""
 
 from collections.abc import Callable
 from typing import Any

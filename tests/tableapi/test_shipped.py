@@ -1,4 +1,4 @@
-"""What the product comes with: tables and rules, made once."""
+"""Shipped tables and rules, created once."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Values of columns: what a body may give for each type, and what is stored for it."""
+"""Values of columns: what a body may contain for each type, and what is stored."""
 
 import json
 from datetime import UTC, date, datetime

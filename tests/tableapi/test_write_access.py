@@ -1,4 +1,4 @@
-"""Who may write what: rules on the record before and after, rules on columns, and answers that tell nothing else."""
+"""Who may write what: rules on the record before and after, rules on columns, and responses that reveal nothing."""
 
 from typing import Any
 

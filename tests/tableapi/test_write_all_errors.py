@@ -1,4 +1,4 @@
-"""What is wrong with several columns of one body is told at once."""
+"""All errors in the columns of one body are reported together."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Writes that meet others: two at once, locks that are held, tables that change; with real connections."""
+"""Concurrent writes: two at once, held locks, tables that change; with separate connections."""
 
 import threading
 import time

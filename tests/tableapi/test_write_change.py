@@ -1,4 +1,4 @@
-"""`PATCH` changes what is sent, `PUT` replaces the record; what was read can be sent back."""
+"""`PATCH` changes what is sent, `PUT` replaces the record; a response can be sent back."""
 
 from typing import Any
 

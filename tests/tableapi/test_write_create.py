@@ -1,4 +1,4 @@
-"""`POST /rest/v1/table/{table}`: one record, with what the table adds to it, by whoever may create it."""
+"""`POST /rest/v1/table/{table}`: one record, with the values that the table adds."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Tables that create later: checked at once, answered with the id to come, created by the worker."""
+"""Deferred tables: the request is validated at once and gets the id, and the worker creates the record."""
 
 import threading
 from datetime import timedelta

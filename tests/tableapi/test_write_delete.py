@@ -1,4 +1,4 @@
-"""`DELETE`: the record goes, its parts with it, leaves an entry in the log and is taken out of what refers to it."""
+"""`DELETE`: removes the record and its parts, writes the deletion log, and clears references."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What somebody may not read does not show by writing either, and what became of columns does not mislead."""
+"""Writes do not reveal what a caller may not read, and changed columns do not mislead."""
 
 from typing import Any
 

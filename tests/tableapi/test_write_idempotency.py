@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a request that is sent again is answered as the first time, and done once."""
+"""`Idempotency-Key`: a repeated request is executed once and gets the first response."""
 
 from datetime import timedelta
 from typing import Any

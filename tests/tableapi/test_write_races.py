@@ -1,4 +1,4 @@
-"""Writes at the same moment to records of families, and to what refers to them; with real connections."""
+"""Concurrent writes to tables of one family and to referenced records, with separate connections."""
 
 from collections.abc import Callable
 from functools import partial

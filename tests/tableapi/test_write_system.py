@@ -1,4 +1,4 @@
-"""Writing the product's own tables: their models' rules hold, and what they refuse is a 409 or a 422."""
+"""Writes to the product's own tables: the rules of their models apply, and refusals are 409 or 422."""
 
 from typing import Any
 

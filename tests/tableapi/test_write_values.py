@@ -1,4 +1,4 @@
-"""What particular columns take: references, display values, unique values, formatted text, secrets."""
+"""Values of particular columns: references, display values, unique values, formatted text, secrets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""HTML that people write: what could run goes, formatting stays, plain text stands beside it."""
+"""HTML that users write: scripts are removed, formatting stays, and plain text is stored with it."""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Short ways to set up tables, rules and records, and to call the Table API as its clients do.
+"""Short functions to create tables, rules and records, and to call the Table API as clients do.
 
 Calls, each with real credentials and no cookies (`api` keeps nothing between two of them):
 

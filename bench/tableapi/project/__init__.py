@@ -1,1 +1,1 @@
-"""The product as it is measured: its own settings, with the addresses that it is compared with."""
+"""The measured product: its settings, with additional addresses for the comparison."""

@@ -1,4 +1,4 @@
-"""The table of tasks as a person would write its model: over the same table, so nothing differs but the way there."""
+"""The table of tasks as an ordinary Django model, over the same database table."""
 
 from typing import Any, ClassVar
 

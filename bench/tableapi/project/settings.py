@@ -1,4 +1,4 @@
-"""The product's settings and what the comparison needs besides."""
+"""The product's settings, with what the comparison needs."""
 
 from config.settings import *  # noqa: F403
 from config.settings import INSTALLED_APPS as OF_PRODUCT

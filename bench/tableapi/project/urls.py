@@ -1,4 +1,4 @@
-"""Every address of the product, and those it is compared with."""
+"""Every address of the product, and the addresses of the comparison."""
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter

@@ -1,4 +1,4 @@
-"""What the Table API is compared with: an idiomatic DRF view of the same table, and a view that asks `SELECT 1`."""
+"""The comparison: an idiomatic DRF view of the same table, and a view that executes `SELECT 1`."""
 
 from typing import Any
 

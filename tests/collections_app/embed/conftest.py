@@ -1,4 +1,4 @@
-"""A provider over HTTP, and what the operator would have set for it."""
+"""A provider over HTTP, and the settings for it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

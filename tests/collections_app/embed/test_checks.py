@@ -1,4 +1,4 @@
-"""Which answers are vectors: all right, or none."""
+"""Which responses are valid vectors; one invalid vector refuses the whole response."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What becomes of documents when their provider is at fault, and when they are themselves."""
+"""What happens to documents if the provider is at fault, and if the documents are."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The models that come with the product."""
+"""The embedding models that come with the product."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""`manage.py collections model-changed`: the provider gives other vectors under the same name, and for good."""
+"""`manage.py collections model-changed`: the provider permanently returns other vectors under the same name."""
 
 import io
 import time

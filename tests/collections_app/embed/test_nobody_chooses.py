@@ -1,4 +1,4 @@
-"""What no request may do: choose who embeds, or see a vector. Read from the source, so that a new room fails here."""
+"""No request can choose the embedding provider or see a vector. Read from the source code."""
 
 import ast
 from collections.abc import Iterator

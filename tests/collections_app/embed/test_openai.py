@@ -1,4 +1,4 @@
-"""A provider over HTTP: whatever it answers, either all vectors are right or there are none, within the deadline."""
+"""A provider over HTTP: either all vectors are right or there are none, within the deadline."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Who embeds for which space, and that its model is still the one that filled it."""
+"""Which provider embeds for which space, and whether its model is still the one that filled the space."""
 
 from collections.abc import Callable
 from typing import Any

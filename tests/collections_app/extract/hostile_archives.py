@@ -1,4 +1,4 @@
-"""Office files: bombs, lies about sizes, entities, nesting. Enters them into `hostile.ARCHIVES`."""
+"""Office files: archive bombs, wrong sizes, entities, nesting. Adds them to `hostile.ARCHIVES`."""
 
 import stat
 import struct

@@ -1,4 +1,4 @@
-"""PDF files: trees without end, bombs, lies about sizes, what would run. Enters them into `hostile.PDFS`."""
+"""PDF files: endless trees, bombs, wrong sizes, scripts. Adds them to `hostile.PDFS`."""
 
 import zlib
 from functools import partial

@@ -1,4 +1,4 @@
-"""Everything else: CSV, e-mail, RTF, HTML, Markdown, text. Enters them into `hostile.TEXTS`."""
+"""CSV, e-mail, RTF, HTML, Markdown and text. Adds them to `hostile.TEXTS`."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a filter means, said again in plain Python: the law tests hold the SQL against it."""
+"""The meaning of a filter in plain Python, which the law tests compare with the SQL."""
 
 from __future__ import annotations
 

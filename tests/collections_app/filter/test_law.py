@@ -1,4 +1,4 @@
-"""Every operator on odd metadata: it finds what plain Python finds, its negation the rest, and nothing ever fails."""
+"""Every operator on unusual metadata finds what plain Python finds, its negation the rest, and nothing fails."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests to document collections as scripts send them, by key."""
+"""Requests to document collections as scripts send them, with an access key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what with a collection: the door itself."""
+"""Who may do what with a collection, decided by `collections_app.access`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Any words as a question and any text as a filter: passages or a refusal, never a fault of the service."""
+"""Any text as a query and as a filter gives passages or a refusal, never a server error."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""If-Match under /api/collections: nobody changes or deletes what they have not seen."""
+"""If-Match under /api/collections: nobody changes or deletes a state that they have not seen."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What is long is answered one at a time, and gone when it is sent."""
+"""Long responses are built one at a time, and their memory is released when they are sent."""
 
 import gc
 import weakref

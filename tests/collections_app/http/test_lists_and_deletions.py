@@ -1,4 +1,4 @@
-"""The two lists and the two deletions."""
+"""The two list endpoints and the two deletion endpoints."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Loading a file or a text: what is answered, and that what is refused leaves nothing."""
+"""Loading a file or a text: the responses, and that a refused load leaves nothing behind."""
 
 import hashlib
 import json

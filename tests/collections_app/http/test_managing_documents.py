@@ -1,4 +1,4 @@
-"""/api/collections/{id}/documents: what was loaded, one by one."""
+"""/api/collections/{id}/documents: the documents of a collection."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a collection can be called, and what is asked for by a name."""
+"""Valid names of collections, and searches by name."""
 
 import pytest
 from django.test import Client

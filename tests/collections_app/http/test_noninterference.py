@@ -1,4 +1,4 @@
-"""What other collections hold changes nothing that a caller gets: databases alike but for them, byte for byte.
+"""The content of other collections changes no byte of a caller's responses.
 
 The second world is the first with foreign collections added that hold the same words, files and names; the third has
 others of the same names, and traces of what is gone. Ids and times, which the server makes, are written over.

@@ -1,4 +1,4 @@
-"""The description of the endpoints says what they do."""
+"""The OpenAPI description matches the endpoints."""
 
 from typing import Any
 

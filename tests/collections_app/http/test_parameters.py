@@ -1,4 +1,4 @@
-"""What a request says: read alike from the query string, a JSON body and a form."""
+"""Parameters are read alike from the query string, a JSON body and a form."""
 
 import json
 from typing import Any

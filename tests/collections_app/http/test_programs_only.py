@@ -1,4 +1,4 @@
-"""The eight endpoints are for programs: a key or a password with each request, and errors as JSON."""
+"""The eight endpoints are for programs: credentials in each request, and errors as JSON."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Names of files, metadata, texts and queries stay out of the log: it has ids and sizes."""
+"""Names of files, metadata, texts and queries are not in the log, which has ids and sizes."""
 
 from typing import Any
 

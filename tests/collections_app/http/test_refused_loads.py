@@ -1,4 +1,4 @@
-"""What a refused load says, so that its sender knows what to mend."""
+"""A refused load says what the sender must correct."""
 
 from urllib.parse import urlencode
 

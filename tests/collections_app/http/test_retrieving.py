@@ -1,4 +1,4 @@
-"""The two retrieval endpoints: GET and POST alike, filters, limits, and what an answer holds."""
+"""The two retrieval endpoints: GET and POST, filters, limits, and the content of a response."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a collection can be set to, when it is made and afterwards; what is refused changes nothing."""
+"""Settings of a collection, at creation and later; a refused change changes nothing."""
 
 from importlib import import_module
 from typing import Any

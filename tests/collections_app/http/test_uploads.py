@@ -1,4 +1,4 @@
-"""A file as multipart/form-data: every wrong form is refused, and nothing of it is left."""
+"""Files as multipart/form-data: every invalid form is refused and leaves nothing behind."""
 
 import os
 import resource

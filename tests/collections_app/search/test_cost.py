@@ -1,4 +1,4 @@
-"""What a search costs is bounded, whatever is asked for and whatever lies beside what is found."""
+"""The cost of a search is bounded, whatever the query and the collection."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One score from two: its bounds, its order, and what each side can do to it."""
+"""Fusion of two scores: bounds, order, and the influence of each."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Highlights: the places of the words that were asked for, whatever the text is made of."""
+"""Highlights: the positions of the words of the query in any text."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""The language of a text: a sentence in each that PostgreSQL has a configuration for, and in some that it has not."""
+"""Language detection: a sentence in each language that PostgreSQL supports, and in some others."""
 
 import pytest
 from django.db import connection

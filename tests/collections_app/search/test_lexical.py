@@ -1,4 +1,4 @@
-"""The words of chunks: stored once, counted in and out, safe beside others who count."""
+"""The words of chunks: stored once, added to the counts and removed, safe with concurrent writers."""
 
 import hashlib
 import threading

@@ -1,4 +1,4 @@
-"""Nearest vectors by the index of a large collection: as many as were asked for and the right ones, filtered or not."""
+"""Nearest vectors through the index of a large collection: complete and right, with and without a filter."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""What other collections hold changes nothing: not the answer, not a byte of it, and not the way to it."""
+"""The content of other collections changes neither the response nor the statements that produce it."""
 
 import itertools
 import json

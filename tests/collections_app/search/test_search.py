@@ -1,4 +1,4 @@
-"""A search: what is found by words, by meaning and by both, in which order, and what is told of it."""
+"""Searches by words, by vectors and by both: results, order and metadata."""
 
 from collections.abc import Callable
 from typing import Any

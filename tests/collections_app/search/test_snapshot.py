@@ -1,4 +1,4 @@
-"""Searches while documents are replaced and taken away: each sees the old or the new, never both or none."""
+"""Searches while documents are replaced and deleted: each sees the old or the new content, never both or none."""
 
 import threading
 from collections.abc import Callable

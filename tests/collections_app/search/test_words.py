@@ -1,4 +1,4 @@
-"""How text is made ready: what becomes a word, and where it stood."""
+"""Preparation of text: what becomes a word, and its offsets."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,1 +1,1 @@
-"""The access matrix: each route, method and kind of caller, asked of the service and held against `matrix.txt`."""
+"""The access matrix: each route, method and kind of caller, compared with `matrix.txt`."""

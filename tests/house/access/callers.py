@@ -1,4 +1,4 @@
-"""Each kind of caller, and how they ask: with credentials in each request, or with a browser that signed in."""
+"""Each kind of caller: with credentials in each request, or with a signed-in browser."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The matrix as text: a line for the methods of a route that answer alike, a column for each caller."""
+"""The matrix as text: a line for the methods of a route with equal responses, a column for each caller."""
 
 from collections.abc import Iterator
 

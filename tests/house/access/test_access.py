@@ -1,4 +1,4 @@
-"""Who is answered what, everywhere: a route that is new, or answers somebody otherwise than before, fails here."""
+"""Who gets which status, everywhere: a new route, or a changed status, fails here."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Something that each route can be asked for: a record, a document, a row of each table of the administration."""
+"""An existing object for each route: a record, a document, a row of each table of the administration."""
 
 import re
 from collections.abc import Iterator

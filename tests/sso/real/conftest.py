@@ -1,4 +1,4 @@
-"""The certified provider with the product registered as its clients, and a browser between the two."""
+"""The certified provider with the product registered as its client, and a browser between the two."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A browser that knows both sides: Django's test client here, real requests at the provider."""
+"""A browser for both sides: Django's test client for the product, real requests to the provider."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

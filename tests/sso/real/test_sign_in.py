@@ -1,4 +1,4 @@
-"""Signing in and out through a certified provider, in every way that a connection may be set up."""
+"""Sign-in and sign-out through a certified provider, with every kind of connection."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

@@ -1,4 +1,4 @@
-"""Builds queries by chance: trees that the parser can give, and texts made from pieces of the language."""
+"""Generates queries: trees that the parser can return, and texts made from pieces of the language."""
 
 from __future__ import annotations
 

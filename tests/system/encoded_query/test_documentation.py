@@ -1,4 +1,4 @@
-"""The page that teaches the language says what the code does: operators, functions, limits and every example."""
+"""The reference of the language matches the code: operators, functions, limits and every example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value functions: a closed list, told apart by grammar, the same at the same moment."""
+"""The value functions: a closed list, recognized by the grammar, evaluated at one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text makes the parser do anything but give a query or raise QueryError."""
+"""Any text gives a query or a QueryError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each form of the language means: precedence, groups, tails, operators, values."""
+"""The meaning of each form of the language: precedence, groups, suffixes, operators, values."""
 
 from __future__ import annotations
 

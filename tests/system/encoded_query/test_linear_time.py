@@ -1,4 +1,4 @@
-"""The work grows no faster than the text: counted in steps and characters, so that no clock can make it waver."""
+"""Parsing takes linear time, counted in steps and characters instead of seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of operators: complete, and every negation the mirror of what it negates."""
+"""The table of operators: complete, and every negation is the complement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language depends on nothing but Python itself."""
+"""The language imports only the standard library."""
 
 from __future__ import annotations
 

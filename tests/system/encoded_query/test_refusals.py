@@ -1,4 +1,4 @@
-"""Whatever is malformed is refused with its place and piece: a query is never half understood."""
+"""Malformed queries are refused with position and part; none is evaluated in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written reads as what it was: parse(to_text(query)) == query, in both dialects."""
+"""parse(to_text(query)) == query, in both dialects."""
 
 from __future__ import annotations
 

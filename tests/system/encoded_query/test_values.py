@@ -1,4 +1,4 @@
-"""What stands behind an operator, as a typed value."""
+"""Values of operators, as typed values."""
 
 from __future__ import annotations
 

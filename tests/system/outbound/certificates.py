@@ -1,4 +1,4 @@
-"""Certificates for the hostile server: one authority, and leaves that are wrong in one way each."""
+"""Certificates for the hostile server: one authority, and certificates with one fault each."""
 
 import ssl
 from dataclasses import dataclass

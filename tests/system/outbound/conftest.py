@@ -1,4 +1,4 @@
-"""The cast: a policy that lets tests call loopback, and a resolver that sends every name there."""
+"""A policy that allows calls to loopback, and a resolver that returns it for every name."""
 
 import pytest
 

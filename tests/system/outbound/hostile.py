@@ -1,4 +1,4 @@
-"""A small server on loopback, and a resolver, that answer exactly as badly as a test tells them to."""
+"""A small server and a resolver on loopback that respond as badly as a test asks."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""Which addresses a call may be sent to, in every form an address can take."""
+"""Which addresses may be called, in every notation of an address."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 

@@ -1,4 +1,4 @@
-"""What a call sends, and what it makes of well-behaved and ill-behaved answers."""
+"""What a call sends, and how it handles valid and invalid responses."""
 
 import logging
 import pickle

@@ -1,4 +1,4 @@
-"""Name lookups: rebinding, forbidden answers, slow and dead name servers."""
+"""Name lookups: rebinding, forbidden responses, slow and dead name servers."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""JSON from a stranger: what is read, and what is refused although Python would read it."""
+"""Strict JSON: what is refused although Python would accept it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Certificates: what is trusted, and what an administrator is told about the rest."""
+"""Certificates: what is trusted, and the messages about the rest."""
 
 import os
 import ssl

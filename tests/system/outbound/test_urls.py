@@ -1,4 +1,4 @@
-"""What an administrator may type as an address, judged at save time."""
+"""Valid addresses of a provider, checked when they are saved."""
 
 import pytest
 from hypothesis import example, given, settings

@@ -1,4 +1,4 @@
-"""Laws that the Table API keeps whatever is asked of whatever data: PostgreSQL held against the oracle.
+"""Laws of the Table API for any query and any data: PostgreSQL compared with the oracle.
 
     stage      puts a world of the oracle into the database, for the length of one example
     questions  asks the product as a caller of the oracle does, and what is generated to be asked

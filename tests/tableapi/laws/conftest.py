@@ -1,4 +1,4 @@
-"""Everybody whom the oracle knows is there."""
+"""All callers that the oracle knows exist."""
 
 from typing import Any
 

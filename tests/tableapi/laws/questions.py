@@ -1,4 +1,4 @@
-"""Asks the product as a caller of the oracle does, and makes what is asked."""
+"""Generates requests, and sends them as a caller of the oracle."""
 
 from __future__ import annotations
 

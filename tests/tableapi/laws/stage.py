@@ -1,4 +1,4 @@
-"""Puts the oracle's worlds into the database, quickly, and takes them out again."""
+"""Stores the oracle's worlds in the database, and removes them."""
 
 from __future__ import annotations
 

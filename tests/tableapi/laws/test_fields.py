@@ -1,4 +1,4 @@
-"""What an answer shows of a record is what the caller may see of it, also at the end of a walk."""
+"""A response shows of a record what the caller may see of it, also through dot-walking."""
 
 from __future__ import annotations
 

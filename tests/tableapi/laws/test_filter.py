@@ -1,4 +1,4 @@
-"""What a query finds is what is left of the visible records when each is held against it."""
+"""A query finds the visible records that match when each is evaluated alone."""
 
 from __future__ import annotations
 

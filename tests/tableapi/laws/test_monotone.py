@@ -1,4 +1,4 @@
-"""One more rule where a level already decides takes nothing away; one rule less adds nothing."""
+"""One more rule on a level that already decides takes nothing away; one rule less adds nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator on every type that it fits: what it finds, and that its negation finds exactly the rest."""
+"""Every operator on every type that it supports: its results, and that its negation finds exactly the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of a list, put together, are the list: nothing twice, nothing left out."""
+"""The pages of a list together are the list: nothing twice, nothing missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-interference: what a caller may not read changes no answer that they get.
+"""Non-interference: what a caller may not read changes no response that they get.
 
     pairs         makes two databases that agree on everything a caller may read, and what that caller asks of both
     programs      the requests

@@ -1,4 +1,4 @@
-"""Everybody whom the oracle knows is there, and time stands still."""
+"""All callers that the oracle knows exist, and the clock is stopped."""
 
 from typing import Any
 

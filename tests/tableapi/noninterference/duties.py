@@ -1,4 +1,4 @@
-"""What a write may do, asked of one database: nothing but what the rules allow before it and after it."""
+"""Checks one database: a write does only what the rules allow before and after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes two databases that agree on everything that a caller may read, from a seed."""
+"""Generates two databases, from a seed, that agree on everything that a caller may read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has no role changes nothing of the product's own tables, whatever they send."""
+"""A caller without roles changes nothing in the product's own tables, whatever they send."""
 
 from __future__ import annotations
 

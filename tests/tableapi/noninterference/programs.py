@@ -1,4 +1,4 @@
-"""Makes the requests that are put to both databases of a pair."""
+"""Generates the requests that are sent to both databases of a pair."""
 
 from __future__ import annotations
 

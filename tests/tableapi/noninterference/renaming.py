@@ -1,4 +1,4 @@
-"""A column that the caller can never read, and one that does not exist: the same request but for the name."""
+"""The same request for a column that the caller can never read, and for one that does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a program to both databases of a pair and compares what came back."""
+"""Runs a program on both databases of a pair, and compares the responses."""
 
 from __future__ import annotations
 

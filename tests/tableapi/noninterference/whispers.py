@@ -1,4 +1,4 @@
-"""No answer names a column that its caller can never read, unless they named it themselves."""
+"""No response names a column that its caller can never read, unless the caller named it."""
 
 from __future__ import annotations
 

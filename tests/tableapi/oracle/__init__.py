@@ -1,4 +1,4 @@
-"""What the Table API may answer, computed naively in plain Python: the measure that the SQL is held against.
+"""What the Table API may respond, computed naively in plain Python, to compare with the SQL.
 
     answers    who sees which records, fields, answers to a query        select, visible, field, matches, can
       access       access rules; what a caller's eyes and a rule's eyes can see

@@ -1,4 +1,4 @@
-"""Who may do what: the levels of access rules, and the two ways of seeing a record that follow from them."""
+"""Who may do what: the levels of access rules, and the two ways to see a record."""
 
 from __future__ import annotations
 

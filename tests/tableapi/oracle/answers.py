@@ -1,4 +1,4 @@
-"""The questions that can be put to a world: which records, which fields, in which order, and who may write what."""
+"""Questions to a world: which records, which fields, in which order, and who may write what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A parsed query as a test of one record, seen through somebody's eyes."""
+"""A parsed query as a test of one record, as a caller or a rule sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators mean, pinned by hand: one line a case."""
+"""The meaning of operators as examples: one line per case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values made comparable: the texts that stand in a query, and what is stored in a record."""
+"""Comparable values: texts of a query, and stored values of a record."""
 
 from __future__ import annotations
 

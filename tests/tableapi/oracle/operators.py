@@ -1,4 +1,4 @@
-"""What each operator means: a table of builders, each gives the test of one column's value (and another column's)."""
+"""The meaning of each operator: a function that returns the test of one column's value (and another column's)."""
 
 from __future__ import annotations
 

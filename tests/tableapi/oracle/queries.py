@@ -1,4 +1,4 @@
-"""Hypothesis makes queries about a given schema: by construction good ones, with now and then one mistake."""
+"""Generates queries for a schema with Hypothesis: valid by construction, with an occasional mistake."""
 
 from __future__ import annotations
 

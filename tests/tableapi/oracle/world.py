@@ -1,4 +1,4 @@
-"""The data that questions are asked of: a catalogue, its records, and whoever asks."""
+"""The data of questions: a catalogue, its records, and callers."""
 
 from __future__ import annotations
 

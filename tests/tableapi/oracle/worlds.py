@@ -1,4 +1,4 @@
-"""Hypothesis makes worlds: a small schema, its records, a set of rules, callers; and one world that has everything."""
+"""Generates worlds with Hypothesis: a small schema, records, rules, callers; and one world that contains everything."""
 
 from __future__ import annotations
 

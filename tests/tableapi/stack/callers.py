@@ -1,4 +1,4 @@
-"""Calls a running product, and waits for what it does in the database."""
+"""Calls a running product, and waits for changes in its database."""
 
 import http.client
 import json

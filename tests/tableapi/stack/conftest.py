@@ -1,4 +1,4 @@
-"""One PostgreSQL and Valkey, and the parts of the product on them as on hosts of their own."""
+"""One PostgreSQL and Valkey, and the components of the product as on separate hosts."""
 
 from collections.abc import Iterator
 

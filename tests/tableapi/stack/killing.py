@@ -1,4 +1,4 @@
-"""Ends a web process, as a crash would, where no test could reach in from outside."""
+"""Ends a web process from inside, as a crash would."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A real worker creates the records of tables that create later, each once, whatever happens to it meanwhile."""
+"""A real worker creates the records of deferred tables, each once, whatever happens in the meantime."""
 
 import psutil
 import psycopg

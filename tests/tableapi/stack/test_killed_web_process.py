@@ -1,4 +1,4 @@
-"""A web process that dies under a write: with an `Idempotency-Key` it can be sent until it is answered."""
+"""A web process that dies during a write: with an `Idempotency-Key` the request can be repeated."""
 
 import http.client
 import os

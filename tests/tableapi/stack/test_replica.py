@@ -1,4 +1,4 @@
-"""Reads from a real streaming replica: it answers while its catalogue is the primary's, else the primary does."""
+"""Reads from a real streaming replica, while its catalogue equals the primary's."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What takes too long or waits too long ends by itself: the caller is told to come back, and nothing is half done."""
+"""Statements and locks that take too long are ended: the caller is asked to retry, and nothing is half done."""
 
 from contextlib import closing
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a read may show of columns."""
+"""Leaks of columns in reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hidden column that is not like a missing one."""
+"""Hidden columns that differ from missing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a read may show of records."""
+"""Leaks of records in reads."""
 
 from __future__ import annotations
 

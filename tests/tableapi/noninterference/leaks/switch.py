@@ -1,4 +1,4 @@
-"""The list of faults, and how one is switched on."""
+"""The list of leaks, and how one is switched on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a write may tell, and what it may do."""
+"""Leaks in writes, and writes that are not allowed."""
 
 from __future__ import annotations
 
