@@ -1,4 +1,4 @@
-"""The app of area B, the Table API."""
+"""The app of the Table API."""
 
 from typing import Any
 
@@ -19,6 +19,8 @@ class TableApiConfig(AppConfig):
 
     def ready(self) -> None:
         from tableapi import signals
+        from tableapi.design import saving
 
+        saving.register()
         signals.connect()
         post_migrate.connect(after_migrate, sender=self)

@@ -10,7 +10,6 @@ from accounts.models import Role
 from system.records.record import Record
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
-from tableapi.design import catalogue_checks
 from tableapi.models import Choice, Column, Rule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.write import references
@@ -61,7 +60,6 @@ def started_with(model: Any, origin: Any) -> bool:
 
 
 def connect() -> None:
-    validation.catalogue_checks = catalogue_checks
     for model in apps.get_models():
         if issubclass(model, Record) and model.table_columns:
             pre_delete.connect(release_references, sender=model)

@@ -9,20 +9,20 @@ from tableapi.write import deferred_records
 LONGEST_BUILD_S = 3600
 
 
-# A big index takes longer than other work may; a second message meanwhile finds the lock held and ends.
+# A large index takes longer than the usual limit. A second message finds the lock held and ends.
 @shared_task(time_limit=LONGEST_BUILD_S, soft_time_limit=LONGEST_BUILD_S - 60)
 def build_indexes() -> None:
-    """Build the indexes that the catalogue wants, drop those that it does not want any more."""
+    """Build the indexes that the catalogue requires and drop those that it no longer requires."""
     index_builder.build()
 
 
 @shared_task
 def create_deferred() -> None:
-    """Create the records that wait for it; sent with each of them, and by the schedule for what was missed."""
+    """Create deferred records. Sent with each record, and by the schedule for missed ones."""
     deferred_records.create_due()
 
 
 @shared_task
 def forget_answers() -> None:
-    """Delete the answers to requests with an `Idempotency-Key` that are too old to be given again."""
+    """Delete the stored answers to requests with an `Idempotency-Key` after their retention time."""
     idempotency.forget_old()

@@ -18,13 +18,13 @@ dashboard.group(
 
 
 @dashboard.tile(order=20)
-def designed(request: HttpRequest) -> dashboard.Tile | None:
+def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
-    own, rules_count = Table.objects.filter(is_system=False).count(), Rule.objects.count()
+    table_count, rule_count = Table.objects.filter(is_system=False).count(), Rule.objects.count()
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
-    about = f"designed tables, {rules_count} access rules" + (f", {failed} records not created" if failed else "")
+    caption = f"designed tables, {rule_count} access rules" + (f", {failed} records not created" if failed else "")
     page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
     return dashboard.Tile(
-        "Tables", str(own), about, dashboard.Link("", "", page).address, "table", is_worrying=bool(failed)
+        "Tables", str(table_count), caption, dashboard.Link("", "", page).address, "table", is_worrying=bool(failed)
     )

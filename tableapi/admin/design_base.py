@@ -1,47 +1,64 @@
-"""The base of the pages whose saving changes the database: what is refused there is said, and nothing is half done."""
+"""Bases of the admin pages of columns, rules, tables and views."""
 
 from typing import Any
 
+from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from system.admin_site.site import TrackedAdmin
+from system.records import savers
 
 BY_TABLE = "table__sys_id__exact"
 
 
-class AmongItsOwn(TrackedAdmin):
-    """The page of what one of many tables has: one is added beside the others of its table, and leads back to them."""
+class PerTableAdmin(TrackedAdmin):
+    """For records that belong to a table: adding one from a list filtered by table prefills the table, and leads back
+    to that list."""
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        found: dict[str, Any] = super().get_changeform_initial_data(request)
-        shown = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
-        return {"table": shown, **found} if shown else found
+        initial: dict[str, Any] = super().get_changeform_initial_data(request)
+        table_id = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
+        return {"table": table_id, **initial} if table_id else initial
 
     def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
         if obj.table_id is None:
-            found: HttpResponse = super().response_post_save_add(request, obj)
-            return found
-        there = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
-        return redirect(f"{there}?{urlencode({BY_TABLE: obj.table_id})}")
+            response: HttpResponse = super().response_post_save_add(request, obj)
+            return response
+        url = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
+        return redirect(f"{url}?{urlencode({BY_TABLE: obj.table_id})}")
 
 
-class OfTable(TrackedAdmin):
-    """The same for what is the product's own when its table is."""
+class DesignAdmin(TrackedAdmin):
+    """For tables and columns: of system tables, only the label can be changed."""
 
-    def is_ours(self, obj: Any) -> bool:
-        """Whether it is the product's own, so that only its label changes."""
+    def is_in_system_table(self, obj: Any) -> bool:
+        """Whether this is a system table or one of its columns."""
         raise NotImplementedError
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        found = super().get_readonly_fields(request, obj)
+        names = super().get_readonly_fields(request, obj)
         if obj is None:
-            return found
-        fixed = [name for name in self.fields if name != "label"] if self.is_ours(obj) else obj.fixed
-        return (*found, *(name for name in fixed if name in self.fields and name not in found))
+            return names
+        fixed = [name for name in self.fields if name != "label"] if self.is_in_system_table(obj) else obj.fixed
+        return (*names, *(name for name in fixed if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_ours = obj is not None and self.is_ours(obj)
-        return not is_ours and bool(super().has_delete_permission(request, obj))
+        is_in_system_table = obj is not None and self.is_in_system_table(obj)
+        return not is_in_system_table and bool(super().has_delete_permission(request, obj))
+
+
+class DesignFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
+    """Saves choices and view columns as the Table API does."""
+
+    def save_new(self, form: Any, commit: bool = True) -> Any:
+        record = super().save_new(form, commit=False)
+        savers.saver_of(type(record)).save(record)
+        return record
+
+    def save_existing(self, form: Any, obj: Any, commit: bool = True) -> Any:
+        record = super().save_existing(form, obj, commit=False)
+        savers.saver_of(type(record)).save(record)
+        return record

@@ -1,4 +1,4 @@
-"""The page of a designed table's records: what the Table API answers to this administrator, to look at."""
+"""Reads the records of a designed table for its admin page, with the permissions of the administrator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tableapi.read import pipeline
 from tableapi.read.context import Caller
 
 PER_PAGE = 50
-# So many columns stand beside one another, those with nothing in them left out; the page of one record has all.
+# Empty columns are left out of the list; the page of one record has all columns.
 MOST_COLUMNS = 20
 LONGEST_VALUE = 200
-SHOWN = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
+OUTPUT_OPTIONS = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
 
 
 @dataclass(frozen=True)
@@ -30,74 +30,77 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RecordList:
     columns: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     next_page: int | None = None
-    # Why the query is refused.
-    said: str = ""
+    # Why the query was refused.
+    error: str = ""
     page: int = 1
 
 
-def listed(user: User, name: str, query: str, page: str) -> Listed:
-    given = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **SHOWN}
+def read_list(user: User, name: str, query: str, page: str) -> RecordList:
+    parameters = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **OUTPUT_OPTIONS}
     try:
-        found = pipeline.read_list(_caller(user), name, _parameters(given))
+        answer = pipeline.read_list(_caller(user), name, _parameters(parameters))
     except ServiceError as error:
-        return Listed(said=error.message)
+        return RecordList(error=error.message)
     table = catalogue_loader.cached_catalogue().tables[name]
-    formatted = frozenset(each.name for each in table.columns.values() if each.column_type.is_html)
+    html_columns = frozenset(column.name for column in table.columns.values() if column.column_type.is_html)
     records = [
         {
-            name: strip_tags(told(value)) if name in formatted else told(value)
+            name: strip_tags(as_text(value)) if name in html_columns else as_text(value)
             for name, value in json.loads(body).items()
         }
-        for body in found.bodies
+        for body in answer.bodies
     ]
-    designed = [each.name for each in table.columns.values() if each.is_readable and not each.is_sys]
-    filled = [name for name in designed if any(each.get(name) for each in records)]
+    designed = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
+    filled = [name for name in designed if any(record.get(name) for record in records)]
     names = [*filled[:MOST_COLUMNS], "sys_updated_at"]
     rows = [
-        Row(each.get("sys_id", ""), [(name, each.get(name, "")[:LONGEST_VALUE]) for name in names]) for each in records
+        Row(record.get("sys_id", ""), [(name, record.get(name, "")[:LONGEST_VALUE]) for name in names])
+        for record in records
     ]
     number = int(page or 1)
-    return Listed(names, rows, number + 1 if found.next_page else None, page=number)
+    return RecordList(names, rows, number + 1 if answer.next_page else None, page=number)
 
 
-def never_shown(table: models.Table) -> list[str]:
-    """Its columns of secrets, which nobody reads."""
+def hidden_columns(table: models.Table) -> list[str]:
+    """The columns with secrets, which nobody can read."""
     catalogue = catalogue_loader.reload_if_changed()
-    return [each.name for each in catalogue.tables[table.name].columns.values() if not each.is_readable]
+    return [column.name for column in catalogue.tables[table.name].columns.values() if not column.is_readable]
 
 
-def one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
-    """The columns of a record with what stands in them; raises NotFound."""
-    found = pipeline.read_record(_caller(user), name, sys_id, _parameters(SHOWN))
-    return [(column, told(value)) for column, value in json.loads(found.body).items()]
+def read_one(user: User, name: str, sys_id: str) -> list[tuple[str, str]]:
+    """The columns of a record and their values; raises NotFound."""
+    answer = pipeline.read_record(_caller(user), name, sys_id, _parameters(OUTPUT_OPTIONS))
+    return [(column, as_text(value)) for column, value in json.loads(answer.body).items()]
 
 
-def _parameters(given: dict[str, str]) -> QueryDict:
-    found = QueryDict(mutable=True)
-    found.update(given)
-    return found
+def _parameters(values: dict[str, str]) -> QueryDict:
+    parameters = QueryDict(mutable=True)
+    parameters.update(values)
+    return parameters
 
 
 def _caller(user: User) -> Caller:
     return Caller(user.pk, frozenset(user.role_names))
 
 
-def told(both: Any) -> str:
-    """A value and its display value, as people read them.
+def as_text(output: Any) -> str:
+    """A value with its display value, as people read it.
 
-    >>> told({"value": "1", "display_value": "New"}), told({"value": "17161234", "display_value": None}), told(None)
-    ('New', '17161234', '')
+    >>> as_text({"value": "1", "display_value": "New"}), as_text({"value": "17161234", "display_value": None})
+    ('New', '17161234')
+    >>> as_text(None)
+    ''
     """
-    if isinstance(both, list):
-        return ", ".join(map(told, both))
-    if not isinstance(both, dict):
-        return "" if both is None else str(both)
-    value, display = both["value"], both["display_value"]
-    found = value if display is None else display
-    if found is None:
+    if isinstance(output, list):
+        return ", ".join(map(as_text, output))
+    if not isinstance(output, dict):
+        return "" if output is None else str(output)
+    value, display = output["value"], output["display_value"]
+    text = value if display is None else display
+    if text is None:
         return ""
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)

@@ -4,34 +4,46 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest
 from unfold.admin import TabularInline
 
 from system.admin_site.history_page import RelatedRecords
-from tableapi.admin.design_base import AmongItsOwn
-from tableapi.design import catalogue_checks
+from tableapi.admin.design_base import DesignFormSet, PerTableAdmin
+from tableapi.design import catalogue_checks, saving
 from tableapi.models import View, ViewColumn
 
 
-class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
+class PathForm(forms.ModelForm):  # type: ignore[type-arg]
+    def clean(self) -> dict[str, Any]:
+        """Checks the path first, so that an invalid path is not reported as a duplicate as well."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if path := cleaned.get("path"):
+            try:
+                catalogue_checks.check_path_in_view(self.instance, path)
+            except ValidationError as error:
+                self.add_error(None, error)
+        return cleaned
+
+
+class PathFormSet(DesignFormSet):
     def clean(self) -> None:
-        """Of a new view, which its columns cannot ask yet: a wrong path is said beside it, and then that all together
-        lead too far beside the last."""
+        """Checks the paths of a new view, which the forms cannot look up. Each invalid path is reported at its form,
+        too many joins at the last form."""
         super().clean()
         if not self.instance.is_new or self.instance.table_id is None:
             return
         table = self.instance.table
-        kept = [form for form in self.forms if form.is_valid() and form not in self.deleted_forms]
-        named = [(form, form.cleaned_data["path"]) for form in kept if form.cleaned_data.get("path")]
-        for form, path in named:
-            self._say(form, partial(catalogue_checks.check_path, table, path))
-        if named and all(form.is_valid() for form, _ in named):
-            self._say(named[-1][0], partial(catalogue_checks.check_joins, table, tuple(path for _, path in named)))
+        forms_to_save = [form for form in self.forms if form.is_valid() and form not in self.deleted_forms]
+        paths = [(form, form.cleaned_data["path"]) for form in forms_to_save if form.cleaned_data.get("path")]
+        for form, path in paths:
+            self._report(form, partial(catalogue_checks.check_path, table, path))
+        if paths and all(form.is_valid() for form, _ in paths):
+            self._report(paths[-1][0], partial(catalogue_checks.check_joins, table, tuple(path for _, path in paths)))
 
-    def _say(self, form: Any, check: Callable[[], None]) -> None:
+    def _report(self, form: Any, check: Callable[[], None]) -> None:
         try:
             check()
         except ValidationError as error:
@@ -40,7 +52,8 @@ class Paths(BaseInlineFormSet):  # type: ignore[type-arg]
 
 class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no types
     model = ViewColumn
-    formset = Paths
+    form = PathForm
+    formset = PathFormSet
     fields = ("path", "position")
     extra = 0
     verbose_name = "column"
@@ -50,7 +63,7 @@ class ViewColumns(TabularInline):  # type: ignore[misc]  # the theme has no type
 
 
 @admin.register(View)
-class ViewAdmin(AmongItsOwn):
+class ViewAdmin(PerTableAdmin):
     holds = "Views are named lists of columns that callers request together."
     list_display = ("name", "table")
     list_select_related = ("table",)
@@ -60,6 +73,9 @@ class ViewAdmin(AmongItsOwn):
     inlines = (ViewColumns,)
     history_parts = (RelatedRecords(ViewColumn, "view", "Column", "path"),)
 
+    def save_model(self, request: HttpRequest, obj: View, form: Any, change: bool) -> None:
+        saving.save_view(obj)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        found = super().get_readonly_fields(request, obj)
-        return (*found, *obj.fixed) if obj is not None else found
+        names = super().get_readonly_fields(request, obj)
+        return (*names, *obj.fixed) if obj is not None else names

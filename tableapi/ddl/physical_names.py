@@ -18,7 +18,7 @@ ID = sql.SQL('varchar(32) COLLATE "C"')
 
 
 class IndexableColumn(Protocol):
-    """What the naming asks of a column."""
+    """The properties of a column that its names and indexes depend on."""
 
     @property
     def id(self) -> str: ...
@@ -38,7 +38,7 @@ class IndexableColumn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that the product makes; its name says what it is for, so a rename of a label changes nothing."""
+    """An index; its name contains the id of its column or table."""
 
     name: str
     schema: str
@@ -64,21 +64,21 @@ def drop_index(schema: str, name: str, concurrently: bool = False) -> sql.Compos
     return sql.SQL("DROP INDEX {} IF EXISTS {}").format(word, sql.Identifier(schema, name))
 
 
-def searched(column: IndexableColumn) -> sql.Identifier:
-    """The column that filters and sorting look at."""
+def searched_column(column: IndexableColumn) -> sql.Identifier:
+    """The database column for filters and sorting."""
     return sql.Identifier(plain_name(column.id) if column.column_type.is_html else column.physical)
 
 
 def key(column: IndexableColumn) -> sql.Composable:
-    """What is compared and sorted by: text without regard to case, the empty one like none.
+    """The expression for comparing and sorting. Text is compared without case, and empty text like NULL.
 
-    `pg_c_utf8` comes with PostgreSQL itself: every installation sorts alike, no update of an operating system
-    makes an index wrong.
+    `pg_c_utf8` is part of PostgreSQL, so every installation sorts in the same order and no update of the operating
+    system invalidates an index.
     """
     if not column.column_type.is_text:
-        return searched(column)
-    # The query's own expression: an index on any other would not be used.
-    return sql.SQL(operators.key(ComparisonKind.TEXT, "{}")).format(searched(column))
+        return searched_column(column)
+    # The same expression as in queries; otherwise they would not use the index.
+    return sql.SQL(operators.key(ComparisonKind.TEXT, "{}")).format(searched_column(column))
 
 
 def unique_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
@@ -91,29 +91,29 @@ def main_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Ind
 
 
 def word_index(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Index:
-    words: sql.Composable = searched(column)
+    words: sql.Composable = searched_column(column)
     if not column.converted_from_text:
         return Index(f"W{column.id}", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(words))
-    # What was a text before has no plain text beside it: the query asks for one or the other, and so must the index.
-    both = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.physical))
-    return Index(f"W{column.id}c", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(both))
+    # Values from before the conversion have no plain text, so the query and the index fall back to the text itself.
+    text = sql.SQL("coalesce({}, {})").format(words, sql.Identifier(column.physical))
+    return Index(f"W{column.id}c", schema, table, sql.SQL("USING gin (to_tsvector('simple', {}))").format(text))
 
 
 def family_index(table_id: str, table: str) -> Index:
-    """Finds the records of one table among those of its parent."""
+    """Finds the records of one table in the table of its parent."""
     return Index(f"I{table_id}", SCHEMA, table, sql.SQL("(sys_db_table_id, sys_id)"))
 
 
-def wanted_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
-    """What the background builds for a column; the unique one is made at once, with the column or its mark."""
-    is_marked = column.is_indexed or column.is_display or column.is_unique
+def column_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
+    """The indexes that the worker builds for a column. A unique index is created immediately instead."""
+    has_option = column.is_indexed or column.is_display or column.is_unique
     column_type = column.column_type
-    if (column_type.has_target or is_marked) and column_type.has_main_index:
+    if (column_type.has_target or has_option) and column_type.has_main_index:
         yield main_index(column, table, schema)
     if column.is_indexed and column_type.is_text:
         yield word_index(column, table, schema)
 
 
 def sequence(table_id: str) -> str:
-    """Gives the numbers of the records of a table."""
+    """The sequence of a table's record numbers."""
     return f"N{table_id}"

@@ -1,4 +1,4 @@
-"""Checks of rules and views that resolve columns through the catalogue; `models.validation` calls them.
+"""Checks of rules and views that resolve columns through the catalogue.
 
 Each reads the catalogue from the database, because the table may have been created in the same transaction.
 """
@@ -11,9 +11,31 @@ from system.encoded_query import QueryError
 from system.errors import BadRequest
 from tableapi.access import permissions
 from tableapi.database import catalogue_loader
-from tableapi.models import Table
+from tableapi.models import Rule, Table, View, ViewColumn
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.path_resolver import RuleScope
+
+
+def check_rule(rule: Rule) -> None:
+    if rule.condition:
+        check_condition(Table.objects.filter(pk=rule.table_id).first(), rule.condition)
+
+
+def check_view_column(column: ViewColumn) -> None:
+    check_path_in_view(column, column.path)
+
+
+def check_path_in_view(column: ViewColumn, path: str) -> None:
+    """Refuse an invalid path for this column of a view. A path that becomes invalid later, with its column, is omitted
+    from responses."""
+    before = None if column.is_new else ViewColumn.objects.filter(pk=column.pk).first()
+    if before is not None and (before.path, before.view_id) == (path, column.view_id):
+        return
+    view = View.objects.select_related("table").filter(pk=column.view_id).first()
+    if view is not None:  # otherwise reported by the field validation
+        check_path(view.table, path)
+        others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
+        check_joins(view.table, (*others, path))
 
 
 def check_condition(table: Table | None, condition: str) -> None:

@@ -29,14 +29,14 @@ EXISTING = """
 
 def missing() -> list[Index]:
     """Indexes that the catalogue requires and the database lacks, or has only as invalid ones."""
-    found = _existing()
-    return [index for index in _required() if not found.get((index.schema, index.name))]
+    existing = _existing()
+    return [index for index in _required() if not existing.get((index.schema, index.name))]
 
 
 def surplus() -> list[tuple[str, str]]:
     """Schema and name of our indexes that are no longer needed."""
-    wanted = {(index.schema, index.name) for index in _required()}
-    return [place for place in _existing() if OWN_NAME.fullmatch(place[1]) and place not in wanted]
+    required = {(index.schema, index.name) for index in _required()}
+    return [(schema, name) for schema, name in sorted(_existing().keys() - required) if OWN_NAME.fullmatch(name)]
 
 
 def build() -> list[str]:
@@ -44,9 +44,9 @@ def build() -> list[str]:
     with index_builds.builder(LOCK) as cursor:
         if cursor is None:
             return []
-        done = [index.name for index in missing() if index_builds.run(cursor, index.name, *_rebuild(index))]
+        built = [index.name for index in missing() if index_builds.run(cursor, index.name, *_rebuild(index))]
         surplus_indexes = [(name, physical_names.drop_index(schema, name, True)) for schema, name in surplus()]
-        return done + [name for name, statement in surplus_indexes if index_builds.run(cursor, name, statement)]
+        return built + [name for name, statement in surplus_indexes if index_builds.run(cursor, name, statement)]
 
 
 def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
@@ -62,12 +62,12 @@ def _existing() -> dict[tuple[str, str], bool]:
 def _required() -> Iterator[Index]:
     for table in Table.objects.filter(is_system=False, parent=None, children__isnull=False).distinct():
         yield physical_names.family_index(table.pk, table.name)
-    marked = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
+    has_option = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
     columns = Column.objects.select_related("table")
-    always = Q(type__in=names_where(lambda row: row.has_target))
-    for column in columns.filter(marked | always, table__is_system=False):
-        yield from physical_names.wanted_indexes(column, column.table.name)
+    has_target = Q(type__in=names_where(lambda row: row.has_target))
+    for column in columns.filter(has_option | has_target, table__is_system=False):
+        yield from physical_names.column_indexes(column, column.table.name)
     # System tables have the indexes of their models, except those on text that ignore case.
     texts = names_where(lambda row: row.is_text and row.has_main_index)
-    for column in columns.filter(marked, table__is_system=True, type__in=texts):
-        yield from physical_names.wanted_indexes(column, column.table.name, "public")
+    for column in columns.filter(has_option, table__is_system=True, type__in=texts):
+        yield from physical_names.column_indexes(column, column.table.name, "public")

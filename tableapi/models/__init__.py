@@ -1,4 +1,4 @@
-"""The catalogue of area B: tables, columns, choices, views and rules; saving them changes the database."""
+"""Tables, columns, choices, views and rules of the Table API; `tableapi.design` saves them."""
 
 from tableapi.models.catalogue_version import State
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer

@@ -1,6 +1,6 @@
 """The version of the catalogue, raised by every change of a table, column, view, rule or role."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, Self
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -56,7 +56,7 @@ def is_storable(value: Any) -> bool:
 
 
 class CatalogueRecord(Record):
-    """Base of the catalogue's records: validated on every save, by one designer at a time."""
+    """Base of the catalogue's records. `tableapi.design.saving` saves them: the database changes with their rows."""
 
     class Meta(Record.Meta):
         abstract = True
@@ -64,29 +64,33 @@ class CatalogueRecord(Record):
     # Attributes that cannot be changed after creation.
     fixed: ClassVar[tuple[str, ...]] = ()
 
-    def save(self, *positional: Any, **options: Any) -> None:
-        """Save the record and apply it to the database, in one transaction."""
-        with schema_editor.locked():
-            before = None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
-            self.full_clean(exclude={"sys_id"})
-            super().save(*positional, **options)
-            self.apply(before)
+    def save(self, *positional: Any, **options: Any) -> NoReturn:
+        """Refused, because it would skip checks and leave the database unchanged."""
+        raise RuntimeError(f"{type(self).__name__} has no plain save(). Call its function in tableapi.design.saving.")
+
+    def save_row(self) -> None:
+        """Save the row alone. Only `tableapi.design.saving` calls this."""
+        super().save()
+
+    def stored(self) -> Self | None:
+        """The record as the database has it, or None for a new one."""
+        return None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
 
     def full_clean(self, *positional: Any, **options: Any) -> None:
-        # First, because the other checks query the database with these values.
+        self.check_characters()
+        super().full_clean(*positional, **options)
+
+    def check_characters(self) -> None:
+        """Called before the other checks, because they query the database with these values."""
         for field in self._meta.concrete_fields:
             if not is_storable(getattr(self, field.attname)):
                 raise ValidationError({field.name: "This contains a character that cannot be stored."})
-        super().full_clean(*positional, **options)
 
     def clean(self) -> None:
         super().clean()
-        before = None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
+        before = self.stored()
         for name in self.fixed if before is not None else ():
             field: Any = self._meta.get_field(name)
             if getattr(self, field.attname) != getattr(before, field.attname):
                 message = f"{str(field.verbose_name).capitalize()} cannot be changed later."
                 raise ValidationError({name: message})
-
-    def apply(self, before: Any) -> None:
-        """Apply the saved record to the database; `before` is the previous state, or None."""

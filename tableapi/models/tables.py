@@ -11,13 +11,10 @@ from system.records.history import tracked
 from tableapi.catalogue import column_types
 from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import NUMBER
-from tableapi.ddl import schema_editor
 from tableapi.models import validation
 from tableapi.models.catalogue_version import CatalogueRecord
 
 NAME_LENGTH = 63
-NUMBER_LENGTH = 40
 is_name = RegexValidator(
     r"\A[a-z][a-z0-9_]{0,62}\Z",
     "A name has at most 63 lowercase letters, digits and underscores, and begins with a letter.",
@@ -57,27 +54,11 @@ class Table(CatalogueRecord):
 
     @property
     def descendants(self) -> list[Table]:
-        return [each for child in self.children.all() for each in (child, *child.descendants)]
+        return [table for child in self.children.all() for table in (child, *child.descendants)]
 
     def clean(self) -> None:
         super().clean()
         validation.check_table(self)
-
-    def apply(self, before: Table | None) -> None:
-        if self.is_system:
-            return
-        if before is None:
-            schema_editor.make_table(self)
-        if self.number_prefix and (before is None or not before.number_prefix):
-            schema_editor.make_sequence(self)
-            self._add_number_column()
-
-    def _add_number_column(self) -> None:
-        relatives = [*self.lineage, *self.descendants]
-        if Column.objects.filter(table__in=relatives, name=NUMBER).exists():
-            return
-        marks = {"read_only": True, "is_unique": True, "is_display": True}
-        Column(table=self, name=NUMBER, label="Number", max_length=NUMBER_LENGTH, **marks).save()
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
         # Checked first, so that the message is ours and not the framework's.
@@ -161,18 +142,6 @@ class Column(CatalogueRecord):
     def clean(self) -> None:
         super().clean()
         validation.check_column(self)
-
-    def apply(self, before: Column | None) -> None:
-        if self.table.is_system:
-            return
-        if before is None:
-            schema_editor.make_columns(self.table, [self])
-        else:
-            schema_editor.change_column(self, before)
-        if self.is_display:
-            for other in self.table.columns.filter(is_display=True).exclude(pk=self.pk):
-                other.is_display = False
-                other.save()
 
 
 class Choice(CatalogueRecord):

@@ -1,8 +1,11 @@
-"""Validates tables, columns, choices, rules and views before they are saved or deleted."""
+"""Validates tables, columns, choices and rules before they are saved or deleted.
+
+The checks that need the catalogue are in `design.catalogue_checks`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
@@ -17,25 +20,11 @@ from tableapi.values import defaults
 if TYPE_CHECKING:
     from tableapi.models.rules import Rule
     from tableapi.models.tables import Choice, Column, Table
-    from tableapi.models.views import ViewColumn
 
 RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
 POSTGRESQL_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 SYSTEM_TABLE = "This is a system table. Its columns cannot be changed."
-
-
-class CatalogueChecks(Protocol):
-    """Checks that resolve columns through the catalogue, which is loaded from these models."""
-
-    def check_condition(self, table: Table | None, condition: str) -> None: ...
-    def check_path(self, table: Table, path: str) -> None: ...
-    def check_joins(self, table: Table, paths: tuple[str, ...]) -> None: ...
-
-
-# `signals.connect` replaces it by `design.catalogue_checks` when the app is ready.
-catalogue_checks = cast("CatalogueChecks", None)
-
 ONLY_TEXT_HAS_LENGTH = "Only text can have a maximum length, of at least 1."
 
 
@@ -185,7 +174,7 @@ def check_column_deletion(column: Column) -> None:
     if column.table.is_system and not schema_editor.is_product():
         raise ValidationError(SYSTEM_TABLE)
     relatives = [column.table, *column.table.descendants]
-    if column.name == NUMBER and any(each.number_prefix for each in relatives):
+    if column.name == NUMBER and any(table.number_prefix for table in relatives):
         raise ValidationError("This column holds the record numbers. Remove the table's number prefix first.")
 
 
@@ -228,19 +217,13 @@ def _check_is_not_default(choice: Choice) -> None:
 def check_rule(rule: Rule) -> None:
     table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
     errors: dict[str, Any] = {}
-    for check in (_check_rule_roles, _check_rule_column, _check_rule_condition):
+    for check in (_check_rule_roles, _check_rule_column):
         try:
             check(rule, table)
         except ValidationError as error:
             errors = error.update_error_dict(errors)
     if errors:
         raise ValidationError(errors)
-
-
-def _check_rule_condition(rule: Rule, table: Table | None) -> None:
-    if not rule.condition:
-        return
-    catalogue_checks.check_condition(table, rule.condition)
 
 
 def _check_rule_roles(rule: Rule, _: Table | None) -> None:
@@ -261,15 +244,3 @@ def _check_rule_column(rule: Rule, table: Table | None) -> None:
     columns = apps.get_model("tableapi", "Column").objects
     if not columns.filter(table__in=table.lineage, name=name).exists():
         raise ValidationError({"column_name": f"{table.name} has no column with this name."})
-
-
-def check_view_column(column: ViewColumn) -> None:
-    """Refuse invalid paths. A path that becomes invalid later, with its column, is omitted from responses."""
-    before = None if column.is_new else type(column).objects.filter(pk=column.pk).first()
-    if before is not None and (before.path, before.view_id) == (column.path, column.view_id):
-        return
-    view = apps.get_model("tableapi", "View").objects.select_related("table").filter(pk=column.view_id).first()
-    if view is not None:  # otherwise reported by the field validation
-        catalogue_checks.check_path(view.table, column.path)
-        others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
-        catalogue_checks.check_joins(view.table, (*others, column.path))

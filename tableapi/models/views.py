@@ -7,7 +7,6 @@ from typing import ClassVar
 from django.db import models
 
 from system.records.history import tracked
-from tableapi.models import validation
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Table
 
@@ -61,10 +60,6 @@ class ViewColumn(CatalogueRecord):
                 violation_error_message="This path was given more than once.",
             )
         ]
-
-    def clean(self) -> None:
-        super().clean()
-        validation.check_view_column(self)
 
     def __str__(self) -> str:
         return self.path

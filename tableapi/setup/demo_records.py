@@ -1,4 +1,4 @@
-"""Demo records for a first look: tasks of the demo people, a form view, and the rules that open them."""
+"""Demo records: tasks of the demo users, a form view, and access rules for the tasks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.catalogue.definitions import Table as CataloguedTable
 from tableapi.database import catalogue_loader
+from tableapi.design import saving
 from tableapi.models import Rule, Table, View, ViewColumn
 from tableapi.values import column_values, defaults
 from tableapi.write import designed_records
@@ -27,7 +28,7 @@ SERVICES = ("E-mail", "Network", "Printing", "Workplace")
 
 
 class Demo(NamedTuple):
-    """A task: days since it was opened and until it is due; columns that are left empty are left out."""
+    """A task. `opened` is days ago and `due` is days ahead; empty columns are not set."""
 
     short_description: str
     description: str
@@ -44,7 +45,7 @@ TASKS = (
     Demo("Printer on the second floor jams", "Every second page, since this morning.", "Printing", "1", "3", 1, 3),
     Demo("Mailbox is full", "I can still receive, but not send.", "E-mail", "2", "2", 2, 1),
     Demo("New notebook for a colleague", "She starts on the first of next month.", "Workplace", "1", "4", 3, 14),
-    Demo("VPN drops every hour", "At home only; in the office all is well.", "Network", "2", "2", 4, 1),
+    Demo("VPN drops every hour", "Only at home; it works in the office.", "Network", "2", "2", 4, 1),
     Demo("Shared calendar is missing", "It was there before the update.", "E-mail", "3", "3", 5, 4),
     Demo("Switch in room 114 is down", "Twelve desks are without network.", "Network", "2", "1", 0, 0, "agent"),
     Demo("Toner for the colour printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
@@ -52,92 +53,96 @@ TASKS = (
     Demo("Forward mail of a former colleague", "To her team's mailbox, for three months.", "E-mail", "5", "4", 20, 0),
     Demo("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
     Demo("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, assigned=False),
-    Demo("Mail to a customer comes back", "The answer speaks of a missing SPF record.", "E-mail", "2", "1", 1, 0),
+    Demo("Mail to a customer comes back", "The bounce mentions a missing SPF record.", "E-mail", "2", "1", 1, 0),
     Demo("Scanner sends empty pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
     Demo("Move four desks to room 220", "Network sockets there are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
-    Demo("Certificate of the intranet ends soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
-    Demo("Spam filter is too strict", "Invoices of one supplier end there.", "E-mail", "4", "3", 15, 0),
-    Demo("Print queue is stuck", "Nothing has come out since noon.", "Printing", "5", "2", 12, 0, "agent"),
+    Demo("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
+    Demo("Spam filter is too strict", "Invoices from one supplier end up there.", "E-mail", "4", "3", 15, 0),
+    Demo("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
     Demo("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, assigned=False),
     Demo("Slow connection to the branch", "Copies of large files take an hour.", "Network", "3", "2", 10, 2, "agent"),
     Demo("Signature with the new logo", "For all mailboxes of the company.", "E-mail", "1", "4", 3, 30),
 )  # fmt: skip
 CLOSED = "5"
-WORK_NOTES = "Looked into it, see the knowledge base."
+WORK_NOTES = "Investigated; see the knowledge base."
 
 
 def make() -> None:
-    """Once, for the demo people: never where the tasks ever had a rule, ours or an administrator's."""
+    """Create the records once, if the demo users exist. They are not created if the table `task` ever had a rule."""
     task = Table.objects.filter(name="task").first()
-    people = {user.login.removeprefix(PREFIX): user for user in User.objects.filter(login__startswith=PREFIX)}
-    if task is None or not people.keys() >= {"agent", "user"} or Rule.history.filter(table=task).exists():
+    users = {user.login.removeprefix(PREFIX): user for user in User.objects.filter(login__startswith=PREFIX)}
+    if task is None or not users.keys() >= {"agent", "user"} or Rule.history.filter(table=task).exists():
         return
     with transaction.atomic():
-        _make_rules(task)
-        _make_view(task)
+        _create_rules(task)
+        _create_view(task)
         catalogue = catalogue_loader.reload_if_changed()
-        with acting_user.acting_as(people["agent"].pk):
-            _make_tasks(catalogue, people)
+        with acting_user.acting_as(users["agent"].pk):
+            _create_tasks(catalogue, users)
 
 
-def _make_rules(task: Table) -> None:
+def _create_rules(task: Table) -> None:
     """ "Demo data adds … rules that name their tables." """
     itil = [Role.objects.get(name=roles.ITIL).pk]
     for operation in (Rule.Operation.READ, Rule.Operation.CREATE, Rule.Operation.WRITE):
-        about = f"Demo: who works on tasks may {operation} all."
-        Rule(table=task, operation=operation, roles=itil, description=about).save()
+        description = f"Demo: users with the role itil may {operation} all tasks."
+        saving.save_rule(Rule(table=task, operation=operation, roles=itil, description=description))
     for operation in (Rule.Operation.READ, Rule.Operation.CREATE):
-        about = f"Demo: everybody may {operation} tasks that they are the caller of."
-        Rule(table=task, operation=operation, condition=OWN, description=about).save()
-    about = "Demo: work notes are for those who work on tasks."
-    Rule(table=task, operation=Rule.Operation.READ, column_name="work_notes", roles=itil, description=about).save()
+        description = f"Demo: users may {operation} tasks of which they are the caller."
+        saving.save_rule(Rule(table=task, operation=operation, condition=OWN, description=description))
+    description = "Demo: only users with the role itil may read work notes."
+    saving.save_rule(
+        Rule(table=task, operation=Rule.Operation.READ, column_name="work_notes", roles=itil, description=description)
+    )
 
 
-def _make_view(task: Table) -> None:
+def _create_view(task: Table) -> None:
     view = View(table=task, name=VIEW)
-    view.save()
+    saving.save_view(view)
     for position, path in enumerate(VIEW_PATHS, 1):
-        ViewColumn(view=view, path=path, position=position).save()
+        saving.save_view_column(ViewColumn(view=view, path=path, position=position))
 
 
-def _make_tasks(catalogue: Catalogue, people: dict[str, User]) -> None:
+def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     service = catalogue.tables["service"]
     task = catalogue.tables["task"]
-    services = {name: designed_records.insert(catalogue, service, _given(service, {"name": name})) for name in SERVICES}
+    services = {
+        name: designed_records.insert(catalogue, service, _values(service, {"name": name})) for name in SERVICES
+    }
     group = Group.objects.filter(name="Service Desk").values_list("sys_id", flat=True).first()
     company = Company.objects.filter(name="Example Company").values_list("sys_id", flat=True).first()
-    shared = {"assignment_group": group, "company": company, "opened_by": people["agent"].pk}
+    shared = {"assignment_group": group, "company": company, "opened_by": users["agent"].pk}
     first = None
-    for each, told in zip(TASKS, _told(people, services), strict=True):
-        parent = first if each.short_description == "Docking station has no sound" else None
-        sys_id = designed_records.insert(catalogue, task, _given(task, shared | told | {"parent_id": parent}))
+    for demo, values in zip(TASKS, _task_values(users, services), strict=True):
+        parent = first if demo.short_description == "Docking station has no sound" else None
+        sys_id = designed_records.insert(catalogue, task, _values(task, shared | values | {"parent_id": parent}))
         first = first or sys_id
 
 
-def _told(people: dict[str, User], services: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[dict[str, Any]]:
     now = timezone.now()
-    agent = people["agent"].pk
-    for each in TASKS:
-        caller = people[each.caller].pk
-        is_closed = each.state == CLOSED
+    agent = users["agent"].pk
+    for demo in TASKS:
+        caller = users[demo.caller].pk
+        is_closed = demo.state == CLOSED
         yield {
-            "short_description": each.short_description,
-            "description": each.description or None,
-            "subject": each.short_description,
-            "service": services[each.service],
-            "state": each.state,
-            "priority": each.priority,
+            "short_description": demo.short_description,
+            "description": demo.description or None,
+            "subject": demo.short_description,
+            "service": services[demo.service],
+            "state": demo.state,
+            "priority": demo.priority,
             "caller": caller,
             "contact": caller,
-            "assigned_user": agent if each.assigned else None,
-            "followers_list": [agent, caller] if each.priority == "1" and caller != agent else None,
-            "work_notes": WORK_NOTES if each.state != "1" else None,
+            "assigned_user": agent if demo.assigned else None,
+            "followers_list": [agent, caller] if demo.priority == "1" and caller != agent else None,
+            "work_notes": WORK_NOTES if demo.state != "1" else None,
             "active": not is_closed,
-            "opened_at": _instant(now - timedelta(days=each.opened)),
-            "due_date": _instant(now + timedelta(days=each.due)),
+            "opened_at": _instant(now - timedelta(days=demo.opened)),
+            "due_date": _instant(now + timedelta(days=demo.due)),
             "closed_at": _instant(now) if is_closed else None,
             "closed_by": agent if is_closed else None,
-            "attention_required": each.priority == "1",
+            "attention_required": demo.priority == "1",
         }
 
 
@@ -145,13 +150,13 @@ def _instant(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _given(table: CataloguedTable, told: dict[str, Any]) -> dict[Column, Any]:
-    """As the API would store it: what is told, and the defaults of the rest."""
-    found = {}
+def _values(table: CataloguedTable, values: dict[str, Any]) -> dict[Column, Any]:
+    """The values that the API would store: these, and the defaults of the other columns."""
+    stored = {}
     for column in table.columns.values():
         if column.is_sys:
             continue
-        value = column_values.read(column, told[column.name]) if column.name in told else defaults.default(column)
+        value = column_values.read(column, values[column.name]) if column.name in values else defaults.default(column)
         if value is not None:
-            found[column] = value
-    return found
+            stored[column] = value
+    return stored

@@ -1,4 +1,4 @@
-"""The tables and rules that the product ships; created once, then owned by the administrator."""
+"""The shipped tables and rules, which are created once and then belong to the administrator."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from accounts import roles
 from accounts.models import Role
 from tableapi.catalogue.column_types import LONGEST_SEARCHED
 from tableapi.ddl import schema_editor
+from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table
 
-# What each level made is never made again: "what an administrator deletes stays deleted".
+# What a level creates is never created again: "what an administrator deletes stays deleted".
 LEVEL = 2
 
 STATES = {"1": "New", "2": "In progress", "3": "On hold", "4": "Resolved", "5": "Closed"}
@@ -23,7 +24,7 @@ APPROVALS = {
     "rejected": "Rejected",
 }
 
-# Of a column: its type, what it refers to or may be, and what else is said of it.
+# For each column: its attributes, the referenced table (`to`) and the choices.
 TASK: dict[str, dict[str, Any]] = {
     "state": {"choices": STATES, "default_value": "1", "is_indexed": True},
     "priority": {"choices": PRIORITIES, "default_value": "4", "is_indexed": True},
@@ -74,69 +75,71 @@ READABLE = {
     "company": ("sys_id", "name"),
     "service": ("sys_id", "name"),
 }
-# The tables of an area, and what the role that runs it does there.
-AREAS = {
+# Tables that a role manages, with the operations that it may perform.
+MANAGED_TABLES = {
     "oidc_setting": (roles.SSO_ADMIN, tuple(Rule.Operation)),
     "idp_certificate": (roles.SSO_ADMIN, (Rule.Operation.READ,)),
 }
 
 
 def make() -> None:
-    """Make what this database has not been given yet."""
+    """Create what this database has not received yet."""
     with schema_editor.locked(), schema_editor.as_product():
         state = State.row()
         if state.shipped_level >= LEVEL:
             return
         if state.shipped_level < 1:
-            for name, (about, columns) in TABLES.items():
-                _make_table(name, about, columns)
+            for name, (attributes, columns) in TABLES.items():
+                _create_table(name, attributes, columns)
             for name, readable in READABLE.items():
-                _make_rules(Table.objects.get(name=name), readable)
+                _create_rules(Table.objects.get(name=name), readable)
         if state.shipped_level < 2:
-            for table in Table.objects.filter(is_system=True, name__in=AREAS):
-                _open_to(table, *AREAS[table.name])
+            for table in Table.objects.filter(is_system=True, name__in=MANAGED_TABLES):
+                _create_rules_for_role(table, *MANAGED_TABLES[table.name])
         State.objects.filter(pk=state.pk).update(shipped_level=LEVEL)
         State.raise_version()
 
 
-def _make_table(name: str, about: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:
-    table = Table(name=name, **about)
-    table.save()
-    # All at once, past the checks of single ones: a table of thirty columns would take seconds.
+def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:
+    table = Table(name=name, **attributes)
+    saving.save_table(table)
+    # Together and without the checks of single columns, because a table with thirty columns would take seconds.
     Column.objects.bulk_create(_column(table, column, values) for column, values in columns.items())
-    made = {column.name: column for column in table.columns.filter(name__in=columns).select_related("reference_table")}
-    schema_editor.make_columns(table, list(made.values()))
+    stored = table.columns.filter(name__in=columns).select_related("reference_table")
+    created = {column.name: column for column in stored}
+    schema_editor.add_columns(table, list(created.values()))
     Choice.objects.bulk_create(
-        Choice(column=made[column], value=value, label=label, position=position)
+        Choice(column=created[column], value=value, label=label, position=position)
         for column, values in columns.items()
         for position, (value, label) in enumerate(values.get("choices", {}).items(), 1)
     )
 
 
 def _column(table: Table, name: str, values: dict[str, Any]) -> Column:
-    told = dict(values)
-    choices, target = told.pop("choices", None), told.pop("to", None)
-    usual = "choice" if choices else "reference" if target else "string"
+    attributes = dict(values)
+    choices, target = attributes.pop("choices", None), attributes.pop("to", None)
+    type_name = "choice" if choices else "reference" if target else "string"
     if target:
-        told["reference_table"] = Table.objects.get(name=target)
-    return Column(table=table, name=name, **{"type": usual, "label": name.replace("_", " ").capitalize()} | told)
+        attributes["reference_table"] = Table.objects.get(name=target)
+    label = name.replace("_", " ").capitalize()
+    return Column(table=table, name=name, **{"type": type_name, "label": label} | attributes)
 
 
-def _make_rules(table: Table, readable: tuple[str, ...]) -> None:
+def _create_rules(table: Table, readable: tuple[str, ...]) -> None:
     admin = Role.objects.get(name=roles.ADMIN).pk
-    allow: dict[str, Any] = {"operation": Rule.Operation.READ, "table": table}
+    subject: dict[str, Any] = {"operation": Rule.Operation.READ, "table": table}
     Rule.objects.bulk_create(
         [
-            Rule(**allow, description="Everybody signed in sees that it is there."),
-            Rule(**allow, column_name="*", roles=[admin], description="What no other rule opens is for admin."),
-            *(Rule(**allow, column_name=name, description="Everybody signed in reads this.") for name in readable),
+            Rule(**subject, description="Any signed-in user can see the table."),
+            Rule(**subject, column_name="*", roles=[admin], description="Other columns are for administrators only."),
+            *(Rule(**subject, column_name=name, description="Any signed-in user can read it.") for name in readable),
         ]
     )
 
 
-def _open_to(table: Table, role: str, operations: tuple[Rule.Operation, ...]) -> None:
-    held = [Role.objects.get(name=role).pk]
+def _create_rules_for_role(table: Table, role: str, operations: tuple[Rule.Operation, ...]) -> None:
+    role_ids = [Role.objects.get(name=role).pk]
     Rule.objects.bulk_create(
-        Rule(operation=operation, table=table, roles=held, description=f"Holders of {role} run this area.")
+        Rule(operation=operation, table=table, roles=role_ids, description=f"For users with the role {role}.")
         for operation in operations
     )

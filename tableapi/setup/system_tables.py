@@ -1,6 +1,6 @@
-"""The product's own tables in the catalogue: an allow-list of columns of each model.
+"""Describes the product tables in the catalogue.
 
-So hashes of keys, staff flags and sessions never become columns.
+Each model lists the columns to show, so that hashes of keys, staff flags and sessions never become columns.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from tableapi.catalogue.column_types import COLUMN_TYPES, names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
 
-# The class of a field, or its nearest parent, tells the column type.
+# Column types by the class name of a field or of its nearest parent.
 TYPES = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
 WRITE_ONLY = {"password": "password"}  # hashed; every other secret is encrypted
 
 
 def make() -> None:
-    """Bring the mirror up to date; without a difference nothing is written."""
+    """Update the catalogue to match the models. Nothing is written if nothing differs."""
     with schema_editor.locked(), schema_editor.as_product():
         State.row()
-        shown = {model.table_name(): model for model in _models()}
-        changed = _make_tables(shown)
+        models_by_table = {model.table_name(): model for model in _models()}
+        changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
-        changed |= _make_columns(shown, tables)
-        changed |= _make_choices(shown)
-        changed |= _drop_tables(set(tables) - set(shown))
+        changed |= _update_columns(models_by_table, tables)
+        changed |= _update_choices(models_by_table)
+        changed |= _drop_tables(set(tables) - set(models_by_table))
         if changed:
             State.raise_version()
 
@@ -43,50 +43,52 @@ def _models() -> Iterator[type[Record]]:
             yield model
 
 
-def _make_tables(shown: dict[str, type[Record]]) -> bool:
-    known = set(Table.objects.filter(name__in=shown).values_list("name", flat=True))
+def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
+    existing = set(Table.objects.filter(name__in=models_by_table).values_list("name", flat=True))
     new = [
         Table(name=name, label=_capitalised(model._meta.verbose_name), is_system=True)
-        for name, model in shown.items()
-        if name not in known
+        for name, model in models_by_table.items()
+        if name not in existing
     ]
     Table.objects.bulk_create(new)
     return bool(new)
 
 
 def _drop_tables(names: set[str]) -> bool:
-    gone = Table.objects.filter(is_system=True, name__in=names)
-    return bool(gone.delete()[0]) if names else False
+    removed = Table.objects.filter(is_system=True, name__in=names)
+    return bool(removed.delete()[0]) if names else False
 
 
-def _make_columns(shown: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
+def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
     stored = {(column.table_id, column.name): column for column in Column.objects.filter(table__is_system=True)}
-    wanted = {(table_id, name): values for table_id, name, values in _described(shown, tables)}
-    new = [Column(table_id=key[0], name=key[1], **values) for key, values in wanted.items() if key not in stored]
-    changed = [stored[key] for key, values in wanted.items() if key in stored and _differs(stored[key], values)]
-    gone = [column.pk for key, column in stored.items() if key not in wanted]
+    described = {(table_id, name): values for table_id, name, values in _descriptions(models_by_table, tables)}
+    new = [Column(table_id=key[0], name=key[1], **values) for key, values in described.items() if key not in stored]
+    changed = [stored[key] for key, values in described.items() if key in stored and _differs(stored[key], values)]
+    removed = [column.pk for key, column in stored.items() if key not in described]
     for column in changed:
         for name in DESCRIBED:
-            setattr(column, name, wanted[column.table_id, column.name][name])
+            setattr(column, name, described[column.table_id, column.name][name])
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
     Column.objects.bulk_update(changed, [*DESCRIBED, "sys_updated_at", "sys_version"])
-    if gone:
-        Column.objects.filter(pk__in=gone).delete()
-    return bool(new or changed or gone)
+    if removed:
+        Column.objects.filter(pk__in=removed).delete()
+    return bool(new or changed or removed)
 
 
-def _described(shown: dict[str, type[Record]], tables: dict[str, Table]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for table_name, model in shown.items():
+def _descriptions(
+    models_by_table: dict[str, type[Record]], tables: dict[str, Table]
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for table_name, model in models_by_table.items():
         if table_name not in tables:
-            continue  # somebody designed one of this name before the product had it
+            continue  # an administrator designed a table with this name before the product had one
         for name in model.table_columns:
             values = _describe(model, name, tables)
             if values is not None:
                 yield tables[table_name].pk, name, values
 
 
-# What the model says; the label belongs to the administrator, once it is there.
+# Attributes taken from the model. The label is not among them, because administrators may change it.
 DESCRIBED = (
     "type",
     "reference_table_id",
@@ -105,7 +107,7 @@ def _differs(column: Column, values: dict[str, Any]) -> bool:
 
 
 def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
-    """What the catalogue says of a field; None for a reference to what the catalogue does not show."""
+    """The attributes of the column for a field, or None for a reference to a table that the catalogue does not have."""
     field: Any = model._meta.get_field(name)
     type_name, target = _type_of(model, field)
     if target is not None and target not in tables:
@@ -127,12 +129,12 @@ def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[
 
 
 def _capitalised(name: Any) -> str:
-    """ "URL IdP" keeps its capitals."""
+    """Unlike `str.capitalize`, keeps later capitals, as in "URL IdP"."""
     return str(name)[:1].upper() + str(name)[1:]
 
 
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
-    """The type, and which table it refers to."""
+    """The column type and the name of the referenced table."""
     if field.name in model.secret_columns:
         return WRITE_ONLY.get(field.name, "secret"), None
     if field.name in model.references:
@@ -144,11 +146,11 @@ def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
     for field_class in type(field).__mro__:
         if field_class.__name__ in TYPES:
             return TYPES[field_class.__name__], None
-    raise TypeError(f"No column type shows the field {model.__name__}.{field.name}; leave it out.")
+    raise TypeError(f"No column type fits the field {model.__name__}.{field.name}. Remove it from `table_columns`.")
 
 
 def _is_unique(model: type[Record], name: str) -> bool:
-    return any(each.fields == (name,) for each in model._meta.total_unique_constraints)
+    return any(constraint.fields == (name,) for constraint in model._meta.total_unique_constraints)
 
 
 def _default(field: Any) -> str:
@@ -158,18 +160,18 @@ def _default(field: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _make_choices(shown: dict[str, type[Record]]) -> bool:
+def _update_choices(models_by_table: dict[str, type[Record]]) -> bool:
     changed = False
     with_choices = names_where(lambda row: row.has_choices)
     columns = Column.objects.filter(table__is_system=True, type__in=with_choices).select_related("table")
     for column in columns.prefetch_related("choices"):
-        field: Any = shown[column.table.name]._meta.get_field(column.name)
-        wanted = [(str(value), str(label)) for value, label in field.choices]
-        if [(choice.value, choice.label) for choice in column.choices.all()] != wanted:
+        field: Any = models_by_table[column.table.name]._meta.get_field(column.name)
+        expected = [(str(value), str(label)) for value, label in field.choices]
+        if [(choice.value, choice.label) for choice in column.choices.all()] != expected:
             changed = True
             column.choices.all().delete()
             Choice.objects.bulk_create(
                 Choice(column=column, value=value, label=label, position=position)
-                for position, (value, label) in enumerate(wanted, 1)
+                for position, (value, label) in enumerate(expected, 1)
             )
     return changed

@@ -95,11 +95,12 @@ def test_service_role_can_create_a_backup(prepared: Roles, tmp_path: Path):
 
 def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
     code = (
+        "from tableapi.design import saving\n"
         "from tableapi.models import Column, Table\n"
         "user = Table.objects.get(name='user')\n"
-        "car = Table(name='car', label='Car'); car.save()\n"
-        "Column(table=car, name='driver', label='Driver', type='reference', reference_table=user).save()\n"
-        "try: Column(table=Table.objects.get(name='task'), name='extra', label='Extra', type='string').save()\n"
+        "car = Table(name='car', label='Car'); saving.save_table(car)\n"
+        "saving.save_column(Column(table=car, name='driver', label='Driver', type='reference', reference_table=user))\n"
+        "try: saving.save_column(Column(table=Table.objects.get(name='task'), name='extra', label='Extra'))\n"
         "except Exception as error: print(error)\n"
     )
     env = environment(tmp_path / "data", free_port(), **prepared.environ("servicebase_service"))
@@ -107,6 +108,6 @@ def test_administrator_can_design_tables(prepared: Roles, tmp_path: Path):
     done = manage("shell", "-c", code, env=env)
 
     assert done.returncode == 0, done.stderr
-    assert "may not change this table; its owner may" in done.stdout
+    assert "is not allowed to change this table. Its owner is" in done.stdout
     with psycopg.connect(prepared.url("servicebase_service")) as link:
         assert link.execute("SELECT count(driver) FROM records.car").fetchone() == (0,)

@@ -14,6 +14,7 @@ from accounts.models import AccessKey, Company, Group, Role, User, UserRole
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.models import Property
 from system.records.record import Record
+from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View
 from tests.collections_app import library
 
@@ -52,26 +53,26 @@ def a_key() -> AccessKey:
 
 def a_column() -> Column:
     column = Column(table=a_table(), name="state", label="State", type="choice")
-    column.save()
-    Choice(column=column, value="1", label="New").save()
+    saving.save_column(column)
+    saving.save_choice(Choice(column=column, value="1", label="New"))
     return column
 
 
 def a_rule() -> Rule:
     rule = Rule(table=a_table(), operation="read")
-    rule.save()
+    saving.save_rule(rule)
     return rule
 
 
 def a_table() -> Table:
     table = Table(name="device", label="Device")
-    table.save()
+    saving.save_table(table)
     return table
 
 
 def a_view() -> View:
     view = View(table=a_table(), name="short")
-    view.save()
+    saving.save_view(view)
     return view
 
 

@@ -4,18 +4,19 @@ from typing import Any
 
 from django.db import connection
 
+from tableapi.design import saving
 from tableapi.models import Column, Table
 
 
 def make_table(name: str, parent: Table | None = None, **about: Any) -> Table:
     table = Table(name=name, label=name.capitalize(), parent=parent, **about)
-    table.save()
+    saving.save_table(table)
     return table
 
 
 def make_column(table: Table, name: str, type_name: str = "string", **about: Any) -> Column:
     column = Column(table=table, name=name, type=type_name, **{"label": name.capitalize()} | about)
-    column.save()
+    saving.save_column(column)
     return column
 
 

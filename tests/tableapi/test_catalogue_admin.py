@@ -10,6 +10,7 @@ from django.test import Client
 from accounts.models import Role, User
 from system.errors import Unavailable
 from tableapi.ddl import schema_editor
+from tableapi.design import saving
 from tableapi.models import Choice, Column, DeferredRecord, Rule, Table, View
 from tests.tableapi.catalogue_pages import column_form, page, rows, said
 from tests.tableapi.designs import indexes_of, insert, make_column, make_table, types_of
@@ -143,7 +144,7 @@ def test_second_display_column_replaces_the_first_with_a_message(as_alice: Clien
     answer = as_alice.post(page("column"), column_form(device, "serial", is_display="on", max_length=""))
 
     output = said(as_alice.get(answer["Location"]))
-    assert "Records of device are called by serial now, no longer by title." in output
+    assert "The display value of device is now serial instead of title." in output
     again = as_alice.post(
         page("column", Column.objects.get(name="serial")), column_form(device, "serial", is_display="on", max_length="")
     )
@@ -154,7 +155,7 @@ def test_default_outside_the_choices_gets_a_warning(as_alice: Client, device: Ta
     choices = rows("choices", {"value": "r", "label": "Red", "position": 1})
     sent = column_form(device, "colour", type="choice", default_value="x") | choices
     answer = as_alice.post(page("column"), sent)
-    assert "x is none of the choices: new records come without a value." in said(as_alice.get(answer["Location"]))
+    assert "The default x is not a choice, so new records will have no value." in said(as_alice.get(answer["Location"]))
 
 
 def test_choice_column_without_choices_gets_a_warning(as_alice: Client, device: Table):
@@ -170,8 +171,8 @@ def test_choice_column_without_choices_gets_a_warning(as_alice: Client, device: 
 def test_column_history_includes_choices(as_alice: Client, device: Table):
     column = make_column(device, "colour", "choice", label="It")
     red, blue = (Choice(column=column, value=value, label=value) for value in ("red", "blue"))
-    red.save()
-    blue.save()
+    saving.save_choice(red)
+    saving.save_choice(blue)
     result = {"column": column.pk, "position": 0}
     sent = rows(
         "choices",
@@ -190,7 +191,7 @@ def test_column_history_includes_choices(as_alice: Client, device: Table):
 
 
 def test_used_number_prefix_gets_a_warning(as_alice: Client, device: Table):
-    doubt = "desk has the number prefix DEV too"
+    doubt = "desk also has the number prefix DEV"
     sent = {"name": "desk", "label": "Desk", "parent": "", "number_prefix": "DEV"}
     assert "too" not in said(as_alice.post(page("table"), sent, follow=True))
     answer = as_alice.post(page("table", device), {"label": "Device", "number_prefix": "DEV"}, follow=True)
@@ -210,7 +211,7 @@ def test_duplicate_column_is_refused(as_alice: Client, device: Table):
 def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     column = make_column(device, "colour", "choice", default_value="r")
     red = Choice(column=column, value="r", label="Red")
-    red.save()
+    saving.save_choice(red)
     row = {"sys_id": red.pk, "column": column.pk, "value": "r", "label": "Red", "position": 0, "DELETE": "on"}
     gone = rows("choices", row, stored=1)
     sent = column_form(device, "colour", type="choice", default_value="r") | gone
@@ -256,7 +257,7 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     assert "Nothing was changed. Some records have the same value" in said(answer)
 
     def busy(*_: Any) -> None:
-        raise Unavailable("The table is in use; nothing was changed. Try again shortly.")
+        raise Unavailable("The table is in use, so nothing was changed. Try again shortly.")
 
     monkeypatch.setattr(schema_editor, "run", busy)
     assert "The table is in use" in said(as_alice.post(page("column"), column_form(device, "other"), follow=True))
@@ -300,7 +301,7 @@ def test_invalid_path_is_reported_beside_its_field(as_alice: Client):
     assert "caller.shoe is not a valid path from task." in said(answer) and not View.objects.exists()
 
     view = View(table=task, name="small")
-    view.save()
+    saving.save_view(view)
     assert "caller.shoe is not a valid path" in said(as_alice.post(page("view", view), {"name": "small"} | wrong))
     assert not view.columns.exists()
 
@@ -330,7 +331,7 @@ def test_dashboard_counts_designed_tables(as_alice: Client, device: Table):
 def test_names_are_escaped(as_alice: Client, device: Table):
     evil = "<script>alert(1)</script>"
     device.label = evil
-    device.save()
+    saving.save_table(device)
     column = make_column(device, "it", label=evil)
 
     for address in ("/admin/tableapi/table/", page("table", device), page("column", column), "/admin/tableapi/column/"):

@@ -12,6 +12,7 @@ from django.test import Client
 
 from accounts.models import User
 from tableapi.catalogue.column_types import COLUMN_TYPES
+from tableapi.design import saving
 from tableapi.models import Column
 from tests.tableapi.column_types import COMPARISONS, EXAMPLES, IDS, TypeExample
 from tests.tableapi.designs import indexes_of
@@ -137,7 +138,7 @@ def test_sorting_follows_the_values_or_is_unsupported(example: TypeExample, call
 def test_default_is_parsed_like_a_value(example: TypeExample, caller: Api) -> None:
     it = Column.objects.get(name="it")
     it.default_value = str(example.values[0]) if example.default is None else example.default
-    it.save()
+    saving.save_column(it)
 
     (sys_id,) = column(caller.post("thing", {}), "sys_id")
     assert shown(caller, sys_id) == example.values[0]
@@ -148,9 +149,9 @@ def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, calle
     it = Column.objects.get(name="it")
     it.is_unique = True
     if not example.can_be_unique:
-        assert "cannot have this option" in refusal(it.save)
+        assert "cannot have this option" in refusal(lambda: saving.save_column(it))
         return
-    it.save()
+    saving.save_column(it)
     assert {f"U{it.pk}", f"I{it.pk}"} <= indexes_of("thing").keys()
 
     created(caller, example.values)

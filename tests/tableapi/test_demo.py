@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts import demo as demo_people
 from tableapi.database import catalogue_loader
+from tableapi.design import saving
 from tableapi.models import Rule, Table, View
 from tableapi.setup import demo_records
 from tests.support.users import PASSWORD
@@ -110,7 +111,7 @@ def test_removed_demo_data_is_not_created_again():
 
 def test_existing_rules_are_kept():
     demo_people.make(lambda: PASSWORD)
-    Rule(table=Table.objects.get(name="task"), operation="read", description="Ours").save()
+    saving.save_rule(Rule(table=Table.objects.get(name="task"), operation="read", description="Ours"))
     demo_records.make()
 
     assert [rule.description for rule in Rule.objects.filter(table__name="task")] == ["Ours"]

@@ -8,7 +8,7 @@ from django.db import connection
 
 from tableapi import tasks
 from tableapi.ddl import schema_editor
-from tableapi.design import index_builder
+from tableapi.design import index_builder, saving
 from tableapi.models import Column, Table
 from tests.tableapi.designs import ask, indexes_of, insert, make_column, make_table
 
@@ -33,7 +33,7 @@ def colour(sent: list[bool]) -> Column:
     column = make_column(table, "colour")
     insert("device", colour="red")
     column.is_indexed = True
-    column.save()
+    saving.save_column(column)
     return column
 
 
@@ -51,7 +51,7 @@ def test_table_with_records_gets_its_indexes_from_the_worker(colour: Column, sen
 def test_unneeded_index_is_dropped(colour: Column, sent: list[bool]):
     index_builder.build()
     colour.is_indexed = False
-    colour.save()
+    saving.save_column(colour)
     assert sent == [True, True]
 
     assert sorted(index_builder.build()) == [f"I{colour.pk}", f"W{colour.pk}"]

@@ -18,6 +18,7 @@ from tableapi import tasks
 from tableapi.access import caller_view
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.ddl import schema_editor
+from tableapi.design import saving
 from tableapi.models import Column, Rule, State
 from tableapi.query import parsed_query, read_plan
 from tableapi.sql import select
@@ -110,7 +111,7 @@ class TestARuleThatAsksForAUserWhereNoneFits:
         field("note", "active", "boolean")
         rule = Rule(operation="read", table=note, condition=self.CONDITION)
         with pytest.raises(ValidationError):
-            rule.full_clean()
+            saving.validate(rule)
 
     def test_stored_rule_matches_nothing(self, bob: User):
         created = table("note")
@@ -161,7 +162,7 @@ class TestIndexes:
         body = field(created, "body", "text", is_indexed=True)
         open_table("note")
         body.type = "wysiwyg"
-        body.save()
+        saving.save_column(body)
         lamp = record("note", body="<p>bright <b>lamp</b></p>")
         old = record("note", body="dim lamp")
         plain = catalogue_loader.reload_if_changed().tables["note"].columns["body"].plain
@@ -199,10 +200,10 @@ def test_column_with_too_long_text_cannot_be_indexed(note: Any, bob: User, kind:
     lamp = record("note", body="x " * (most // 2) + "yy")
     body.is_indexed = True
     with pytest.raises(ValidationError, match=f"more than {most:,} characters"):
-        body.save()
+        saving.save_column(body)
     data(api(bob).patch(f"note/{lamp}", {"body": "x " * (most // 2)}))
-    body.save()
-    body.refreshed().save()  # what is marked already is not looked through again
+    saving.save_column(body)
+    saving.save_column(body.refreshed())  # what is marked already is not looked through again
 
 
 def test_length_of_formatted_text_is_that_of_its_plain_text(note: Any):
@@ -210,7 +211,7 @@ def test_length_of_formatted_text_is_that_of_its_plain_text(note: Any):
     picture = "data:image/png;base64," + "A" * 120_000
     record("note", body=f'<p>Seen <img src="{picture}"></p>')
     body.is_indexed = True
-    body.save()
+    saving.save_column(body)
 
 
 def test_indexed_text_becomes_a_string_only_if_all_values_are_short(note: Any):
@@ -218,7 +219,7 @@ def test_indexed_text_becomes_a_string_only_if_all_values_are_short(note: Any):
     record("note", body="x" * 300)
     body.type, body.max_length = "string", 255
     with pytest.raises(ValidationError, match="more than 255 characters"):
-        body.save()
+        saving.save_column(body)
 
 
 def test_slow_length_check_keeps_the_index(note: Any, monkeypatch: Any):
@@ -233,7 +234,7 @@ def test_slow_length_check_keeps_the_index(note: Any, monkeypatch: Any):
 
     ask("SET LOCAL statement_timeout = 200")
     with connection.execute_wrapper(cut_off):
-        body.save()
+        saving.save_column(body)
     ask("SET LOCAL statement_timeout = 0")
     assert body.refreshed().is_indexed
 
@@ -327,7 +328,7 @@ def test_record_with_600_columns_can_be_replaced(bob: User):
     wide = table("wide")
     open_table(wide)
     Column.objects.bulk_create(Column(table=wide, name=f"c{n}", label="x", type="string") for n in range(600))
-    schema_editor.make_columns(wide, list(wide.columns.all()))
+    schema_editor.add_columns(wide, list(wide.columns.all()))
     State.raise_version()
     lamp = record("wide", c1="x", c599="y")
     (after,) = data(api(bob).put(f"wide/{lamp}", {"c1": "a"}, fields="c1,c599"))

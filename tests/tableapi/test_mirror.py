@@ -9,6 +9,7 @@ from django.db import connection
 from accounts.models import Company, Role, User
 from system.models import Property
 from system.records.record import Record
+from tableapi.design import saving
 from tableapi.models import Choice, Column, State, Table
 from tableapi.setup import system_tables
 from tests.tableapi.designs import ask
@@ -125,10 +126,10 @@ def test_choices_are_updated(monkeypatch: Any):
 def test_changed_label_is_kept():
     table = Table.objects.get(name="user")
     table.label = "Person"
-    table.save()
+    saving.save_table(table)
     column = Column.objects.get(table=table, name="email")
     column.label = "Mail"
-    column.save()
+    saving.save_column(column)
     system_tables.make()
 
     assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")

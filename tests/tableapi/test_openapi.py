@@ -13,6 +13,7 @@ from drf_spectacular.validation import validate_schema
 from accounts import demo as demo_people
 from accounts.models import Role, User, UserRole
 from system import errors
+from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table
 from tableapi.setup import demo_records
 from tests.support.users import PASSWORD
@@ -60,7 +61,7 @@ def body(schema: dict[str, Any], table: str, kind: str) -> dict[str, Any]:
 
 def allow(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
     ids = [Role.objects.get(name=name).pk for name in roles]
-    Rule(table=table, operation=operation, column_name=column, roles=ids, condition=condition).save()
+    saving.save_rule(Rule(table=table, operation=operation, column_name=column, roles=ids, condition=condition))
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def vault() -> Table:
     make_column(table, "counter", "integer", read_only=True)
     kind = make_column(table, "kind", "choice")
     for value in ("a", "b"):
-        Choice(column=kind, value=value, label=value.upper()).save()
+        saving.save_choice(Choice(column=kind, value=value, label=value.upper()))
     for operation in ("read", "create", "write"):
         allow(table, operation)
     allow(table, "read", "code", "itil")

@@ -10,6 +10,7 @@ import pytest
 
 from accounts.models import User
 from tableapi.database import catalogue_loader
+from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View
 from tests.tableapi.world import Api, api, column, data, failed, field, record, rule, table, view
 
@@ -129,7 +130,7 @@ def test_changed_rule_applies(elsewhere: Any, lamp: str):  # B56
         def change() -> None:
             for name, value in values.items():
                 setattr(first, name, value)
-            first.save()
+            saving.save_rule(first)
 
         return change
 

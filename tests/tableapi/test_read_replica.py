@@ -10,6 +10,7 @@ from django.db import OperationalError
 
 from accounts.models import User
 from tableapi.database import catalogue_loader, statement_runner
+from tableapi.design import saving
 from tableapi.models import Rule
 from tests.tableapi.world import api, column, data, field, record, rule, table
 
@@ -55,7 +56,7 @@ def test_up_to_date_replica_is_used(replica: list[str], bob: User):
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
 def test_revoked_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
     reading.active = False
-    reading.save()
+    saving.save_rule(reading)
     if again:
         api(bob).get("note")
     answer = ask(bob, fields="name")
@@ -66,10 +67,10 @@ def test_revoked_access_applies_despite_a_lagging_replica(reading: Rule, replica
 @pytest.mark.parametrize("again", [False, True], ids=["at_once", "after_the_process_knows"])
 def test_granted_access_applies_despite_a_lagging_replica(reading: Rule, replica: list[str], bob: User, again: bool):
     reading.active = False
-    reading.save()
+    saving.save_rule(reading)
     api(bob).get("note")
     reading.active = True
-    reading.save()
+    saving.save_rule(reading)
     if again:
         api(bob).get("note")
     assert column(ask(bob), "name") == ["a"]
@@ -78,7 +79,7 @@ def test_granted_access_applies_despite_a_lagging_replica(reading: Rule, replica
 def test_group_membership_is_read_from_the_primary(reading: Rule, replica: list[str], bob: User, alice: User):
     field("note", "team", to="sys_user_group")
     reading.condition = "teamDYNAMICmy_groups"
-    reading.save()
+    saving.save_rule(reading)
     api(bob).get("note")
     replica.clear()
     assert column(ask(bob), "name") == [] and statement_runner.REPLICA not in replica

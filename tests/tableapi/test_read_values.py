@@ -164,12 +164,13 @@ def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
 
 def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice: User):
     from system import properties
+    from tableapi.design import saving
     from tableapi.models import Column
 
     before = record("gadget", notes="1 < 2 & <b>x</b>")
     column = Column.objects.get(name="notes", table__name="gadget")
     column.type = "wysiwyg"
-    column.save()
+    saving.save_column(column)
     after = record("gadget", notes="<p>Some <b>text</b></p>")
     assert one(bob, before)["notes"] == "1 < 2 & <b>x</b>"
     assert one(bob, after)["notes"] == "Some text"

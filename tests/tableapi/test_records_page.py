@@ -96,7 +96,7 @@ def test_empty_table_explains_how_to_create_records(as_alice: Client, page: str)
 def test_system_tables_link_to_their_own_pages(as_alice: Client, page: str):
     user_table = Table.objects.get(name="user")
     assert as_alice.get(f"/admin/tableapi/table/{user_table.pk}/records/").status_code == 404
-    assert "See its records" not in said(as_alice.get(f"/admin/tableapi/table/{user_table.pk}/change/"))
+    assert "Show records" not in said(as_alice.get(f"/admin/tableapi/table/{user_table.pk}/change/"))
 
 
 def test_page_requires_permission_to_view_tables(client: Client, bob: Any, page: str):

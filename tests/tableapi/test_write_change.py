@@ -7,6 +7,7 @@ import pytest
 from accounts.models import User
 from system import property_definitions
 from system.models import Property
+from tableapi.design import saving
 from tableapi.models import Choice, Column, State, Table
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
@@ -354,7 +355,7 @@ class TestSendingBackWhatWasRead:
         ask("UPDATE records.device SET notes = 'use <br> & <foo> if a < b'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
-        column.save()
+        saving.save_column(column)
 
         (read,) = data(api(bob).get(f"device/{lamp}"))
         assert read["notes"] == "use <br> & <foo> if a < b"
@@ -373,7 +374,7 @@ class TestSendingBackWhatWasRead:
         ask("UPDATE records.device SET notes = 'a < b & c'")
         column = Column.objects.get(table__name="device", name="notes")
         column.type = "wysiwyg"
-        column.save()
+        saving.save_column(column)
         set_property("wysiwyg.columns.rest_api_json_mode", column.pk)
         (read,) = data(api(bob).get(f"device/{lamp}"))
         assert read["notes"] == "a &lt; b &amp; c"

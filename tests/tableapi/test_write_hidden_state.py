@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from tableapi.design import saving
 from tableapi.models import Column, Rule
 from tests.tableapi.designs import ask
 from tests.tableapi.world import api, data, failed, field, open_table, record, rule, table
@@ -94,7 +95,7 @@ class TestATextFromBeforeItsConversion:
         open_table("note")
         result = record("note", body="a <b>x</b> 1")
         body.type = "wysiwyg"
-        body.save()
+        saving.save_column(body)
         return result
 
     def test_change_to_the_tagless_text_is_stored(self, note: str, bob: User):
@@ -147,7 +148,7 @@ def test_no_write_reveals_a_mandatory_secret(bob: User, alice: User):  # B28
     assert api(alice).patch(f"device/{having}", {"pin": "1234"}).status_code == 200
     pin = Column.objects.get(name="pin", table__name="device")
     pin.mandatory = True
-    pin.save()
+    saving.save_column(pin)
     for send in (api(bob).put, api(bob).patch):
         result = [data(send(f"device/{each}", {"name": "x"}, fields="name")) for each in (without, having)]
         assert result[0] == result[1] == [{"name": "x"}]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from tableapi.design import saving
 from tableapi.models import Column
 from tableapi.write import designed_records
 from tests.tableapi.designs import ask
@@ -79,7 +80,7 @@ class TestReferringToWhatGoes:
     def test_mandatory_reference_is_refused(self, laptop: str, bob: User, monkeypatch: Any, address: str, name: str):
         needed = Column.objects.get(table__name="loan", name=name)
         needed.mandatory = True
-        needed.save()
+        saving.save_column(needed)
         answer = self.meet(bob, monkeypatch, address, laptop, lambda: api(bob).post("loan", {name: laptop}))
         assert failed(answer)[:2] == (422, "invalid_value")
         assert ask("SELECT sys_id FROM records.loan") == []

@@ -49,6 +49,7 @@ from accounts.authentication import access_keys
 from accounts.models import Group, Role, User, UserGroup, UserRole
 from tableapi.catalogue import html
 from tableapi.database import catalogue_loader
+from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
 from tests.support.users import PASSWORD
 from tests.tableapi import designs
@@ -164,7 +165,7 @@ def field(
     kind = type_name or ("reference" if to is not None else "choice" if choices else "string")
     created = designs.make_column(_table(table), name, kind, **about)
     for position, (value, label) in enumerate((choices or {}).items(), 1):
-        Choice(column=created, value=value, label=label, position=position).save()
+        saving.save_choice(Choice(column=created, value=value, label=label, position=position))
     return created
 
 
@@ -207,7 +208,7 @@ def rule(
         condition=condition,
         **about,
     )
-    rule.save()
+    saving.save_rule(rule)
     return rule
 
 
@@ -218,9 +219,9 @@ def open_table(name: str | Table) -> None:
 
 def view(table: str | Table, name: str, *paths: str) -> View:
     view = View(table=_table(table), name=name)
-    view.save()
+    saving.save_view(view)
     for position, path in enumerate(paths, 1):
-        ViewColumn(view=view, path=path, position=position).save()
+        saving.save_view_column(ViewColumn(view=view, path=path, position=position))
     return view
 
 

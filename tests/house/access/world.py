@@ -16,6 +16,7 @@ from collections_app.urls import ENDPOINTS
 from config.scheduling import schedules
 from sso.models import IdentityLink, SignIn
 from sso.models.certificates import IdpCertificate
+from tableapi.design import saving
 from tableapi.models import DeferredRecord, Rule, Table, View
 from tests.sso import connections
 from tests.tableapi.designs import insert
@@ -39,8 +40,8 @@ def make() -> dict[str, str]:
     assert set(PARAMETERS) == set(ENDPOINTS)
     itil = Role.objects.get(name="itil").pk
     task = Table.objects.get(name="task")
-    Rule(table=task, operation=Rule.Operation.READ, roles=[itil]).save()
-    View(table=task, name="short").save()
+    saving.save_rule(Rule(table=task, operation=Rule.Operation.READ, roles=[itil]))
+    saving.save_view(View(table=task, name="short"))
     setting = connections.make()
     somebody = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})

@@ -1,0 +1,149 @@
+"""Saves tables, columns, choices, views and rules: one function for each, called by administration, API and setup.
+
+    lock ──▶ validate with the catalogue ──▶ row ──▶ ALTER TABLE ──▶ commit ──▶ build the indexes of large tables
+
+The models refuse a plain `save()`. Deletions need no function: `tableapi.signals` drops tables and columns however
+their records are deleted, by a cascade too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from django.core.exceptions import ValidationError
+
+from system.records import savers
+from system.records.savers import RecordSaver
+from tableapi.catalogue.definitions import NUMBER
+from tableapi.ddl import schema_editor
+from tableapi.design import catalogue_checks
+from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tableapi.models.catalogue_version import CatalogueRecord
+
+Stored = TypeVar("Stored", bound=CatalogueRecord)
+NUMBER_LENGTH = 40
+NOT_VALIDATED = frozenset({"sys_id"})
+
+
+def save_table(table: Table) -> None:
+    """Save the table. A new one is created in the database; a number prefix adds the column `number`."""
+    with _row_saved(table) as before:
+        if table.is_system:
+            return
+        if before is None:
+            schema_editor.create_table(table)
+        if table.number_prefix and (before is None or not before.number_prefix):
+            schema_editor.create_sequence(table)
+            _add_number_column(table)
+
+
+def _add_number_column(table: Table) -> None:
+    relatives = [*table.lineage, *table.descendants]
+    if Column.objects.filter(table__in=relatives, name=NUMBER).exists():
+        return
+    options = {"read_only": True, "is_unique": True, "is_display": True}
+    save_column(Column(table=table, name=NUMBER, label="Number", max_length=NUMBER_LENGTH, **options))
+
+
+def save_column(column: Column) -> None:
+    """Save the column and add it to its table in the database, or change it there."""
+    with _row_saved(column) as before:
+        if column.table.is_system:
+            return
+        if before is None:
+            schema_editor.add_columns(column.table, [column])
+        else:
+            schema_editor.change_column(column, before)
+        if column.is_display:
+            for other in column.table.columns.filter(is_display=True).exclude(pk=column.pk):
+                other.is_display = False
+                save_column(other)
+
+
+def save_choice(choice: Choice) -> None:
+    with _row_saved(choice):
+        pass
+
+
+def save_view(view: View) -> None:
+    with _row_saved(view):
+        pass
+
+
+def save_view_column(column: ViewColumn) -> None:
+    with _row_saved(column):
+        pass
+
+
+def save_rule(rule: Rule) -> None:
+    with _row_saved(rule):
+        pass
+
+
+@contextmanager
+def _row_saved(record: Stored) -> Iterator[Stored | None]:
+    """Save the row under the design lock; the block changes the database. Yields the record as it was before."""
+    with schema_editor.locked():
+        before = record.stored()
+        validate(record)
+        record.save_row()
+        yield before
+
+
+def validate(record: CatalogueRecord) -> None:
+    """Raise one `ValidationError` with the errors of all columns.
+
+    As `full_clean`, but the check with the catalogue comes before those of unique values, which leave out the columns
+    that are invalid already.
+    """
+    record.check_characters()
+    errors: dict[str, Any] = {}
+    for step in (partial(record.clean_fields, exclude=NOT_VALIDATED), record.clean, partial(_check_catalogue, record)):
+        errors = _errors_of(step, errors)
+    for validate_rows in (record.validate_unique, record.validate_constraints):
+        errors = _errors_of(partial(validate_rows, exclude=NOT_VALIDATED | errors.keys()), errors)
+    if errors:
+        raise ValidationError(errors)
+
+
+def _check_catalogue(record: CatalogueRecord) -> None:
+    if isinstance(record, Rule):
+        catalogue_checks.check_rule(record)
+    elif isinstance(record, ViewColumn):
+        catalogue_checks.check_view_column(record)
+
+
+def _errors_of(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
+    try:
+        step()
+    except ValidationError as error:
+        return error.update_error_dict(errors)
+    return errors
+
+
+class DesignSaver(RecordSaver):
+    """How the Table API saves these records."""
+
+    def __init__(self, save: Callable[[Any], None]) -> None:
+        self._save = save
+
+    def clean(self, record: Any, prepared: Any = None) -> None:
+        validate(record)
+
+    def save(self, record: Any, prepared: Any = None) -> None:
+        self._save(record)
+
+
+def register() -> None:
+    for model, save in (
+        (Table, save_table),
+        (Column, save_column),
+        (Choice, save_choice),
+        (View, save_view),
+        (ViewColumn, save_view_column),
+        (Rule, save_rule),
+    ):
+        savers.register(model, DesignSaver(save))

@@ -1,0 +1,86 @@
+"""Records of the catalogue are saved only by the functions that also change the database."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from system.records import savers
+from system.records.savers import RecordSaver
+from tableapi.design import saving
+from tableapi.models import Choice, Column, Rule, Table, View, ViewColumn
+from tableapi.models.catalogue_version import CatalogueRecord
+from tests.tableapi.catalogue_pages import page, rows, said
+from tests.tableapi.designs import make_column, make_table, types_of
+from tests.tableapi.world import all_failed, api
+
+pytestmark = pytest.mark.django_db
+MODELS = (Table, Column, Choice, View, ViewColumn, Rule)
+PRODUCT = Path(saving.__file__).parents[2]
+
+
+@pytest.fixture
+def device() -> Table:
+    return make_table("device")
+
+
+def test_every_model_of_the_catalogue_has_its_function():
+    assert set(CatalogueRecord.__subclasses__()) == set(MODELS)
+    assert all(type(savers.saver_of(model)) is not RecordSaver for model in MODELS)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_plain_save_is_refused(model: type[Any]):
+    before = model.objects.count()
+    for save in (model().save, lambda: model.objects.create(), lambda: model.objects.get_or_create(pk="new")):
+        with pytest.raises(RuntimeError, match="Call its function in"):
+            save()
+    assert model.objects.count() == before
+
+
+def test_plain_save_of_a_stored_column_changes_nothing(device: Table):
+    column = make_column(device, "colour", "text")
+    column.type = "wysiwyg"
+    columns = types_of("device")
+    with pytest.raises(RuntimeError):
+        column.save()
+    with pytest.raises(RuntimeError):
+        Column.objects.update_or_create(pk=column.pk, defaults={"type": "wysiwyg"})
+    assert column.refreshed().type == "text" and types_of("device") == columns
+
+
+def test_rows_are_saved_only_with_their_checks():
+    """No other module of the product calls `save_row`."""
+    callers = {
+        str(path.relative_to(PRODUCT))
+        for app in ("accounts", "collections_app", "config", "sso", "system", "tableapi")
+        for path in (PRODUCT / app).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "save_row"
+    }
+    assert callers == {"tableapi/design/saving.py"}
+
+
+class TestPathThatBecameInvalid:
+    """A second column with such a path is refused for the path alone, not for being given twice as well."""
+
+    @pytest.fixture
+    def view(self, device: Table) -> View:
+        column = make_column(device, "colour")
+        view = View(table=device, name="short")
+        saving.save_view(view)
+        saving.save_view_column(ViewColumn(view=view, path="colour", position=1))
+        column.delete()
+        return view
+
+    def test_table_api_reports_the_path(self, view: View, alice: User):
+        answer = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
+        assert all_failed(answer) == [(422, "invalid_value", "path")]
+
+    def test_administration_reports_the_path(self, view: View, as_alice: Client):
+        columns = rows("columns", {"path": "colour", "position": 2})
+        text = said(as_alice.post(page("view", view), {"name": "short"} | columns))
+        assert "colour is not a valid path from device." in text and "given more than once" not in text
