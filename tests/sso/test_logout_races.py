@@ -20,7 +20,7 @@ from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
 from tests.sso.sign_ins import Browser, active, ann, refused
 from tests.sso.test_logout_backchannel import browser_of, is_in, tell
-from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping
+from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from sso.connections.saving import save_connection
 from sso.models import IdpCertificate, OidcSetting, activation
 from tests.sso.connections import CALLBACK, address, make, typed, welcome_page
 from tests.sso.test_certificate_races import together
-from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping
+from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
 from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db(transaction=True)

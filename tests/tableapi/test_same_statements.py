@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tests.tableapi.asked_of_database import statements
+from tests.tableapi.database_statements import statements
 from tests.tableapi.world import Api, api, failed, field, record, rule, table
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from tableapi.design import saving
 from tableapi.models import Column
 from tableapi.write import designed_records
 from tests.tableapi.designs import ask
-from tests.tableapi.test_write_at_once import PATIENCE_S, beside, result, settle, stopping
+from tests.tableapi.test_write_concurrency import PATIENCE_S, beside, result, settle, stopping
 from tests.tableapi.world import api, data, failed, field, open_table, record, table
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,7 +1,7 @@
 """Laws of the Table API for any query and any data: PostgreSQL compared with the oracle.
 
-    stage      puts a world of the oracle into the database, for the length of one example
-    questions  asks the product as a caller of the oracle does, and what is generated to be asked
+    storage    stores a world of the oracle in the database, for one example
+    questions  generates requests, and sends them as a caller of the oracle
 
-That a query, printed and parsed again, is the same, is a law of `system.encoded_query` and tested there.
+The law that a query is the same after printing and parsing is tested with `system.encoded_query`.
 """

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.tableapi.laws import stage
+from tests.tableapi.laws import storage
 
 
 @pytest.fixture(autouse=True)
 def cast(db: Any) -> None:
-    stage.people()
+    storage.create_callers()

@@ -21,7 +21,7 @@ from tableapi.access.caller_view import view_for
 from tableapi.catalogue.definitions import Table
 from tableapi.database import statement_runner
 from tableapi.read import context, pipeline
-from tests.tableapi.laws.stage import seat
+from tests.tableapi.laws.storage import store_groups
 from tests.tableapi.oracle import Caller, Refused, World, select, visible
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
@@ -169,6 +169,6 @@ def in_turn(world: World, interview: Interview) -> Iterator[tuple[Question, Tabl
     seated = None
     for question in interview.questions:
         if question.caller != seated:
-            seat(question.caller)
+            store_groups(question.caller)
             seated = question.caller
         yield question, world.catalogue.tables[question.table]

@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn
 from system.encoded_query import Path, Query
 from tableapi.catalogue.definitions import Column
 from tests.tableapi.laws.questions import REFUSED, Interview, Question, account, ask, chance, in_turn, is_closed
-from tests.tableapi.laws.stage import on_stage
+from tests.tableapi.laws.storage import stored_world
 from tests.tableapi.oracle import Refused, World, field, visible
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.queries import paths
@@ -55,7 +55,7 @@ def as_shown(value: Any, column: Column) -> Any:
 
 
 def fields_are_what_may_be_seen(interview: Interview) -> None:
-    with on_stage(interview.world) as world:
+    with stored_world(interview.world) as world:
         for question, _ in in_turn(world, interview):
             assert isinstance(question, Asked)
             if not is_closed(world, question.caller, question.table):

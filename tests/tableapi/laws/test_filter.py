@@ -17,11 +17,11 @@ from tests.tableapi.laws.questions import (
     interviews,
     is_closed,
 )
-from tests.tableapi.laws.stage import on_stage
+from tests.tableapi.laws.storage import stored_world
 
 
 def filter_is_post_filter(interview: Interview) -> None:
-    with on_stage(interview.world) as world:
+    with stored_world(interview.world) as world:
         for question, _ in in_turn(world, interview):
             result = ask(world, question.caller, question.table, question.text, count="exact")
             wanted = expected(world, question)

@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn
 from system.encoded_query import Query
 from tableapi.catalogue.definitions import READ, Rule
 from tests.tableapi.laws.questions import Answer, Interview, Question, account, ask, chance
-from tests.tableapi.laws.stage import in_force, seat, set_up, undone
+from tests.tableapi.laws.storage import in_force, rolled_back, set_up, store_groups
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.worlds import callers, rules, worlds
 
@@ -45,9 +45,9 @@ def a_rule_more_takes_nothing_away(drawn: tuple[Interview, Rule]) -> None:
     interview, added = drawn
     (question,) = interview.questions
     before = interview.world.catalogue
-    with undone():
+    with rolled_back():
         set_up(interview.world)
-        seat(question.caller)
+        store_groups(question.caller)
         with in_force(before) as catalogue:
             fewer = everything_seen(World(catalogue, interview.world.rows), question)
         with in_force(replace(before, rules=(*before.rules, added))) as catalogue:

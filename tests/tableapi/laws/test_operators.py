@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from system.encoded_query import Condition, Group, Query, Term
 from tests.tableapi.laws.questions import Answer, Question, account, ask, chance, expected
-from tests.tableapi.laws.stage import on_stage, seat
+from tests.tableapi.laws.storage import store_groups, stored_world
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 from tests.tableapi.oracle.queries import PAIRS, conditions_of
@@ -31,8 +31,8 @@ def each_pair(draws: int, examples: int) -> None:
     conditions = st.tuples(
         *(st.lists(conditions_of(EVERYTHING, ALPHA, pair), min_size=draws, max_size=draws) for pair in PAIRS)
     )
-    with on_stage(EVERYTHING) as world:
-        seat(AGENT)
+    with stored_world(EVERYTHING) as world:
+        store_groups(AGENT)
 
         def law(drawn: Any) -> None:
             for condition in (each for result in drawn for each in result):

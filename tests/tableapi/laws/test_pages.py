@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn
 
 from system.encoded_query import OrderBy, Query
 from tests.tableapi.laws.questions import Answer, Interview, Question, account, ask, chance, in_turn, is_closed
-from tests.tableapi.laws.stage import on_stage
+from tests.tableapi.laws.storage import stored_world
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.queries import SORTABLE, paths
 from tests.tableapi.oracle.worlds import callers, worlds
@@ -57,7 +57,7 @@ def by_cursor(world: World, question: Question, limit: int) -> list[str]:
 
 
 def pages_are_the_list(interview: Interview) -> None:
-    with on_stage(interview.world) as world:
+    with stored_world(interview.world) as world:
         for number, (question, _) in enumerate(in_turn(world, interview)):
             whole = ask(world, question.caller, question.table, question.text)
             if is_closed(world, question.caller, question.table) or not isinstance(whole, Answer):

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.tableapi.laws import stage
+from tests.tableapi.laws import storage
 from tests.tableapi.noninterference import running
 
 
 @pytest.fixture(autouse=True)
 def cast(db: Any) -> None:
-    stage.people()
+    storage.create_callers()
     running.stop_the_clock()

@@ -11,7 +11,7 @@ from psycopg import sql
 from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import catalogue_loader
-from tests.tableapi.laws.stage import place, undone
+from tests.tableapi.laws.storage import place, rolled_back
 from tests.tableapi.noninterference.programs import Step
 from tests.tableapi.noninterference.running import Answer, canonical, send
 from tests.tableapi.oracle import Caller
@@ -31,11 +31,11 @@ def violation(seed: int) -> tuple[Step, Answer] | None:
     random = Random(seed)
     catalogue = catalogue_loader.reload_if_changed()
     tables = [table for table in catalogue.tables.values() if table.is_system]
-    with undone(), acting_user.acting_as(CALLER.id):
+    with rolled_back(), acting_user.acting_as(CALLER.id):
         before = contents(catalogue)
         for _ in range(4):
             step = step_for(random, random.choice(tables))
-            with undone():
+            with rolled_back():
                 answer = canonical(send(step, CALLER))
                 if answer[0] < 400 or contents(catalogue) != before:
                     return step, answer

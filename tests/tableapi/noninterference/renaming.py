@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.tableapi.laws.stage import undone
+from tests.tableapi.laws.storage import rolled_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Step
@@ -34,7 +34,7 @@ def difference(seed: int) -> Difference | None:
         for step in steps(random, pair, table):
             results = []
             for each in (name, missing):
-                with undone():
+                with rolled_back():
                     answer = canonical(send(renamed(step, each), pair.caller))
                 results.append(blank(answer, each))
             if results[0] != results[1]:

@@ -21,17 +21,17 @@ from system.records import acting_user
 from tableapi.http.responses import BASE
 from tableapi.read import context
 from tableapi.urls import MANY, ONE
-from tests.tableapi.asked_of_database import statements
-from tests.tableapi.laws.stage import (
+from tests.tableapi.database_statements import statements
+from tests.tableapi.laws.storage import (
     in_force,
     inserting,
     making,
-    on_stage,
     own_columns,
     place,
     read_back,
-    seat,
-    undone,
+    rolled_back,
+    store_groups,
+    stored_world,
 )
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, seen
@@ -88,14 +88,14 @@ def difference(seed: int) -> Difference | None:
     if not pair.is_telling:
         return None
     with ExitStack() as stack:
-        stack.enter_context(undone())
+        stack.enter_context(rolled_back())
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
         make_tables(pair)
-        seat(pair.caller)
+        store_groups(pair.caller)
         answers = []
         for world in (pair.one, pair.other):
-            with undone(), in_force(pair.catalogue):
+            with rolled_back(), in_force(pair.catalogue):
                 fill(world)
                 talk = Conversation(pair.caller)
                 result = [answer for step in program for answer in talk.answers_to(step)]
@@ -178,8 +178,8 @@ def conversation(pair: Pair) -> Iterator[Conversation]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
-        stack.enter_context(on_stage(pair.one))
-        seat(pair.caller)
+        stack.enter_context(stored_world(pair.one))
+        store_groups(pair.caller)
         yield Conversation(pair.caller)
 
 

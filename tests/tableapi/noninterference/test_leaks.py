@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tableapi.noninterference import duties, privileges, renaming, running, whispers
+from tests.tableapi.noninterference import name_leaks, privileges, renaming, running, write_checks
 from tests.tableapi.noninterference.leaks import LEAKS, switched_on
 
 FINDERS: dict[str, Callable[[int], object]] = {
     "pairs": running.difference,
     "names": renaming.difference,
-    "duties": duties.violation,
-    "whispers": whispers.violation,
+    "write_checks": write_checks.violation,
+    "name_leaks": name_leaks.violation,
     "privileges": privileges.violation,
 }
 # The faults that few requests can show: a seed that does is close behind.
@@ -70,20 +70,20 @@ def test_hidden_column_is_like_a_missing_one(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(0, 100, 20))
 def test_no_write_exceeds_its_rules(seed: int) -> None:  # B22 B23 B25 B26
     for case_seed in range(seed, seed + 20):
-        violation = duties.violation(case_seed)
+        violation = write_checks.violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 @pytest.mark.nightly
 def test_no_write_of_many_exceeds_its_rules() -> None:
     for case_seed in range(100, 5000):
-        violation = duties.violation(case_seed)
+        violation = write_checks.violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 def test_no_response_names_hidden_data() -> None:  # B17 B19
     for case_seed in range(150):
-        violation = whispers.violation(case_seed)
+        violation = name_leaks.violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 

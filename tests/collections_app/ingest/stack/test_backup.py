@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.collections_app.ingest.stack.product import Product
-from tests.collections_app.ingest.stack.test_away import load_until
+from tests.collections_app.ingest.stack.test_outages import load_until
 from tests.config.shared import SharedServers
 from tests.config.stack import environment, eventually, free_port, manage
 

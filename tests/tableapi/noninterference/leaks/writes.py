@@ -84,7 +84,7 @@ def a_deletion_reveals_hidden_references(stack: ExitStack) -> None:
     instead(stack, references, "release", release)
 
 
-@leak("B17", by="whispers")
+@leak("B17", by="name_leaks")
 def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
     @contextmanager
     def naming(right: Any, change: Any) -> Iterator[None]:
@@ -97,12 +97,12 @@ def a_conflict_names_a_column_that_was_not_sent(stack: ExitStack) -> None:
     instead(stack, column_errors, "hiding_unknown_columns", naming)
 
 
-@leak("B22", by="duties")
+@leak("B22", by="write_checks")
 def a_readable_record_can_be_deleted(stack: ExitStack) -> None:
     instead(stack, current_record, "lock_current_record", partial(allowed, DELETE))
 
 
-@leak("B23", by="duties")
+@leak("B23", by="write_checks")
 def a_readable_record_can_be_updated(stack: ExitStack) -> None:
     instead(stack, current_record, "lock_current_record", partial(allowed, WRITE))
 
@@ -112,18 +112,18 @@ def allowed(allowed_operation: str, right: Any, change: Any, sys_id: str, operat
     return replace(record, is_allowed=record.is_allowed or operation == allowed_operation)
 
 
-@leak("B23", by="duties")
+@leak("B23", by="write_checks")
 def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
     instead(stack, Permissions, "column", lambda right, self, operation, table, column: (
         ALWAYS if operation == WRITE else right(self, operation, table, column)))  # fmt: skip
 
 
-@leak("B25", by="duties")
+@leak("B25", by="write_checks")
 def the_record_is_not_checked_after_the_write(stack: ExitStack) -> None:
     instead(stack, current_record, "check_allowed", lambda right, *rest: None)
 
 
-@leak("B26", by="duties")
+@leak("B26", by="write_checks")
 def the_creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
     result: dict[str, Any] = {}
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from accounts import demo as demo_people
 from tableapi.setup import demo_records
-from tests.house.access import callers, world
+from tests.project.access import callers, world
 from tests.support.fuzzing import count_answers, sent
 from tests.support.users import PASSWORD
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from tests.house.access import callers, matrix, world
+from tests.project.access import callers, matrix, world
 
 KNOWN = Path(__file__).with_name("matrix.txt")
 CALLERS, CELLS = matrix.read(KNOWN.read_text())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.house.access import callers, world
+from tests.project.access import callers, world
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 # Django's administration answers other methods like one of these.

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tableapi.catalogue.definitions import CREATE, DELETE, READ, WRITE, Column, Rule
-from tests.tableapi.laws.stage import read_back
+from tests.tableapi.laws.storage import read_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND, Pair
 from tests.tableapi.noninterference.programs import Author, Step

@@ -20,9 +20,9 @@ from tests.tableapi.oracle import Caller, Row, World, plain_text
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
 
-def people() -> None:
+def create_callers() -> None:
     """The users, groups and roles of the oracle, once for a test."""
-    # Tables of one name come and go, each with other columns: a plan of the one before would be refused.
+    # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
     connection.ensure_connection()
     connection.connection.prepare_threshold = None
     User.objects.bulk_create(User(sys_id=each, login=f"user{number}") for number, each in enumerate(USER_IDS))
@@ -32,15 +32,15 @@ def people() -> None:
             Role.objects.bulk_create([Role(sys_id=sys_id, name=name)])
 
 
-def seat(caller: Caller) -> None:
-    """The caller's groups become what the oracle says."""
+def store_groups(caller: Caller) -> None:
+    """Give the caller the groups that the oracle knows."""
     UserGroup.objects.all().delete()
     UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=group) for group in caller.groups)
 
 
 @contextmanager
-def undone() -> Iterator[None]:
-    """What is written in here is gone afterwards, also when the database refused some of it."""
+def rolled_back() -> Iterator[None]:
+    """Roll back all writes of the block, even after a database error."""
     mark = transaction.savepoint()
     try:
         yield
@@ -51,9 +51,9 @@ def undone() -> Iterator[None]:
 
 
 @contextmanager
-def on_stage(world: World, *, with_references: bool = False) -> Iterator[World]:
-    """The world is in the database, and the process works on its catalogue; gives the world with that catalogue."""
-    with undone():
+def stored_world(world: World, *, with_references: bool = False) -> Iterator[World]:
+    """Store the world and make its catalogue current; yields the world with that catalogue."""
+    with rolled_back():
         set_up(world, with_references=with_references)
         with in_force(world.catalogue) as catalogue:
             yield World(catalogue, world.rows)
