@@ -11,6 +11,6 @@ class CollectionsConfig(AppConfig):
     def ready(self) -> None:
         if settings.PROCESS not in ("worker", "beat"):  # these processes are not scraped
             from collections_app import metrics
-            from system.monitoring.metrics import READ_WHEN_ASKED
+            from system.monitoring.metrics import DATABASE_REGISTRY
 
-            READ_WHEN_ASKED.register(metrics.QueueCollector())
+            DATABASE_REGISTRY.register(metrics.QueueCollector())

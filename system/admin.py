@@ -1,4 +1,4 @@
-"""Admin pages of the system area."""
+"""Admin pages of the system app."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
@@ -21,15 +21,15 @@ dashboard.group(
 )
 
 
-# What a changed property means for an area; each says its own.
-TellOfChange = Callable[[Property], Iterable[str]]
-CHANGES: list[TellOfChange] = []
+# Warnings about the effects of a changed property; each app registers its own.
+PropertyWarnings = Callable[[Property], Iterable[str]]
+PROPERTY_WARNINGS: list[PropertyWarnings] = []
 
 
-def told_on_saving(tell: TellOfChange) -> TellOfChange:
-    """Add what is warned of when somebody changes a property by hand."""
-    CHANGES.append(tell)
-    return tell
+def register_property_warnings(warnings: PropertyWarnings) -> PropertyWarnings:
+    """Add warnings that are shown when someone changes a property on its page."""
+    PROPERTY_WARNINGS.append(warnings)
+    return warnings
 
 
 @admin.register(Property)
@@ -40,7 +40,7 @@ class PropertyAdmin(TrackedAdmin):
     fields = ("name", "description", "type", "default_value", "value")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        """One line to type in; for a boolean a choice."""
+        """A text input of one line, or a select for a boolean."""
         form = super().get_form(request, obj, change, **options)
         value = form.base_fields.get("value")
         if value is not None and obj is not None:
@@ -53,8 +53,8 @@ class PropertyAdmin(TrackedAdmin):
     def save_model(self, request: HttpRequest, obj: Property, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if "value" in form.changed_data:
-            for sentence in (sentence for tell in CHANGES for sentence in tell(obj)):
-                messages.warning(request, sentence)
+            for warning in (warning for warnings in PROPERTY_WARNINGS for warning in warnings(obj)):
+                messages.warning(request, warning)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -65,14 +65,14 @@ class PropertyAdmin(TrackedAdmin):
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
-    holds = "Every deleted record is listed here, with its content and who deleted it."
-    list_display = ("sys_created_at", "table", "display_value", "record_id", "by_whom")
+    holds = "Deleted records are listed here, with their content and who deleted them."
+    list_display = ("sys_created_at", "table", "display_value", "record_id", "deleted_by_name")
     list_filter: ClassVar[list[Any]] = ["table"]
     search_fields = ("display_value", "record_id")
-    fields = ("table", "record_id", "display_value", "by_whom", "payload")
+    fields = ("table", "record_id", "display_value", "deleted_by_name", "payload")
 
     @admin.display(description="Deleted by")
-    def by_whom(self, entry: DeletionLogEntry) -> str:
+    def deleted_by_name(self, entry: DeletionLogEntry) -> str:
         return name_of(entry.deleted_by) or "the system"
 
 
@@ -80,12 +80,12 @@ class DeletionLogAdmin(ReadOnlyAdmin):
 def background(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
-    found = {"broker": health.broker_state(), **health.heartbeat_states()}
-    silent = [name for name, state in found.items() if state != "ok"]
+    states = {"broker": health.broker_state(), **health.heartbeat_states()}
+    silent = [name for name, state in states.items() if state != "ok"]
     return dashboard.Tile(
         title="Background work",
         figure="Running" if not silent else "Needs attention",
-        about="All background services are running." if not silent else f"No sign of: {', '.join(silent)}.",
+        about="All background services are running." if not silent else f"Not responding: {', '.join(silent)}.",
         address=dashboard.Link("", "", "django_celery_beat.PeriodicTask").address,
         icon="settings_heart",
         is_worrying=bool(silent),

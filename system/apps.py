@@ -1,4 +1,4 @@
-"""The app of what all areas share."""
+"""Configuration of the app that the others share."""
 
 from typing import Any
 

@@ -12,9 +12,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 def bound_cursor(
     alias: str = DEFAULT_DB_ALIAS, kind: type[psycopg.Cursor[Any]] = psycopg.Cursor
 ) -> Iterator[psycopg.Cursor[Any]]:
-    """A cursor that binds values on the server, so that statements are prepared and bytes are sent as they are.
+    """A cursor that binds values on the server, so that statements can be prepared and bytes are sent unchanged.
 
-    Django's own cursor writes the values into the text of the statement.
+    Django's cursor writes the values into the text of the statement.
     """
     connection = connections[alias]
     connection.close_if_health_check_failed()

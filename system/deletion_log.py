@@ -1,4 +1,4 @@
-"""The Record Deletion Log: every deleted record leaves an entry in the same transaction."""
+"""The Record Deletion Log: each deletion writes an entry in the same transaction."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Encrypts what must be read back but never shown: keys lie outside the database, the newest one encrypts."""
+"""Encrypts secrets that must be read back. The keys are stored outside the database; the newest one encrypts."""
 
 from functools import cache
 
@@ -27,7 +27,7 @@ def decrypt(stored: str) -> str:
 
 
 def is_newest(stored: str) -> bool:
-    """Whether the newest key alone reads it."""
+    """Whether the secret is encrypted with the newest key."""
     try:
         Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(stored.encode())
     except InvalidToken:
@@ -36,7 +36,7 @@ def is_newest(stored: str) -> bool:
 
 
 def rotate(stored: str) -> str:
-    """The same secret under the newest key."""
+    """The same secret, encrypted with the newest key."""
     try:
         return _keys(tuple(settings.SECRET_ENCRYPTION_KEYS)).rotate(stored.encode()).decode()
     except InvalidToken:

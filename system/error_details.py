@@ -1,8 +1,8 @@
-"""What a log may say about an error: its kind, PostgreSQL's code and the place; never its text, which may hold data."""
+"""What may be logged about an error: class, SQLSTATE and traceback, but never its text, which can contain data."""
 
 from traceback import format_tb
 
-DISK_FULL = "53100"
+DISK_FULL = "53100"  # a SQLSTATE
 
 
 def sqlstate_of(error: BaseException) -> str:

@@ -1,14 +1,14 @@
-"""The errors that callers see.
+"""The errors that are returned to callers.
 
     ServiceError
     ├── Unauthenticated      401  no or wrong credentials
     ├── AccessDenied         403  known, but not allowed
-    ├── NotFound             404  missing, or not there for this caller
-    ├── BadRequest           400  what was sent cannot be understood
-    ├── Conflict             409  cannot be done beside what is stored
+    ├── NotFound             404  missing, or not visible to this caller
+    ├── BadRequest           400  the request is malformed
+    ├── Conflict             409  conflicts with stored data
     ├── TimedOut             408  the body did not arrive in time
     ├── LengthRequired       411  a body without Content-Length
-    ├── Stale                412  changed since the caller read it
+    ├── PreconditionFailed   412  changed since the caller read it
     ├── TooLarge             413  a body over its limit
     ├── QueryTooLong         414  a query string over its limit
     ├── UnsupportedMedia     415  a body of another type
@@ -16,8 +16,8 @@
     ├── TooMany              429  too many requests or failed attempts
     └── Unavailable          503  try again later
 
-One place turns them into an answer: `system.http.error_responses.error_response`. Messages never hold SQL, names of
-hidden things or anything a person did not send.
+`system.http.error_responses.error_response` turns them into responses. Messages never contain SQL, names of hidden
+objects, or data that the caller did not send.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
-# Nobody mends more at once, and a body may have thousands of wrong names.
-MOST_TOLD = 20
+# More would not help the caller, and a body can contain thousands of unknown names.
+MAX_ERRORS = 20
 
 
 class ServiceError(Exception):
-    """An error with a status, a stable code and a sentence for the caller."""
+    """An error with a status, a stable code and a message for the caller."""
 
     status: ClassVar[int] = 400
     code: str = "bad_request"
-    message: str = "The request cannot be answered."
+    message: str = "The request could not be processed."
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class ServiceError(Exception):
         self.field = field
         self.position = position
         self.retry_after_s = retry_after_s
-        # What else is wrong with the same request.
+        # Further errors of the same request.
         self.others: tuple[ServiceError, ...] = ()
         super().__init__(self.message)
 
     def as_items(self) -> list[dict[str, object]]:
-        """The list `errors` of an answer."""
-        return [each.as_item() for each in (self, *self.others)]
+        """The list `errors` of a response."""
+        return [error.as_item() for error in (self, *self.others)]
 
     def as_item(self) -> dict[str, object]:
-        """The entry of `errors` in an answer."""
+        """The entry of `errors` in a response."""
         item: dict[str, object] = {"message": self.message, "code": self.code}
-        if self.field:  # a name that is empty tells nobody what it is about
+        if self.field:  # an empty name would not help
             item["field"] = self.field
         if self.position is not None:
             item["position"] = self.position
@@ -71,17 +71,17 @@ class ServiceError(Exception):
 Kind = TypeVar("Kind", bound=ServiceError)
 
 
-def together(found: Sequence[Kind]) -> Kind:
-    """The first with the others of its status, as far as they are told: an answer has one status.
+def together(errors: Sequence[Kind]) -> Kind:
+    """The first error with up to MAX_ERRORS - 1 others of the same status, because a response has one status.
 
-    >>> [each["field"] for each in together([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
+    >>> [item["field"] for item in together([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
     ['a', 'c']
     """
-    first = found[0]
-    more: list[ServiceError] = [*first.others]
-    for error in found[1:]:
-        more += [error, *error.others]
-    first.others = tuple([each for each in more if each.status == first.status][: MOST_TOLD - 1])
+    first = errors[0]
+    others: list[ServiceError] = [*first.others]
+    for error in errors[1:]:
+        others += [error, *error.others]
+    first.others = tuple([error for error in others if error.status == first.status][: MAX_ERRORS - 1])
     return first
 
 
@@ -104,25 +104,25 @@ class AccessDenied(ServiceError):
 class NotFound(ServiceError):
     status = 404
     code = "not_found"
-    message = "The requested address does not exist."
+    message = "The requested URL does not exist."
 
 
 class TimedOut(ServiceError):
     status = 408
     code = "body_too_slow"
-    message = "The request's body did not arrive in time."
+    message = "The request body did not arrive in time."
 
 
 class Conflict(ServiceError):
     status = 409
     code = "conflict"
-    message = "This conflicts with what is stored."
+    message = "This conflicts with stored data."
 
 
 class LengthRequired(ServiceError):
     status = 411
     code = "length_required"
-    message = "A body needs a Content-Length header."
+    message = "A request body requires a Content-Length header."
 
 
 class PreconditionFailed(ServiceError):

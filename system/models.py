@@ -1,4 +1,4 @@
-"""The tables that every area shares: system properties, the Record Deletion Log, heartbeats."""
+"""The tables that all apps share: system properties, the Record Deletion Log and heartbeats."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from system.records.record import Record
 
 
 class Property(Record):
-    """One system property; a row exists for every property the product knows."""
+    """A system property; there is a row for each defined property."""
 
     table_columns = ("name", "value", "type", "description", "default_value")
 
@@ -32,13 +32,13 @@ class Property(Record):
         return self.name
 
     def clean(self) -> None:
-        known = property_definitions.KNOWN.get(self.name)
-        if known is None:
+        definition = property_definitions.KNOWN.get(self.name)
+        if definition is None:
             message = "There is no property with this name."
-            # The form of a property that is no longer known has no field for its name.
+            # The form of a property that is no longer defined has no field for its name.
             raise ValidationError({"name": message} if self.is_new else message)
         try:
-            self.value = known.normalise(self.value)
+            self.value = definition.normalise(self.value)
         except ValueError as error:
             raise ValidationError({"value": str(error)}) from None
 
@@ -53,7 +53,7 @@ class Property(Record):
 
 
 class DeletionLogEntry(Record):
-    """One deleted record: what it was and who deleted it."""
+    """A deleted record: its content and who deleted it."""
 
     table_columns = ("table", "record_id", "display_value", "payload", "deleted_by")
     display_column = "display_value"
@@ -85,7 +85,7 @@ class DeletionLogEntry(Record):
 
 
 class Heartbeat(models.Model):
-    """When a background part last did its work: progress, not merely a process that exists."""
+    """When a background process last did its work, which shows progress and not only that the process exists."""
 
     name = models.CharField(primary_key=True, max_length=20)
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Parts of the OpenAPI document that every area uses: operations, responses, errors and security. Pure."""
+"""Parts of the OpenAPI document that all apps use: operations, responses, errors and security. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches of one process: each is bounded by the weight of what it holds, and all are cleared by one call."""
+"""Caches of one process: each is limited by the weight of its items, and one call clears all of them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _clears: dict[str, Callable[[], None]] = {}
 
 
 def register(name: str, clear: Callable[[], None]) -> None:
-    """Make `clear_all` call this; for what a process remembers in another form than a `WeightedCache`."""
+    """Make `clear_all` call this function; for caches that are not a `WeightedCache`."""
     assert name not in _clears, f"{name} is registered twice"
     _clears[name] = clear
 
 
 def clear_all() -> None:
-    """Forget everything, as a new process would have; each test begins with it."""
+    """Clear all caches, as if the process were new; each test begins with this."""
     for clear in _clears.values():
         clear()
 
 
 class WeightedCache(Generic[Key, Item]):
-    """The items used last, as many as weigh no more than `limit` together; `weigh` gives about the bytes of one.
+    """The most recently used items, up to a total weight of `limit`; `weigh` estimates the bytes of one item.
 
-    Without a name it belongs to another object, is freed together with it, and is not cleared by `clear_all`.
+    A cache without a name belongs to another object, is freed together with it, and is not cleared by `clear_all`.
 
     >>> cache = WeightedCache("an example", limit=5, weigh=lambda key, item: len(item))
     >>> for text in ("abc", "de", "f"):
@@ -72,7 +72,7 @@ class WeightedCache(Generic[Key, Item]):
                 self.weight -= self._items.popitem(last=False)[1][1]
 
     def get_or_make(self, key: Key, make: Callable[[], Item]) -> Item:
-        """Two threads may make the same item at the same time; one of the two is kept."""
+        """Two threads may create the same item at the same time; one of the two is kept."""
         item = self.get(key)
         if item is None:
             item = make()

@@ -17,7 +17,7 @@ from system.property_definitions import (
 
 __all__ = ["CASE_SENSITIVE", "WELCOME_PAGE", "WYSIWYG_COLUMNS", "Definition", "define", "get", "own_address", "put"]
 
-# A change applies everywhere within this time, and immediately in the process that made it.
+# A change applies in all processes within this time, and immediately in the process that saved it.
 FRESH_FOR_S = 1.0
 
 
@@ -44,10 +44,10 @@ def put(definition: Definition, value: str) -> None:
 
 
 def make_rows() -> None:
-    """After a migration: create or update the row of each property; values are kept."""
+    """Create or update the row of each property after a migration; values are kept."""
     for definition in KNOWN.values():
         row = Property.objects.filter(name=definition.name).first() or Property(name=definition.name)
-        described = (definition.type, definition.description, definition.default)
-        if row.is_new or (row.type, row.description, row.default_value) != described:
-            row.type, row.description, row.default_value = described
+        metadata = (definition.type, definition.description, definition.default)
+        if row.is_new or (row.type, row.description, row.default_value) != metadata:
+            row.type, row.description, row.default_value = metadata
             row.save()

@@ -49,20 +49,20 @@ READERS: dict[str, Callable[[str], Any]] = {
 def own_address(value: str) -> None:
     """Refuse addresses that are neither a path nor a URL of this service.
 
-    An administrator of the sign-in connection must not be able to send visitors elsewhere.
+    An administrator of the sign-in connection must not be able to redirect visitors to another site.
     """
     base, parts = urlsplit(settings.BASE_URL or ""), urlsplit(value)
     is_own = parts.netloc == base.netloc if base.netloc else is_own_host(parts.hostname or "")
-    own = {parts.netloc} if is_own else set()
-    if not url_has_allowed_host_and_scheme(value, allowed_hosts=own, require_https=base.scheme == "https"):
-        raise ValueError("Enter a path such as /account/, or an address of this service.")
+    allowed_hosts = {parts.netloc} if is_own else set()
+    if not url_has_allowed_host_and_scheme(value, allowed_hosts=allowed_hosts, require_https=base.scheme == "https"):
+        raise ValueError("Enter a path such as /account/, or a URL of this service.")
     if not parts.netloc and not value.startswith("/"):
-        raise ValueError("A path begins with a slash.")
+        raise ValueError("A path must begin with a slash.")
 
 
 def welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
-        raise ValueError("An address cannot contain spaces; use %20.")
+        raise ValueError("A URL cannot contain spaces; use %20.")
     own_address(value)
 
 
@@ -72,7 +72,7 @@ def is_own_host(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Definition:
-    """One property; `check` raises ValueError with a sentence for the administrator."""
+    """A property; `check` raises ValueError with a message for the administrator."""
 
     name: str
     type: str
@@ -111,7 +111,7 @@ WELCOME_PAGE = define(
         "svc.welcome_page.url",
         "string",
         "",
-        "Where an anonymous visitor of / is sent. Empty: to the sign-in page. An active single sign-on connection "
+        "Where anonymous visitors of / are redirected. Empty: to the sign-in page. An active single sign-on connection "
         "sets it to its Redirect URI.",
         welcome_page,
     )
@@ -121,7 +121,7 @@ CASE_SENSITIVE = define(
         "svc.login.username.sensitivity.enabled",
         "boolean",
         "true",
-        "Whether the case of a login counts at sign-in: by password, by API and by single sign-on.",
+        "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
     )
 )
 WYSIWYG_COLUMNS = define(

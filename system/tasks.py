@@ -1,4 +1,4 @@
-"""Background work of the system area."""
+"""Background tasks of the system app."""
 
 from celery import shared_task
 
@@ -7,5 +7,5 @@ from system.monitoring import heartbeats
 
 @shared_task
 def beat_of_worker() -> None:
-    """Beat sends it, the worker does it: its time shows that broker, beat and worker all move."""
+    """Sent by beat and run by the worker, so it shows that broker, beat and worker all work."""
     heartbeats.beat("worker")

@@ -118,7 +118,7 @@ class User(Record, AbstractBaseUser):
         self.has_lost_password = False
 
     @property
-    def unkept_change(self) -> str:  # type: ignore[override]
+    def untracked_change(self) -> str:  # type: ignore[override]
         if self.has_lost_password:
             return "The password was removed."
         return "The password was changed." if self._password is not None else ""  # type: ignore[attr-defined]  # of Django

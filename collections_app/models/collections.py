@@ -135,7 +135,7 @@ class Collection(Record):
 
     references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
     display_column = "name"
-    untold_columns = frozenset({"unmarked_configuration"})
+    internal_columns = frozenset({"unmarked_configuration"})
 
     name = models.CharField(max_length=LONGEST_NAME, db_collation="C", validators=[check_name])
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", editable=False)

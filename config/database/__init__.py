@@ -1,1 +1,1 @@
-"""DATABASE_URL as Django settings."""
+"""Database settings from DATABASE_URL."""

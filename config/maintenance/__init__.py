@@ -1,1 +1,1 @@
-"""Backup, restore, re-encryption."""
+"""Backup, restore and re-encryption."""

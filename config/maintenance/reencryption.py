@@ -1,10 +1,10 @@
 """Re-encrypts every stored secret with the newest key, so that an old key can be removed.
 
     columns of models ──┐
-    records to come     ├──▶ readable? newest already? ──▶ written anew, unless somebody changed it meanwhile
+    deferred records    ├──▶ readable? not the newest key? ──▶ encrypted again, unless changed concurrently
     designed columns  ──┘
 
-What a column holds is said where the column is: `encrypted_columns` of a model, the type of a designed column.
+Encrypted columns are declared by `encrypted_columns` of a model or by the type of a designed column.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,8 +31,8 @@ Rows = list[tuple[Any, str]]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where secrets are stored: how to read those after a key, and how to put another in the place of one."""
+class SecretLocation:
+    """A column with secrets: how to read the secrets after a key, and how to replace one."""
 
     name: str
     first: Any
@@ -42,43 +42,47 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many secrets a place holds, how many of them were written anew, and which could not be read."""
+    """How many secrets a location has, how many were encrypted again, and which could not be decrypted."""
 
     name: str
-    found: int
-    renewed: int
+    count: int
+    reencrypted: int
     unreadable: tuple[str, ...]
 
 
-def everything() -> Iterator[Outcome]:
-    """Bring all of them under the newest key, one place after the other."""
-    for places in (of_models, of_deferred, of_designed):  # what is created meanwhile is met in its table
-        for place in places():
-            yield bring_up_to_date(place)
+def reencrypt_all() -> Iterator[Outcome]:
+    """Encrypt all secrets with the newest key, one location after the other."""
+    for locations in (
+        of_models,
+        of_deferred,
+        of_designed,
+    ):  # deferred records that are created are found in their table
+        for location in locations():
+            yield reencrypt(location)
 
 
-def bring_up_to_date(place: Place) -> Outcome:
-    found, renewed, unreadable, last = 0, 0, [], place.first
-    while rows := place.after(last):
+def reencrypt(location: SecretLocation) -> Outcome:
+    count, reencrypted, unreadable, last = 0, 0, [], location.first
+    while rows := location.after(last):
         for key, stored in rows:
             try:
                 if not encryption.is_newest(stored):
-                    place.replace(key, stored, encryption.rotate(stored))
-                    renewed += 1
+                    location.replace(key, stored, encryption.rotate(stored))
+                    reencrypted += 1
             except encryption.Undecipherable:
                 unreadable.append(str(key))
-        found, last = found + len(rows), rows[-1][0]
-    return Outcome(place.name, found, renewed, tuple(unreadable))
+        count, last = count + len(rows), rows[-1][0]
+    return Outcome(location.name, count, reencrypted, tuple(unreadable))
 
 
-def of_models() -> Iterator[Place]:
+def of_models() -> Iterator[SecretLocation]:
     for model in apps.get_models():
         for column in sorted(getattr(model, "encrypted_columns", ())):
             yield _of_model(model, column)
 
 
-def _of_model(model: type[models.Model], column: str) -> Place:
-    """Past hooks, versions and history: the secret is the same as before."""
+def _of_model(model: type[models.Model], column: str) -> SecretLocation:
+    """Without hooks, versions and history, because the secret itself does not change."""
     stored = model._base_manager.exclude(**{column: ""}).order_by("pk")
 
     def after(last: Any) -> Rows:
@@ -87,16 +91,16 @@ def _of_model(model: type[models.Model], column: str) -> Place:
     def replace(key: Any, old: str, new: str) -> None:
         model._base_manager.filter(pk=key, **{column: old}).update(**{column: new})
 
-    return Place(f"{model._meta.db_table}.{column}", "", after, replace)
+    return SecretLocation(f"{model._meta.db_table}.{column}", "", after, replace)
 
 
-def of_designed() -> Iterator[Place]:
+def of_designed() -> Iterator[SecretLocation]:
     secret = Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False)
     for column in secret.select_related("table").order_by("table__name", "name"):
         yield _of_designed(column.table.name, column.name)
 
 
-def _of_designed(table: str, column: str) -> Place:
+def _of_designed(table: str, column: str) -> SecretLocation:
     names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
 
     def after(last: Any) -> Rows:
@@ -108,29 +112,29 @@ def _of_designed(table: str, column: str) -> Place:
         with connection.cursor() as cursor:
             cursor.execute(REPLACE.format(**names), [new, key, old])
 
-    return Place(f"{table}.{column}", "", after, replace)
+    return SecretLocation(f"{table}.{column}", "", after, replace)
 
 
-def of_deferred() -> Iterator[Place]:
-    """Records that were accepted and are not created yet hold their values as the database will take them."""
+def of_deferred() -> Iterator[SecretLocation]:
+    """Deferred records hold their values in the form in which they will be stored."""
     tables: dict[str, set[str]] = {}
     for column in Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False).select_related("table"):
-        having = (column.table, *column.table.descendants)
-        tables.setdefault(column.name, set()).update(table.name for table in having)
-    for name, tables_with_it in sorted(tables.items()):
-        yield _of_deferred(name, tables_with_it)
+        tables_with_column = (column.table, *column.table.descendants)
+        tables.setdefault(column.name, set()).update(table.name for table in tables_with_column)
+    for name, table_names in sorted(tables.items()):
+        yield _of_deferred(name, table_names)
 
 
-def _of_deferred(column: str, tables: set[str]) -> Place:
-    waiting = DeferredRecord.objects.filter(table__in=tables, values__has_key=column).order_by("pk")
+def _of_deferred(column: str, tables: set[str]) -> SecretLocation:
+    deferred = DeferredRecord.objects.filter(table__in=tables, values__has_key=column).order_by("pk")
 
     def after(last: Any) -> Rows:
-        return [(row.pk, row.values[column]) for row in waiting.filter(pk__gt=last)[:AT_ONCE]]
+        return [(row.pk, row.values[column]) for row in deferred.filter(pk__gt=last)[:AT_ONCE]]
 
     def replace(key: Any, old: str, new: str) -> None:
         for row in DeferredRecord.objects.filter(pk=key):
             if row.values.get(column) == old:
-                same = DeferredRecord.objects.filter(pk=key, values=row.values)
-                same.update(values={**row.values, column: new})
+                unchanged = DeferredRecord.objects.filter(pk=key, values=row.values)
+                unchanged.update(values={**row.values, column: new})
 
-    return Place(f"records to come, {column}", 0, after, replace)
+    return SecretLocation(f"deferred records, {column}", 0, after, replace)

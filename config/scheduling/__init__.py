@@ -1,1 +1,1 @@
-"""Beat with a leader, and what it sends."""
+"""Celery beat with a leader, and its schedules."""

@@ -1,7 +1,7 @@
-"""Beat that works on one host only: the one that holds an advisory lock of the database.
+"""Runs beat on one host only: the one that holds an advisory lock of the database.
 
-Two hosts both ran beat and doubled its ticks; now the second one waits, and takes over when the first one's connection
-ends, however it ended.
+Otherwise two hosts would send every task twice. The second host waits, and takes over when the connection of the first
+one ends.
 """
 
 import time
@@ -12,13 +12,13 @@ import structlog
 from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
-from system.monitoring.heartbeats import beat_is_alive
+from system.monitoring.heartbeats import write_beat
 
 logger = structlog.get_logger(__name__)
 
 LOCK = 7_301_001  # any number, the same on every host
-ASK_AGAIN_AFTER_S = 2.0
-BEAT_EVERY_S = 10.0
+RETRY_INTERVAL_S = 2.0
+HEARTBEAT_INTERVAL_S = 10.0
 
 
 class Leadership:
@@ -29,7 +29,7 @@ class Leadership:
         self.holds = False
 
     def confirm(self) -> bool:
-        """Whether this process leads just now; a lost connection has lost the lock too."""
+        """Whether this process is the leader; a lost connection also loses the lock."""
         try:
             if self.link is None:
                 parameters = connection.get_connection_params()
@@ -53,36 +53,36 @@ class Leadership:
 
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types
-    """django-celery-beat's scheduler, silent on every host but one."""
+    """django-celery-beat's scheduler, active on one host only."""
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         self.leadership = Leadership()
         self.was_leading: bool | None = None
-        self.said_alive_at = 0.0
+        self.heartbeat_at = 0.0
         super().__init__(*positional, **named)
 
     def tick(self, *positional: Any, **named: Any) -> float:
-        """One round; the answer is how long to sleep."""
+        """Run one round; returns how long to sleep."""
         if not self.leadership.confirm():
             if self.was_leading is not False:
-                logger.info("beat_follows")  # another host leads, or the database is away
+                logger.info("beat_follows")  # another host leads, or the database is unavailable
             self.was_leading = False
-            return ASK_AGAIN_AFTER_S
+            return RETRY_INTERVAL_S
         if not self.was_leading:
             logger.info("beat_leads")
             self.was_leading = True
-            self._initial_read = True  # what the former leader did is in the database
+            self._initial_read = True  # the former leader's changes are in the database
             self._heap = None
-        self._say_alive()
+        self._write_heartbeat()
         try:
-            return float(min(super().tick(*positional, **named), ASK_AGAIN_AFTER_S))
-        except Exception as error:  # the broker or the database is away: try again, forever
+            return float(min(super().tick(*positional, **named), RETRY_INTERVAL_S))
+        except Exception as error:  # the broker or the database is unavailable: retry forever
             logger.warning("beat_waits", kind=type(error).__name__)
-            return ASK_AGAIN_AFTER_S
+            return RETRY_INTERVAL_S
 
-    def _say_alive(self) -> None:
-        if time.monotonic() - self.said_alive_at >= BEAT_EVERY_S and beat_is_alive():
-            self.said_alive_at = time.monotonic()
+    def _write_heartbeat(self) -> None:
+        if time.monotonic() - self.heartbeat_at >= HEARTBEAT_INTERVAL_S and write_beat():
+            self.heartbeat_at = time.monotonic()
 
     def close(self) -> None:
         super().close()

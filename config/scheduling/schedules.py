@@ -1,8 +1,8 @@
-"""What beat does and how often; rows of the database, so that an administrator can see and pause them."""
+"""The schedules of beat, stored in the database so that administrators can see and pause them."""
 
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
-# Name for people, task, seconds.
+# Displayed name, task, seconds.
 SCHEDULES = (
     ("Heartbeat of the worker", "system.tasks.beat_of_worker", 10),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 60),
@@ -27,7 +27,7 @@ UNITS = (
 
 
 def in_words(seconds: int) -> tuple[int, str]:
-    """As people say it: the administration shows "every day", not "every 86400 seconds".
+    """The largest unit, so that the admin shows "every day" instead of "every 86400 seconds".
 
     >>> in_words(86400), in_words(600), in_words(90)
     ((1, 'days'), (10, 'minutes'), (90, 'seconds'))
@@ -36,7 +36,7 @@ def in_words(seconds: int) -> tuple[int, str]:
 
 
 def make_rows() -> None:
-    """Make missing schedules and drop those that the product no longer has; a paused one stays paused."""
+    """Create missing schedules and delete those that were removed from the product; a paused one stays paused."""
     for name, task, seconds in SCHEDULES:
         every, period = in_words(seconds)
         interval, _ = IntervalSchedule.objects.get_or_create(every=every, period=period)

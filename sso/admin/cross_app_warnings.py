@@ -30,7 +30,7 @@ def created_again(users: Iterable[User]) -> Iterable[str]:
         yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MOST_NAMED))
 
 
-@admin.told_on_saving
+@admin.register_property_warnings
 def welcome_page_changed(changed: Property) -> Iterable[str]:
     setting = OidcSetting.active_one() if changed.name == properties.WELCOME_PAGE.name else None
     if setting is not None and changed.value != setting.redirect_uri:

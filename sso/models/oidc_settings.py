@@ -143,11 +143,11 @@ class OidcSetting(ProviderRecord):
             if before is not None and has_moved:
                 self._forget_provider(before)
             activation.deactivate_others(self)
-            self.unkept_change = self._secret_change(before)
+            self.untracked_change = self._secret_change(before)
             try:
                 super().save(*positional, **options)
             finally:
-                self.unkept_change = ""
+                self.untracked_change = ""
             activation.follow(before, self)
             if before is not None and has_moved:
                 before.remove_unused_keys()

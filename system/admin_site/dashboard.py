@@ -1,4 +1,4 @@
-"""The admin's index and sidebar: each area adds its tile and its links."""
+"""The admin's index page and sidebar: each app adds its tiles and links."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,22 +10,22 @@ from django.urls import reverse
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of the dashboard."""
+    """A tile of the dashboard."""
 
     title: str
     figure: str
     about: str
     address: str
     icon: str
-    # Whether the figure is what worries.
+    # Whether the figure needs attention.
     is_worrying: bool = False
-    # What else does.
+    # Further things that need attention.
     worries: str = ""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A line of the sidebar: a model's list, shown to those who may view it."""
+    """An entry of the sidebar: a model's list, shown to users who may view it."""
 
     title: str
     icon: str
@@ -49,17 +49,17 @@ class Group:
     links: list[Link] = field(default_factory=list)
 
 
-MakeTile = Callable[[HttpRequest], Tile | None]
-TILES: list[tuple[int, MakeTile]] = []
+TileFactory = Callable[[HttpRequest], Tile | None]
+TILES: list[tuple[int, TileFactory]] = []
 GROUPS: dict[str, Group] = {}
 
 
-def tile(order: int) -> Callable[[MakeTile], MakeTile]:
-    """Add a tile at its place; it returns None for somebody who may not see it."""
+def tile(order: int) -> Callable[[TileFactory], TileFactory]:
+    """Add a tile at a position; the factory returns None for users who may not see it."""
 
-    def add(make: MakeTile) -> MakeTile:
-        TILES.append((order, make))
-        return make
+    def add(factory: TileFactory) -> TileFactory:
+        TILES.append((order, factory))
+        return factory
 
     return add
 
@@ -70,23 +70,23 @@ def group(title: str, order: int, *links: Link) -> None:
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """What the theme draws: groups with at least one link for this person."""
-    found: list[dict[str, Any]] = [
+    """The sidebar of the theme: groups with at least one link for this user."""
+    groups: list[dict[str, Any]] = [
         {"title": "", "items": [{"title": "Dashboard", "icon": "home", "link": reverse("admin:index")}]}
     ]
-    for each in sorted(GROUPS.values(), key=lambda group: group.order):
+    for group in sorted(GROUPS.values(), key=lambda group: group.order):
         links = [
             {"title": link.title, "icon": link.icon, "link": link.address}
-            for link in each.links
+            for link in group.links
             if link.is_for(request.user)
         ]
         if links:
-            found.append({"title": each.title, "separator": True, "items": links})
-    return found
+            groups.append({"title": group.title, "separator": True, "items": links})
+    return groups
 
 
 def fill(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The theme's callback for the index page."""
-    in_order = sorted(TILES, key=lambda placed: placed[0])
-    context["tiles"] = [found for _, make in in_order if (found := make(request)) is not None]
+    factories = [factory for _, factory in sorted(TILES, key=lambda entry: entry[0])]
+    context["tiles"] = [tile for factory in factories if (tile := factory(request)) is not None]
     return context

@@ -17,61 +17,63 @@ from system.records.record import Record
 
 NAME = "seen_change"
 CHANGED = (
-    "{} changed this at {}, after you opened the page, so nothing was saved. "
-    '<a class="sb-link" href="{}" target="_blank">Open it as it is now</a> and make your change there; '
-    "what you typed stands below."
+    "{} changed this record at {}, after you opened the page. Nothing was saved. "
+    '<a class="sb-link" href="{}" target="_blank">Open the current version</a> and make your change there. '
+    "Your input is below."
 )
 
 
 class EditConflictMixin:
-    """For pages of the administration: each carries the last change that it shows, and is not saved after a later one.
+    """For admin pages: a page contains the last change that it shows, and is not saved after a later one.
 
-    Where a record has a history its entries count: not every save of a record, such as that somebody signed in, is one.
+    If a record has a history, its entries count, because not every save is a change, for example a sign-in.
     """
 
     model: Any
     change_form_before_template = "admin/seen_change.html"
-    # What belongs to a record without being a column of it, and has entries of its own.
+    # Related records that are shown as parts of this one, and have their own history.
     history_parts: ClassVar[tuple[RelatedRecords, ...]] = ()
-    # For pages that have a way of their own.
+    # False for pages with their own check.
     refuses_later_changes = True
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         if request.method == "GET" and self.refuses_later_changes and "\x00" not in object_id:
-            # Before the record is read: a change between the two is refused needlessly, but never missed.
+            # Before the record is read, so that a change in between is refused unnecessarily rather than missed.
             request.seen_change = self._last_change(object_id)  # type: ignore[attr-defined]
         return super().get_object(request, object_id, from_field)  # type: ignore[misc]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change=change, **options)  # type: ignore[misc]
-        seen = request.POST.get(NAME)
-        if change and seen and self.refuses_later_changes:
-            own_checks = form.clean
+        seen_change = request.POST.get(NAME)
+        if change and seen_change and self.refuses_later_changes:
+            form_clean = form.clean
 
             def clean(filled: Any) -> Any:
-                self._refuse_later_change(request, filled.instance, seen)
-                return own_checks(filled)
+                self._refuse_later_change(request, filled.instance, seen_change)
+                return form_clean(filled)
 
-            form.clean = clean  # the class is made for this request
+            form.clean = clean  # the class is created for this request
         return form
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         context[NAME] = request.POST.get(NAME, "") or getattr(request, NAME, "")
         return super().render_change_form(request, context, *positional, **named)  # type: ignore[misc]
 
-    def _refuse_later_change(self, request: HttpRequest, record: Record, seen: str) -> None:
-        """Under the lock of the save that follows."""
+    def _refuse_later_change(self, request: HttpRequest, record: Record, seen_change: str) -> None:
+        """Called while the lock of the following save is held."""
         type(record).take_turn()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
-        if self._last_change(record.pk) != seen:
-            who, when = self._last_of(record.pk)
-            shown = when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-            raise ValidationError(format_html(CHANGED, name_of(who) or "The system", shown, request.get_full_path()))
+        if self._last_change(record.pk) != seen_change:
+            user_id, changed_at = self._last_of(record.pk)
+            time = changed_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            raise ValidationError(format_html(CHANGED, name_of(user_id) or "The system", time, request.get_full_path()))
 
     def _last_change(self, sys_id: str) -> str:
         if not hasattr(self.model, "history"):
             return str(self.model._base_manager.filter(pk=sys_id).values_list("sys_version", flat=True).first() or 0)
-        numbers = [each.order_by().aggregate(last=Max("history_id"))["last"] or 0 for each in self._sources(sys_id)]
+        numbers = [
+            entries.order_by().aggregate(last=Max("history_id"))["last"] or 0 for entries in self._sources(sys_id)
+        ]
         return ".".join(map(str, numbers))
 
     def _sources(self, sys_id: str) -> list[Any]:

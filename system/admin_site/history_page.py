@@ -18,7 +18,7 @@ VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 @dataclass(frozen=True)
 class RelatedRecords:
-    """Records that belong to another one, by their column `link`: people know each by what stands in `named`."""
+    """Records that belong to another one by their column `link`; the column `named` holds their names."""
 
     model: type[Record]
     link: str
@@ -27,45 +27,47 @@ class RelatedRecords:
 
     def entries_of(self, sys_id: str) -> QuerySet[Any]:
         model: Any = self.model
-        found: QuerySet[Any] = model.history.filter(**{f"{self.link}_id": sys_id})
-        return found
+        entries: QuerySet[Any] = model.history.filter(**{f"{self.link}_id": sys_id})
+        return entries
 
-    def tell(self, entries: Sequence[Any]) -> None:
-        """Put beside each what it says, such as: Role itil added."""
+    def describe(self, entries: Sequence[Any]) -> None:
+        """Add a description to each entry, such as: Role itil added."""
         field: Any = self.model._meta.get_field(self.named)
         values = [getattr(entry, field.attname) for entry in entries]
         names = Names(field.related_model).of(values) if field.is_relation else values
         for entry, name in zip(entries, names, strict=True):
-            entry.said = f"{self.kind} {name} {VERBS[entry.history_type]}"
+            entry.part_description = f"{self.kind} {name} {VERBS[entry.history_type]}"
 
 
 class Names:
-    """What people call the records of a model; of those that are gone, what they called them."""
+    """The display names of a model's records, including those of deleted ones."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.known: dict[str, str] = {}
 
     def of(self, ids: Sequence[str]) -> list[str]:
-        if wanted := set(ids) - self.known.keys():
-            there = {each.pk: str(each) for each in self.model._default_manager.filter(pk__in=wanted)}
-            self.known |= dict.fromkeys(wanted, "") | there | self._gone(wanted - there.keys())
+        if missing := set(ids) - self.known.keys():
+            existing = {record.pk: str(record) for record in self.model._default_manager.filter(pk__in=missing)}
+            self.known |= dict.fromkeys(missing, "") | existing | self._deleted(missing - existing.keys())
         return [self.known[sys_id] or sys_id for sys_id in ids]
 
-    def _gone(self, ids: set[str]) -> dict[str, str]:
+    def _deleted(self, ids: set[str]) -> dict[str, str]:
         if not ids:
             return {}
         entries = self.model.history.filter(sys_id__in=ids)
         last = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
-        # Not `instance`, which asks for what the history does not keep.
+        # Not `instance`, which needs columns that the history does not contain.
         return {
-            each.sys_id: str(self.model(**{kept.attname: getattr(each, kept.attname) for kept in each.tracked_fields}))
-            for each in last
+            entry.sys_id: str(
+                self.model(**{field.attname: getattr(entry, field.attname) for field in entry.tracked_fields})
+            )
+            for entry in last
         }
 
 
 class Entries:
-    """The entries of a record and of its parts together, newest first, as a paginator asks for them."""
+    """The history entries of a record and its parts, newest first, for a paginator."""
 
     def __init__(self, own: QuerySet[Any], parts: tuple[RelatedRecords, ...], sys_id: str) -> None:
         self.own, self.model = own, own.model
@@ -80,22 +82,24 @@ class Entries:
 
     def __getitem__(self, span: slice) -> list[Any]:
         keys = [
-            entries.order_by().annotate(place=Value(place)).values_list("history_date", "place", "history_id")
-            for place, (_, entries) in enumerate(self.sources)
+            entries.order_by()
+            .annotate(source_number=Value(number))
+            .values_list("history_date", "source_number", "history_id")
+            for number, (_, entries) in enumerate(self.sources)
         ]
-        asked = list(keys[0].union(*keys[1:], all=True).order_by("-history_date", "-place", "-history_id")[span])
-        found: dict[tuple[int, int], Any] = {}
-        for place, (part, entries) in enumerate(self.sources):
-            of_it = [history_id for _, where, history_id in asked if where == place]
-            here = list(entries.filter(history_id__in=of_it))
+        page = list(keys[0].union(*keys[1:], all=True).order_by("-history_date", "-source_number", "-history_id")[span])
+        by_key: dict[tuple[int, int], Any] = {}
+        for number, (part, entries) in enumerate(self.sources):
+            ids = [history_id for _, source_number, history_id in page if source_number == number]
+            source_entries = list(entries.filter(history_id__in=ids))
             if part is not None:
-                part.tell(here)
-            found |= {(place, entry.history_id): entry for entry in here}
-        return [found[place, history_id] for _, place, history_id in asked]
+                part.describe(source_entries)
+            by_key |= {(number, entry.history_id): entry for entry in source_entries}
+        return [by_key[number, history_id] for _, number, history_id in page]
 
 
-class InWords(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
-    """Lists of ids as what people call the records."""
+class NamedChanges(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
+    """Shows lists of ids as the names of the records."""
 
     def __init__(self, entry: Any, names: dict[str, Names]) -> None:
         super().__init__(entry.instance_type, entry)
@@ -107,30 +111,32 @@ class InWords(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no ty
         if table is None or not isinstance(prepared, list):
             return prepared
         if table not in self.names:
-            self.names[table] = Names(next(each for each in apps.get_models() if each._meta.db_table == table))
+            self.names[table] = Names(next(model for model in apps.get_models() if model._meta.db_table == table))
         return self.names[table].of(prepared)
 
 
 def describe_changes(page: Sequence[Any]) -> None:
-    """Put what each entry changed beside it, where something stood before."""
+    """Add its changes to each entry that has a former one."""
     names: dict[str, Names] = {}
-    before: dict[tuple[type, str], Any] = {}
+    former: dict[tuple[type, str], Any] = {}
     for entry in reversed(page):
         key = (type(entry), entry.sys_id)
-        # Of all but the oldest on the page it is on the page too.
-        older = before.get(key) or (entry.prev_record if entry.history_type == "~" else None)
+        # The former entry is on the same page, except for the oldest ones.
+        older = former.get(key) or (entry.prev_record if entry.history_type == "~" else None)
         if older is not None and entry.history_type == "~":
-            entry.changes = list(_changes(older, entry, InWords(entry, names)))
-        before[key] = entry
+            entry.changes = list(_changes(older, entry, NamedChanges(entry, names)))
+        former[key] = entry
 
 
-def _changes(older: Any, entry: Any, told: InWords) -> Iterator[dict[str, Any]]:
-    yield from told.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
-    # The library leaves out what no form changes, so that an entry about it would be empty.
-    untold = entry.instance_type.untold_columns
-    unseen = [
-        each.name for each in entry.tracked_fields if not (each.editable or each.is_relation or each.name in untold)
+def _changes(older: Any, entry: Any, context: NamedChanges) -> Iterator[dict[str, Any]]:
+    yield from context.context_for_delta_changes(entry.diff_against(older, foreign_keys_are_objs=True))
+    # The library omits columns that no form changes, so an entry about them would be empty.
+    internal = entry.instance_type.internal_columns
+    omitted = [
+        field.name
+        for field in entry.tracked_fields
+        if not (field.editable or field.is_relation or field.name in internal)
     ]
-    changes = [ModelChange(name, getattr(older, name), getattr(entry, name)) for name in unseen]
-    delta = ModelDelta([each for each in changes if each.old != each.new], unseen, older, entry)
-    yield from told.context_for_delta_changes(delta)
+    changes = [ModelChange(name, getattr(older, name), getattr(entry, name)) for name in omitted]
+    delta = ModelDelta([change for change in changes if change.old != change.new], omitted, older, entry)
+    yield from context.context_for_delta_changes(delta)

@@ -1,4 +1,4 @@
-"""Shortens lists of names on administration pages, where there may be thousands."""
+"""Shortens lists of names on admin pages, which can contain thousands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MOST_NAMED = 50
 
 
 def named(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
-    """The first of them, and how many more there are.
+    """The first names, and how many more there are.
 
     >>> named(["a", "b", "c", "d"], 2), named(["a", "b"], 2)
     (['a', 'b', '… and 2 more'], ['a', 'b'])
@@ -18,7 +18,7 @@ def named(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """The same in a line, of names that were asked for up to one more than are told: how many there are is not known.
+    """The first names in one line. The caller reads one more than are shown, so the total is not known.
 
     >>> first_of(["a", "b", "c"], 2), first_of(["a", "b"], 2)
     ('a, b and others', 'a, b')

@@ -1,4 +1,4 @@
-"""The admin site and the base of its pages."""
+"""The admin site and the base classes of its pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,28 +24,28 @@ from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
-    """Roles decide who enters and what they see; signing in is the product's own page."""
+    """The admin site: roles control access, and the sign-in page is that of the product."""
 
     index_title = "Dashboard"
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.user.is_authenticated:
-            raise AccessDenied("Your roles do not open the administration.")
-        wanted = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
-        return redirect(f"{reverse('login')}?{urlencode({'next': wanted})}")
+            raise AccessDenied("Your roles do not give you access to the administration.")
+        next_url = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
+        return redirect(f"{reverse('login')}?{urlencode({'next': next_url})}")
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         try:
-            found: HttpResponse = super().search(request, extra_context)
-        except (InvalidPage, ValueError):  # the theme takes any page for one that is there
+            response: HttpResponse = super().search(request, extra_context)
+        except (InvalidPage, ValueError):  # the theme does not check the page number
             raise NotFound from None
-        return found
+        return response
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
         if "\x00" in request.GET.get("term", ""):
             raise NotFound
-        found: HttpResponse = super().autocomplete_view(request)
-        return found
+        response: HttpResponse = super().autocomplete_view(request)
+        return response
 
 
 class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the theme has no types
@@ -56,28 +56,28 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
     compressed_fields = True
     warn_unsaved_form = True
     show_full_result_count = False
-    # A sentence about what the list is for, said while it is empty.
+    # What the list is for; shown while it is empty.
     holds = ""
 
     def get_readonly_fields(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         return (*super().get_readonly_fields(request, obj), *self.BOOKKEEPING)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """A filter in the address would tell a secret letter by letter, one of a linked table too."""
+        """A filter in the URL could reveal a secret letter by letter, also one of a related table."""
         name = lookup.partition(LOOKUP_SEP)[0]
         is_secret = name in getattr(self.model, "secret_columns", ())
-        # Django lets the key of a linked table pass; a session's is the hash of its cookie.
+        # Django allows the key of a related table; that of a session is the hash of its cookie.
         is_of_others = name in {link.name for link in self.opts.related_objects}
-        is_text = "\x00" not in value  # PostgreSQL has no such text
+        is_text = "\x00" not in value  # PostgreSQL cannot store this character
         return is_text and not is_secret and not is_of_others and bool(super().lookup_allowed(lookup, value, request))
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        found: Any = super().get_changelist_instance(request)
-        found.title = capfirst(self.opts.verbose_name_plural)
-        found.is_narrowed = bool(found.query or found.get_filters_params())
-        if not found.is_narrowed:
-            found.full_result_count = found.result_count  # else the theme offers to show all of what is whole
-        return found
+        changelist: Any = super().get_changelist_instance(request)
+        changelist.title = capfirst(self.opts.verbose_name_plural)
+        changelist.is_narrowed = bool(changelist.query or changelist.get_filters_params())
+        if not changelist.is_narrowed:
+            changelist.full_result_count = changelist.result_count  # otherwise the theme offers to show all rows
+        return changelist
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
         if context.get("original") is not None:
@@ -91,13 +91,13 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
         if self.fieldsets is not None:
-            found = list(self.fieldsets)
+            fieldsets = list(self.fieldsets)
         else:
-            shown = [name for name in self.get_fields(request, obj) if name not in self.BOOKKEEPING]
-            found = [(None, {"fields": shown})]
+            names = [name for name in self.get_fields(request, obj) if name not in self.BOOKKEEPING]
+            fieldsets = [(None, {"fields": names})]
         if obj is not None:
-            found.append(("Record", {"fields": self.BOOKKEEPING, "classes": ["collapse"]}))
-        return found
+            fieldsets.append(("Record", {"fields": self.BOOKKEEPING, "classes": ["collapse"]}))
+        return fieldsets
 
 
 def _page_title(record: Any) -> str:
@@ -105,7 +105,7 @@ def _page_title(record: Any) -> str:
 
 
 class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
-    """The same with the change history; an old state is shown, never restored or changed."""
+    """The same with the change history; former versions are shown, but never restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
 
@@ -120,36 +120,36 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
         return f"History: {_page_title(obj)}"
 
     def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._or_say_why(request, super().changeform_view, *positional, **named)
+        return self._with_refusals(request, super().changeform_view, *positional, **named)
 
     def delete_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._or_say_why(request, super().delete_view, *positional, **named)
+        return self._with_refusals(request, super().delete_view, *positional, **named)
 
     def changelist_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._or_say_why(request, super().changelist_view, *positional, **named)
+        return self._with_refusals(request, super().changelist_view, *positional, **named)
 
-    def _or_say_why(
+    def _with_refusals(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
     ) -> HttpResponse:
-        """What a model refuses while it is saved or deleted is said on the page, and nothing is half done."""
+        """Show a refusal of the model on the page, and roll back the whole change."""
         try:
-            with transaction.atomic():  # what the page logged about the change goes with it
+            with transaction.atomic():  # also rolls back what the page logged about the change
                 return view(request, *positional, **named)
         except ValidationError as error:
-            said = " ".join(error.messages)
+            reason = " ".join(error.messages)
         except (Conflict, Invalid, Unavailable) as error:
-            said = error.message
+            reason = error.message
         except (models.ProtectedError, models.RestrictedError):
-            said = "Something else refers to it."
-        messages.error(request, f"Nothing was changed. {said}")
+            reason = "Other records refer to it."
+        messages.error(request, f"Nothing was changed. {reason}")
         return redirect(request.get_full_path())
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        # Without its button the page would still save what is posted to it, past all other checks.
+        # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
-            raise AccessDenied("An old state is shown, never restored.")
+            raise AccessDenied("Former versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
         response: HttpResponse = super().history_form_view(request, object_id, version_id, extra_context)
@@ -157,7 +157,7 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
 
 class ReadOnlyAdmin(RecordAdmin):
-    """Pages of what only the product writes."""
+    """Base of the admin pages of records that only the product writes."""
 
     refuses_later_changes = False
 

@@ -1,1 +1,1 @@
-"""Index builds beside writers, wake-ups of the worker."""
+"""Index builds and wake-ups of the worker."""

@@ -1,4 +1,4 @@
-"""Wakes the worker. The work itself is a row in the database."""
+"""Wakes the worker. The work itself is stored in the database."""
 
 import structlog
 from celery import current_app
@@ -6,13 +6,13 @@ from kombu.exceptions import OperationalError
 
 logger = structlog.get_logger(__name__)
 
-# A wake-up that nobody took in this time says nothing new: the schedule sends another. So a hundred uploads leave no
-# hundred messages for other work to wait behind.
+# Wake-ups expire, because the schedule sends more. Otherwise a hundred uploads would leave a hundred messages in front
+# of other work.
 STALE_AFTER_S = 10
 
 
 def wake(task: str) -> None:
-    """Without its broker the schedule does it, within seconds; indexes within a minute."""
+    """Without a broker the schedule starts the work within seconds, or a minute for indexes."""
     try:
         current_app.send_task(task, retry=False, expires=STALE_AFTER_S)
     except OperationalError as error:

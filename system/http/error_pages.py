@@ -1,4 +1,4 @@
-"""The pages for errors that Django itself finds."""
+"""The pages for errors that Django itself raises."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,27 +9,25 @@ from django.http import HttpRequest, HttpResponse
 from system import errors
 from system.http import error_responses
 
-# As Django says it: with the page of another site, not with one of ours that is out of date.
-FROM_ELSEWHERE = ("Origin checking failed", "Referer checking failed")
+# How Django's reasons begin if the form belongs to another site, and not to an outdated page of this service.
+OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
-        return error_responses.answer(
-            request, errors.BadRequest("This service does not answer to that host name (ALLOWED_HOSTS).")
-        )
-    return error_responses.answer(request, errors.BadRequest("The request cannot be understood."))
+        return error_responses.answer(request, errors.BadRequest("This host name is not allowed (ALLOWED_HOSTS)."))
+    return error_responses.answer(request, errors.BadRequest("The request is malformed."))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A view to which others post by nature says in its own way, by `forged`, what is wrong with that."""
-    is_from_elsewhere = reason.startswith(FROM_ELSEWHERE)
+    """A view that receives forms of other sites can have its own response for a forged one, `forged`."""
+    is_other_origin = reason.startswith(OTHER_ORIGIN_REASONS)
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
-    answer: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
-    if answer is not None and is_from_elsewhere:
-        return answer(request)
+    forged: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "forged", None)
+    if forged is not None and is_other_origin:
+        return forged(request)
     return error_responses.answer(
-        request, errors.AccessDenied("This page was open too long or in another window. Go back, reload it, try again.")
+        request, errors.AccessDenied("This page is out of date. Go back, reload it and try again.")
     )
 
 
@@ -44,7 +42,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 class ServerFault(errors.ServiceError):
     status = 500
     code = "internal"
-    message = "Something went wrong on our side. It was logged with the request's id."
+    message = "Something went wrong on our side. The error was logged with the request ID."
 
 
 def fault(request: HttpRequest, *_: Any) -> HttpResponse:

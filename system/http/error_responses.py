@@ -1,4 +1,4 @@
-"""The one shape of errors: `{status, error_type, errors}`. A success is up to the view."""
+"""The response for every error: `{status, error_type, errors}`. Successful responses are up to the views."""
 
 import errno
 import json
@@ -24,11 +24,11 @@ logger = structlog.get_logger(__name__)
 
 CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
 RETRY_AFTER_S = 2
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class AlwaysJSON(BaseContentNegotiation):
-    """Answers are JSON whatever a client says it accepts."""
+    """Responses are JSON, whatever the client accepts."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         for parser in parsers:
@@ -41,12 +41,12 @@ class AlwaysJSON(BaseContentNegotiation):
 
 
 def own_url(request: HttpRequest, path: str) -> str:
-    """The full address of a path of ours: by SVC_BASE_URL, else by the host that the request used."""
+    """The full URL of a path: with SVC_BASE_URL, otherwise with the host of the request."""
     return f"{settings.BASE_URL}{path}" if settings.BASE_URL else request.build_absolute_uri(path)
 
 
 def error_response(error: ServiceError) -> HttpResponse:
-    """The answer that every JSON endpoint gives for an error."""
+    """The error response of every JSON endpoint."""
     body = {"status": "ERROR", "error_type": "SERVER", "errors": error.as_items()}
     response = HttpResponse(json.dumps(body), content_type="application/json", status=error.status)
     if error.status == 401:
@@ -58,19 +58,19 @@ def error_response(error: ServiceError) -> HttpResponse:
 
 
 def is_for_programs(request: HttpRequest) -> bool:
-    """Whether an error goes to a script (JSON) or to a person (a page)."""
+    """Whether an error is returned to a program (JSON) or to a person (a page)."""
     is_program = request.path.startswith((*settings.PROGRAM_PATHS, "/api/"))
     return is_program or "text/html" not in request.headers.get("Accept", "")
 
 
 def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:
-    """The error as this caller reads it: JSON or a page."""
+    """The error response for this caller: JSON or a page."""
     if is_for_programs(request):
         return error_response(error)
-    # Who was found already; to ask now would ask a database that may be what is away.
-    known = getattr(request, "_cached_user", None)
-    seen = {"status": error.status, "message": error.message, "is_signed_in": bool(known and known.is_authenticated)}
-    page = render_to_string("pages/error.html", seen)
+    # Only a user who is already loaded, because the database may be what is unavailable.
+    user = getattr(request, "_cached_user", None)
+    context = {"status": error.status, "message": error.message, "is_signed_in": bool(user and user.is_authenticated)}
+    page = render_to_string("pages/error.html", context)
     response = HttpResponse(page, status=error.status)
     response["Cache-Control"] = "no-store"
     if error.status in (429, 503):
@@ -91,22 +91,22 @@ def from_drf(error: drf.APIException) -> ServiceError:
         return errors.UnsupportedMedia()
     if isinstance(error, drf.ValidationError):
         return from_validation(error)
-    made = ServiceError(str(error.detail), code=str(error.get_codes()))
-    made.status = error.status_code  # type: ignore[misc]  # DRF's own: 405 and 400
-    return made
+    converted = ServiceError(str(error.detail), code=str(error.get_codes()))
+    converted.status = error.status_code  # type: ignore[misc]  # 405 and 400
+    return converted
 
 
 def from_validation(error: drf.ValidationError) -> ServiceError:
-    """The complaints of a serializer, the first of each field."""
-    return errors.together([_invalid(field, detail) for field, detail in _complaints(error.detail)])
+    """The errors of a serializer, the first of each field."""
+    return errors.together([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
 
 
-def _complaints(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
+def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
     if isinstance(detail, dict) and detail:
-        for name, more in detail.items():
-            yield from _complaints(more, f"{field}.{name}" if field else name)
+        for name, details in detail.items():
+            yield from _field_errors(details, f"{field}.{name}" if field else name)
     elif isinstance(detail, list) and detail:
-        yield from _complaints(detail[0], field)
+        yield from _field_errors(detail[0], field)
     else:
         yield field, detail
 
@@ -117,7 +117,7 @@ def _invalid(field: str | None, detail: Any) -> errors.Invalid:
 
 
 def to_service_error(error: Exception) -> ServiceError | None:
-    """The caller's view of an exception; None for a fault of ours."""
+    """The error that the caller sees; None for a fault of the service."""
     match error:
         case ServiceError():
             return error
@@ -138,11 +138,11 @@ def to_service_error(error: Exception) -> ServiceError | None:
         case RequestDataTooBig() | TooManyFieldsSent() | TooManyFilesSent():
             return errors.TooLarge()
         case OperationalError() | InterfaceError():
-            # Away, out of connections, a statement or lock over its time: all pass by themselves.
+            # Unreachable, out of connections, or a statement or lock timeout: all are temporary.
             kind = type(error.__cause__ or error).__name__
             logger.warning("database_unavailable", kind=kind, sqlstate=sqlstate_of(error))
             return errors.Unavailable()
-        case OSError() if error.errno in DISK_FULL:
+        case OSError() if error.errno in DISK_FULL_ERRNOS:
             logger.error("disk_full", path=error.filename)
             return errors.Unavailable()
     return None
@@ -150,10 +150,10 @@ def to_service_error(error: Exception) -> ServiceError | None:
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """DRF's EXCEPTION_HANDLER."""
-    found = to_service_error(error)
-    if found is None:
+    service_error = to_service_error(error)
+    if service_error is None:
         return None
-    response = error_response(found)
+    response = error_response(service_error)
     if isinstance(error, drf.MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)
     return response

@@ -1,4 +1,4 @@
-"""What every request passes: headers of every answer, who really calls, limits, its line in the log, who acts."""
+"""The middleware of every request: security headers, trusted proxies, request log, limits, acting user."""
 
 import ipaddress
 import re
@@ -31,7 +31,7 @@ POLICY = STRICT.format(script="", style="")
 # The admin theme's Alpine evaluates its attributes, and its widgets set style attributes.
 ADMIN_POLICY = STRICT.format(script=" 'unsafe-eval'", style=" 'unsafe-inline'")
 
-# Asked all the time, by machines: neither logged nor asked for a session.
+# Polled by machines, so they are not logged and have no session.
 QUIET = ("/healthz", "/readyz", "/metrics", "/static/")
 
 HEADERS = {
@@ -45,7 +45,7 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Every answer, errors included, carries these; a view that set its own policy keeps it."""
+    """Adds these headers to every response, including errors; a view can set its own policy."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -70,7 +70,7 @@ def policy_with_nonce() -> tuple[str, str]:
 
 
 class TrustedProxies:
-    """Believes X-Forwarded-For and X-Forwarded-Proto from trusted proxies only, and takes them away from all others."""
+    """Uses X-Forwarded-For and X-Forwarded-Proto of trusted proxies, and removes them from all other requests."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -82,17 +82,17 @@ class TrustedProxies:
         if forwarded_for and self._is_trusted(peer):
             caller = self._caller(forwarded_for)
             if caller is None:
-                return error_responses.answer(request, errors.BadRequest("The header X-Forwarded-For cannot be read."))
+                return error_responses.answer(request, errors.BadRequest("The header X-Forwarded-For is malformed."))
             request.META["REMOTE_ADDR"] = caller
         if protocol == "https" and self._is_trusted(peer):
             request.META["wsgi.url_scheme"] = "https"
         return self.get_response(request)
 
     def _caller(self, forwarded_for: str) -> str | None:
-        """The last address that no trusted proxy added; None when the header is malformed."""
+        """The last address that was not added by a trusted proxy; None if the header is malformed."""
         caller = None
-        for word in reversed(forwarded_for.split(",")):
-            caller = word.strip()
+        for part in reversed(forwarded_for.split(",")):
+            caller = part.strip()
             try:
                 ipaddress.ip_address(caller)
             except ValueError:
@@ -106,22 +106,22 @@ class TrustedProxies:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return False
-        # A server that listens on IPv6 too sees IPv4 peers as mapped addresses.
+        # A server that also listens on IPv6 sees IPv4 peers as mapped addresses.
         parsed = getattr(parsed, "ipv4_mapped", None) or parsed
         return any(parsed in network for network in settings.TRUSTED_PROXIES)
 
 
 class RequestLog(RequestMiddleware):
-    """One line a request, with an id that the answer and background tasks carry too; never the query string.
+    """Logs one line per request, with an ID that the response and background tasks also carry; never the query string.
 
-    The library's, for the lines of faults; its own beginning and end send signals that nobody here listens to.
+    The base class logs exceptions. Its own start and end are skipped, because nothing listens to their signals.
     """
 
     WELL_FORMED_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.META.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if self.WELL_FORMED_ID.fullmatch(given) else str(uuid.uuid4())
+        header = request.META.get("HTTP_X_REQUEST_ID", "")
+        request_id = header if self.WELL_FORMED_ID.fullmatch(header) else str(uuid.uuid4())
         structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
             response = cast(HttpResponse, self.get_response(request))
@@ -132,7 +132,7 @@ class RequestLog(RequestMiddleware):
             structlog.contextvars.clear_contextvars()
 
     def log(self, request: HttpRequest, status: int) -> None:
-        """A fault has left its own line already."""
+        """Log the request, unless its exception has been logged already."""
         has_failed = request.__dict__.pop("_raised_exception", None) is not None
         if has_failed or (status < 500 and request.path.startswith(QUIET)):
             return
@@ -141,9 +141,9 @@ class RequestLog(RequestMiddleware):
 
     @staticmethod
     def user_id(request: HttpRequest) -> str | None:
-        """Who was found to be calling; asking for the user here would ask a database that may be away once more."""
-        found = getattr(request, "_cached_user", None) or request.__dict__.get("user")
-        return getattr(found, "pk", None) if not isinstance(found, SimpleLazyObject) else None
+        """The caller, if already loaded, because the database may be unavailable."""
+        user = getattr(request, "_cached_user", None) or request.__dict__.get("user")
+        return getattr(user, "pk", None) if not isinstance(user, SimpleLazyObject) else None
 
     @classmethod
     def bind_user_id(cls, request: HttpRequest) -> None:
@@ -155,7 +155,7 @@ class RequestLog(RequestMiddleware):
 
 
 class RequestLimits:
-    """Refuses what is too long before anything reads it."""
+    """Refuses requests that are too large before anything reads them."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -168,12 +168,12 @@ class RequestLimits:
         if len(request.META.get("QUERY_STRING", "")) > settings.MAX_QUERY_STRING:
             return errors.QueryTooLong()
         if "\x00" in request.path:
-            return errors.NotFound()  # PostgreSQL has no such text, so nothing can be called that
-        # The server read it in chunks; without a length Django would take the body for empty.
+            return errors.NotFound()  # PostgreSQL cannot store this character, so nothing has such a name
+        # The server read the body in chunks; without a length Django would treat it as empty.
         if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
             return errors.LengthRequired()
         if not re.fullmatch(r"[0-9]{0,15}", str(request.META.get("CONTENT_LENGTH") or "")):
-            return errors.BadRequest("The header Content-Length cannot be read.")
+            return errors.BadRequest("The header Content-Length is malformed.")
         if "HTTP_CONTENT_ENCODING" in request.META:
             return errors.UnsupportedMedia("Send the body without Content-Encoding.")
         return None
@@ -181,7 +181,7 @@ class RequestLimits:
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], positional: Any, named: Any
     ) -> HttpResponse | None:
-        """A view that takes larger bodies says so with an attribute `body_limit`."""
+        """A view that accepts larger bodies has an attribute `body_limit`."""
         view_class = getattr(view, "view_class", getattr(view, "cls", view))
         limit = getattr(view_class, "body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         length = int(request.META.get("CONTENT_LENGTH") or 0)
@@ -189,7 +189,7 @@ class RequestLimits:
 
 
 class HostNames(CommonMiddleware):
-    """Django's: refuses host names that are not ours. Probes are exempt, since they come by address."""
+    """Refuses host names that are not allowed. Probes are exempt, because they use the IP address."""
 
     PROBES = ("/healthz", "/readyz")
 
@@ -198,7 +198,7 @@ class HostNames(CommonMiddleware):
 
 
 class CurrentActor:
-    """Names the signed-in person as the one who acts, and turns errors of views into answers."""
+    """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
@@ -211,7 +211,7 @@ class CurrentActor:
             return self._answer_or_raise(request, error)
 
     def _signed_in(self, request: HttpRequest) -> str | None:
-        # Programs say who they are with each request, and /healthz must not need the database.
+        # Programs authenticate with each request, and /healthz must not need the database.
         is_program = request.path.startswith((*settings.PROGRAM_PATHS, *QUIET))
         if is_program or settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
@@ -219,11 +219,11 @@ class CurrentActor:
         return str(user.pk) if user.is_authenticated else None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        found = error_responses.to_service_error(error)
-        return error_responses.answer(request, found) if found else None
+        service_error = error_responses.to_service_error(error)
+        return error_responses.answer(request, service_error) if service_error else None
 
     def _answer_or_raise(self, request: HttpRequest, error: Exception) -> HttpResponse:
-        found = error_responses.to_service_error(error)
-        if found is None:
+        service_error = error_responses.to_service_error(error)
+        if service_error is None:
             raise error
-        return error_responses.answer(request, found)
+        return error_responses.answer(request, service_error)

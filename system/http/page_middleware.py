@@ -1,4 +1,4 @@
-"""Keeps session, CSRF and messages, which only browsers need, away from requests of programs."""
+"""Session, CSRF and messages for pages only, because programs do not need them."""
 
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
@@ -10,7 +10,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 
 class SkipsProgramPaths(MiddlewareMixin):
-    """No session counts at the addresses of programs, so none is read there."""
+    """Skips the paths of programs, where sessions are not valid."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path_info.startswith(settings.PROGRAM_PATHS):

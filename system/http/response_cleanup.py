@@ -1,4 +1,4 @@
-"""Frees a response when it was sent, not when Python collects reference cycles: it may hold megabytes."""
+"""Frees a response, which can hold megabytes, once it is sent, instead of at the next garbage collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 
 class ReleasesResponse(APIView):
-    """The view and its request refer to each other and hold the response; so does a response that was rendered."""
+    """Removes references to the response from the view and the renderer, which are parts of reference cycles."""
 
     def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:
         response = super().dispatch(request, *positional, **named)

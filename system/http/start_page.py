@@ -1,4 +1,4 @@
-"""What the start page offers; each area adds its entries."""
+"""The links of the start page; each app registers its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class Entry:
     address: str
 
 
-Offer = Callable[[HttpRequest], Entry | None]
-OFFERS: list[Offer] = []
+EntryFactory = Callable[[HttpRequest], Entry | None]
+ENTRIES: list[EntryFactory] = []
 
 
-def register_entry(make: Offer) -> Offer:
-    """Add an entry; it returns None for somebody who may not use it."""
-    OFFERS.append(make)
-    return make
+def register_entry(factory: EntryFactory) -> EntryFactory:
+    """Add an entry; the factory returns None for users who may not use it."""
+    ENTRIES.append(factory)
+    return factory
 
 
 def entries(request: HttpRequest) -> list[Entry]:
-    return [entry for make in OFFERS if (entry := make(request)) is not None]
+    return [entry for factory in ENTRIES if (entry := factory(request)) is not None]

@@ -1,1 +1,1 @@
-"""Logs, metrics, health, heartbeats."""
+"""Logs, metrics, health probes and heartbeats."""

@@ -19,14 +19,14 @@ from system.models import Heartbeat
 OLDEST_VECTOR = (0, 8, 4)
 CACHED_FOR_S = 1.0
 UNKNOWN = {"worker": "unknown", "beat": "unknown"}
-# The parts write one every ten seconds; three missed ones are a fault.
+# Heartbeats are written every ten seconds; three missing ones are a fault.
 SILENT_AFTER = timedelta(seconds=35)
 
 
-@csrf_exempt  # so that another method is told that it is wrong, not that a page was open too long
+@csrf_exempt  # so that another method returns 405 and not the error for a missing CSRF token
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """This process answers; nothing else is asked, so nothing can be made to work by asking."""
+    """This process responds. Nothing else is checked, so the probe causes no work."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
@@ -51,26 +51,26 @@ def pending_migrations() -> int:
 
 
 class Readiness:
-    """What /readyz says, asked anew at most once a second however often it is called."""
+    """The report of /readyz, updated at most once per second."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.at = 0.0
-        self.found: dict[str, Any] = {}
+        self.updated_at = 0.0
+        self.states: dict[str, Any] = {}
         self.is_migrated = False
 
     def report(self) -> dict[str, Any]:
         with self.lock:
-            if time.monotonic() - self.at > CACHED_FOR_S or not self.found:
+            if time.monotonic() - self.updated_at > CACHED_FOR_S or not self.states:
                 required = self._required()
-                self.found = {**required, **self._reported(required["database"] == "ok")}
-                self.at = time.monotonic()
-            return self.found
+                self.states = {**required, **self._reported(required["database"] == "ok")}
+                self.updated_at = time.monotonic()
+            return self.states
 
     def _required(self) -> dict[str, Any]:
-        """Without these no request can be answered well: 503."""
+        """What every request needs; otherwise the probe returns 503."""
         try:
-            if not self.is_migrated:  # code does not change under a running process, so once true it stays
+            if not self.is_migrated:  # stays true, because the code of a running process does not change
                 self.is_migrated = pending_migrations() == 0
             has_vector = vector_version() >= OLDEST_VECTOR
         except Exception:
@@ -83,8 +83,8 @@ class Readiness:
         }
 
     def _reported(self, has_database: bool) -> dict[str, Any]:
-        """Requests are answered without these; they are only told."""
-        # A database that is away costs 2 s to ask, and a prober does not wait for ever.
+        """What requests do not need; it is only reported."""
+        # Connecting to an unreachable database takes 2 s, and probes have a timeout.
         return {"broker": broker_state(), **(heartbeat_states() if has_database else UNKNOWN)}
 
 
@@ -99,11 +99,11 @@ def broker_state() -> str:
 
 def heartbeat_states() -> dict[str, str]:
     try:
-        seen = dict(Heartbeat.objects.values_list("name", "at"))
+        heartbeats = dict(Heartbeat.objects.values_list("name", "at"))
     except Exception:
         return UNKNOWN
     limit = timezone.now() - SILENT_AFTER
-    return {name: "ok" if name in seen and seen[name] > limit else "silent" for name in ("worker", "beat")}
+    return {name: "ok" if name in heartbeats and heartbeats[name] > limit else "silent" for name in ("worker", "beat")}
 
 
 READINESS = Readiness()
@@ -113,7 +113,7 @@ REQUIRED = ("database", "migrations", "vector")
 @csrf_exempt
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether a load balancer may send requests here."""
+    """Whether a load balancer may send requests to this process."""
     report = READINESS.report()
     is_draining = settings.DATA_FOLDER.draining.exists()
     is_ready = all(report[name] == "ok" for name in REQUIRED) and not is_draining

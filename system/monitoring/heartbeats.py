@@ -1,4 +1,4 @@
-"""Writes when a background part last did its work."""
+"""Records when a background process last did its work."""
 
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
@@ -10,8 +10,8 @@ def beat(name: str) -> None:
     Heartbeat.objects.update_or_create(name=name, defaults={"at": timezone.now()})
 
 
-def beat_is_alive() -> bool:
-    """True when it could be written."""
+def write_beat() -> bool:
+    """Record beat's heartbeat; returns whether it could be written."""
     try:
         beat("beat")
     except (DatabaseError, InterfaceError):

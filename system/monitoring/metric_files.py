@@ -1,8 +1,8 @@
-"""Files that hold the metrics of each process, safe on a full disk.
+"""Files with the metrics of each process, safe on a full disk.
 
 prometheus_client maps a sparse file into memory. When the disk is full, the first write to a page without a block kills
-the process with SIGBUS. Here the values are written with system calls, which fail with an error instead: the values
-then stay in memory and move to the file as soon as there is space again.
+the process with SIGBUS. Here values are written with system calls, which fail with an error instead. The values
+then stay in memory and are written to the file when there is space again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADER = 8
 
 
 class FileBuffer(bytearray):
-    """Bytes in memory, and in a file whenever that is possible."""
+    """Bytes in memory, which are also written to a file whenever possible."""
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(size)
@@ -40,7 +40,7 @@ class FileBuffer(bytearray):
             os.ftruncate(self.descriptor, size)
 
     def _catch_up(self) -> None:
-        """Write everything, the header last: until then readers see what the file held before."""
+        """Write everything, with the header last, so that readers see the former content until then."""
         self.is_behind = False
         try:
             if self.descriptor is None:
@@ -72,8 +72,8 @@ class FileBuffer(bytearray):
             self.descriptor = None
 
 
-class WrittenDict(mmap_dict.MmapedDict):
-    """The library's dictionary of values on a `FileBuffer` in place of a mapped file."""
+class BufferedDict(mmap_dict.MmapedDict):
+    """The library's dictionary of values, on a `FileBuffer` instead of a memory-mapped file."""
 
     def __init__(self, filename: str) -> None:
         self._capacity = mmap_dict._INITIAL_MMAP_SIZE
@@ -84,7 +84,7 @@ class WrittenDict(mmap_dict.MmapedDict):
         mmap_dict._pack_integer(buffer, 0, self._used)  # type: ignore[no-untyped-call]
 
     def _init_value(self, key: str) -> None:
-        size = len(key.encode()) + 32  # its length, padding, value and time
+        size = len(key.encode()) + 32  # length, padding, value and timestamp
         while self._used + size > self._capacity:
             self._capacity *= 2
             buffer: Any = self._m
@@ -93,5 +93,5 @@ class WrittenDict(mmap_dict.MmapedDict):
 
 
 def install() -> None:
-    """Make prometheus_client use these files for every metric that is created from now on."""
-    vars(values)["MmapedDict"] = WrittenDict
+    """Make prometheus_client use these files for all metrics that are created afterwards."""
+    vars(values)["MmapedDict"] = BufferedDict

@@ -1,4 +1,4 @@
-"""/metrics for Prometheus: for callers with the role `monitoring`, since it names addresses and their use."""
+"""/metrics for Prometheus: only for the role `monitoring`, because it names views and how often they are used."""
 
 import time
 from typing import Any
@@ -14,8 +14,8 @@ from system.errors import AccessDenied
 
 ROLE = "monitoring"
 
-# Named as django-prometheus names them, so that dashboards made for it work. Its own middleware counts a dozen things
-# more, which took an eighth of a small request.
+# The names are those of django-prometheus, so that dashboards for it work. Its middleware counts a dozen more things,
+# which took an eighth of the time of a small request.
 RESPONSES = Counter(
     "django_http_responses_total_by_status_view_method",
     "Responses by status, view, method.",
@@ -23,31 +23,31 @@ RESPONSES = Counter(
 )
 LATENCY = Histogram(
     "django_http_requests_latency_seconds_by_view_method",
-    "Time of an answer by view, method.",
+    "Response time by view, method.",
     ["view", "method"],
     buckets=PROMETHEUS_LATENCY_BUCKETS,
 )
-# What stands in the database is read from there when somebody asks, by collectors of the areas; beside it stands what
-# each process counts by itself.
-READ_WHEN_ASKED = CollectorRegistry()
+# Collectors of the apps read these metrics from the database at each scrape. All other metrics are counted by each
+# process.
+DATABASE_REGISTRY = CollectorRegistry()
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class RequestMetrics:
-    """Counts and times every request that passed the limits."""
+    """Counts and times every request that is within the limits."""
 
     def __init__(self, get_response: Any) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         response: HttpResponse = self.get_response(request)
         match = request.resolver_match
         view = (match.view_name if match else None) or "<unnamed view>"
-        # A method of the caller's invention would make a new series each time.
+        # Each method that a caller invents would create a new series.
         method = request.method if request.method in METHODS else "<other>"
         RESPONSES.labels(str(response.status_code), view, method).inc()
-        LATENCY.labels(view, method).observe(time.perf_counter() - began)
+        LATENCY.labels(view, method).observe(time.perf_counter() - started_at)
         return response
 
 
@@ -57,7 +57,7 @@ class Metrics(APIView):
     def get(self, request: Request) -> HttpResponse:
         caller: Any = request.user
         if not caller.has_role(ROLE):
-            raise AccessDenied("Reading metrics needs the role monitoring.")
+            raise AccessDenied("Metrics require the role monitoring.")
         exported: HttpResponse = ExportToDjangoView(request)
-        exported.content += generate_latest(READ_WHEN_ASKED)
+        exported.content += generate_latest(DATABASE_REGISTRY)
         return exported

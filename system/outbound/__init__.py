@@ -1,12 +1,12 @@
-"""The one door through which calls go to addresses that an administrator typed (identity providers).
+"""HTTP client for URLs that an administrator entered, such as those of identity providers.
 
     check_url ──▶ names ──▶ addresses ──▶ channel ──▶ calls ──▶ answer
-    what may      which      which of      TCP and     one        status,
-    be typed      addresses  them may      TLS to the  request    headers,
-                  it has     be called     judged one  and reply  body, JSON
+    which URLs    the        which of      TCP and     one        status,
+    are valid     addresses  them may      TLS to the  request    headers,
+                  of a name  be called     checked IP  and reply  body, JSON
 
-`calls` alone knows the order. `Policy` carries what the operator allows and every limit; `errors` draws what can go
-wrong. Nothing here reads settings, the environment's proxies or a database.
+`calls` defines the order. `Policy` contains what the operator allows and all limits; `errors` lists what can go
+wrong. Nothing here reads settings, proxy variables or the database.
 """
 
 from .addresses import is_forbidden

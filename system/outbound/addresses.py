@@ -1,7 +1,7 @@
-"""Judges whether a call may be sent to an IP address.
+"""Decides whether a call may be sent to an IP address.
 
-Python 3.11 calls several of the dangerous forms `is_global` (IPv4-mapped, NAT64, 6to4, 192.0.0.192), and its answers
-change with the release, so the networks are listed here and transition forms are unwrapped first.
+In Python 3.11, `is_global` is true for several dangerous forms (IPv4-mapped, NAT64, 6to4, 192.0.0.192), and its results
+change between releases. The networks are therefore listed here, and transition forms are unwrapped first.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_net
 from .names import Address
 from .policy import Policy
 
-# The first row that holds an address names its kind. In no row: an IPv4 address is public, an IPv6 address is reserved.
+# The first matching row is the kind of an address. Without one, IPv4 addresses are public and IPv6 addresses reserved.
 _KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
     (ip_network(network), kind)
     for kind, networks in (
-        # Cloud metadata services. 168.63.129.16 (Azure) lies in public space, the fd.. ones (AWS, Google, Scaleway,
-        # Oracle) and 100.100.100.200 (Alibaba) in private space: no general rule would catch them.
+        # Cloud metadata services. 168.63.129.16 (Azure) is in public space, the fd.. ones (AWS, Google, Scaleway,
+        # Oracle) and 100.100.100.200 (Alibaba) in private space, so no general rule covers them.
         ("metadata", "169.254.169.254 192.0.0.192 100.100.100.200 168.63.129.16"),
         ("metadata", "fd00:ec2::/32 fd20:ce::254 fd00:42::42 fd00:c1::a9fe:a9fe"),
         ("unspecified", "0.0.0.0/8 ::"),
@@ -34,13 +34,13 @@ _KINDS: tuple[tuple[IPv4Network | IPv6Network, str], ...] = tuple(
 
 
 def _nat64_local(packed: bytes) -> tuple[bytes, ...]:
-    # RFC 8215 leaves the prefix length to the operator, so each layout of RFC 6052 is read. A reading that begins with
-    # 0 means "not this layout": without that rule every address of the /96 layout would read as 0.0.0.0 in the others.
+    # RFC 8215 leaves the prefix length to the operator, so each layout of RFC 6052 is tried. A result that begins with
+    # 0 means another layout; otherwise every address of the /96 layout would also be read as 0.0.0.0.
     readings = packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16]
     return tuple(reading for reading in readings if reading[0]) or (readings[-1],)
 
 
-# The IPv6 forms that carry an IPv4 address, and where.
+# The IPv6 forms that contain an IPv4 address, and where.
 _FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
     (IPv6Network("::/96"), lambda packed: (packed[12:],)),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), lambda packed: (packed[12:],)),  # IPv4-mapped
@@ -53,20 +53,20 @@ _NOT_COMPATIBLE = {IPv6Address("::"), IPv6Address("::1")}
 
 
 def unwrap(ip: Address) -> tuple[Address, ...]:
-    """The addresses a call to `ip` can end at: those carried inside a transition form, else `ip` itself.
+    """The addresses that a call to `ip` can reach: those inside a transition form, otherwise `ip` itself.
 
     >>> unwrap(IPv6Address("64:ff9b::a9fe:a9fe"))
     (IPv4Address('169.254.169.254'),)
     """
     if isinstance(ip, IPv6Address) and ip not in _NOT_COMPATIBLE:
-        for network, carried in _FORMS:
+        for network, embedded in _FORMS:
             if ip in network:
-                return tuple(IPv4Address(four) for four in carried(ip.packed))
+                return tuple(IPv4Address(four) for four in embedded(ip.packed))
     return (ip,)
 
 
 def forbidden_kind(ip: Address, policy: Policy) -> str:
-    """Why no call may go to `ip`, as one word, or an empty text when it may."""
+    """The kind of `ip` if no call may be sent there, otherwise an empty string."""
     allowed = {"public"}
     if policy.allow_private:
         allowed.add("private")
@@ -80,5 +80,5 @@ def is_forbidden(ip: Address, policy: Policy) -> bool:
 
 
 def _kind(ip: Address) -> str:
-    otherwise = "public" if ip.version == 4 else "reserved"
-    return next((kind for network, kind in _KINDS if ip in network), otherwise)
+    default = "public" if ip.version == 4 else "reserved"
+    return next((kind for network, kind in _KINDS if ip in network), default)

@@ -1,4 +1,4 @@
-"""What a provider answered, read completely and within the limits."""
+"""The response of a provider, read completely and within the limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from .strict_json import parse_json
 @dataclass(frozen=True)
 class Answer:
     status: int
-    # A token answer must not reach a log through `repr`.
+    # `repr` must not write a token response into a log.
     headers: Mapping[str, str] = field(repr=False)
-    """Names in lower case; a repeated header is joined with commas."""
+    """Names in lower case; repeated headers are joined with commas."""
     body: bytes = field(repr=False)
 
     def json(self) -> object:
-        """The body as `parse_json` reads it, whatever content type it claims (key sets come as several)."""
+        """The body as JSON, whatever its content type, because key sets are sent with several."""
         return parse_json(self.body)

@@ -1,4 +1,4 @@
-"""Sends one request over one connection and reads its answer: the order of everything in this package."""
+"""Sends one request over one connection and reads its response; defines the order of the steps of this package."""
 
 import re
 import ssl
@@ -22,7 +22,7 @@ _HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 
 
 def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False) -> Answer:
-    """The answer to a GET, whatever its status but 3xx, or an `OutboundError`."""
+    """The response to a GET with any status except 3xx, or an `OutboundError`."""
     return _call("GET", check_url(url, policy, allow_query=allow_query), policy, headers or {}, b"")
 
 
@@ -34,7 +34,7 @@ def post_form(
     headers: Mapping[str, str] | None = None,
     allow_query: bool = False,
 ) -> Answer:
-    """The answer to a POST of form fields, whatever its status but 3xx, or an `OutboundError`."""
+    """The response to a POST of form fields with any status except 3xx, or an `OutboundError`."""
     form = {"content-type": "application/x-www-form-urlencoded"}
     body = urlencode(data).encode("ascii")
     return _call("POST", check_url(url, policy, allow_query=allow_query), policy, {**(headers or {}), **form}, body)
@@ -47,15 +47,17 @@ def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, st
         try:
             return _exchange(request, channel, policy)
         except TimeoutError as error:
-            raise OutboundFailed("timeout", f"{url.host} did not answer within {policy.total_s:g} s.") from error
+            raise OutboundFailed("timeout", f"{url.host} did not respond within {policy.total_s:g} s.") from error
         except httpcore2.ProtocolError:
-            # Its text can quote what the other side sent.
-            raise OutboundFailed("protocol", f"{url.host} does not answer with proper HTTP.") from None
+            # Its text can quote the response.
+            raise OutboundFailed("protocol", f"{url.host} did not send a valid HTTP response.") from None
         except ssl.SSLError as error:
-            # With TLS 1.3 the other side's refusal arrives in place of the answer.
+            # With TLS 1.3 a refusal arrives instead of the response.
             raise OutboundFailed("tls", describe(error, url.host)) from error
         except OSError as error:
-            raise OutboundFailed("protocol", f"{url.host} broke off its answer.") from error
+            raise OutboundFailed(
+                "protocol", f"{url.host} closed the connection before the end of its response."
+            ) from error
 
 
 def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> Answer:
@@ -63,7 +65,7 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> A
     response = connection.handle_request(request)
     headers = _joined(response.headers)
     _check_head(response.status, headers, policy)
-    # Twice the body leaves room for any sane chunking; a long extension on every chunk is not.
+    # Twice the body leaves room for any reasonable chunking, but not for a long extension on every chunk.
     channel.allow(2 * policy.max_body_bytes)
     body = bytearray()
     for chunk in response.iter_stream():
@@ -75,39 +77,39 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> A
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
-        message = f"The provider redirects ({status}). Redirects are never followed: enter the final address."
-        refused = OutboundFailed("redirected", message)
-        refused.leads_to = headers.get("location", "")
-        raise refused
+        message = f"The provider redirects ({status}). Redirects are not followed. Enter the final URL."
+        redirect = OutboundFailed("redirected", message)
+        redirect.leads_to = headers.get("location", "")
+        raise redirect
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        # Nothing is ever unpacked, so there is no bomb to stop.
-        raise OutboundFailed("encoded", "The provider compressed its answer although it was asked not to.")
+        # Nothing is decompressed, so a decompression bomb is harmless.
+        raise OutboundFailed("encoded", "The provider compressed its response, although this was not accepted.")
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) > policy.max_body_bytes:
         raise _too_large(policy)
 
 
 def _too_large(policy: Policy) -> OutboundFailed:
-    return OutboundFailed("too_large", f"The answer is larger than {policy.max_body_bytes // 1024} KB.")
+    return OutboundFailed("too_large", f"The response is larger than {policy.max_body_bytes // 1024} KB.")
 
 
 def _request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: bytes) -> httpcore2.Request:
-    ours = {
+    fixed = {
         "host": url.authority,
         "user-agent": "Servicebase",
         "accept-encoding": "identity",
         "connection": "close",
         **({"content-length": str(len(body))} if method == "POST" else {}),
     }
-    sent = {"accept": "application/json", **{name.lower(): value for name, value in headers.items()}, **ours}
-    for name, value in sent.items():
-        # A token that came from outside must not add a header. The value stays out of the message.
+    all_headers = {"accept": "application/json", **{name.lower(): value for name, value in headers.items()}, **fixed}
+    for name, value in all_headers.items():
+        # A token from outside must not be able to add a header. The message does not contain the value.
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise OutboundRefused("header", "A header of the request holds a character that cannot be sent.")
+            raise OutboundRefused("header", "A request header contains a character that cannot be sent.")
     return httpcore2.Request(
         method,
         httpcore2.URL(scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()),
-        headers=[(name.encode(), value.encode()) for name, value in sent.items()],
+        headers=[(name.encode(), value.encode()) for name, value in all_headers.items()],
         content=body,
     )
 

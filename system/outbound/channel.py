@@ -1,4 +1,4 @@
-"""Opens the one connection of a call, to an address that was judged, and counts its time and bytes."""
+"""Opens the connection of a call to a checked address, and limits its time and bytes."""
 
 import socket
 import ssl
@@ -16,13 +16,13 @@ from .trust import describe, ssl_context
 from .urls import CheckedUrl
 
 MAX_ATTEMPTS = 4
-"""Of the addresses a name has; each attempt gets an equal share of the time, so a dead first one does not use it up."""
+"""Addresses of a name that are tried. Each gets an equal share of the time, so that a dead one does not use it up."""
 
 
 class Channel(httpcore2.NetworkStream):
-    """A connected socket for the HTTP parser, which cannot outlast the deadline nor take in more than it is allowed.
+    """A connected socket for the HTTP parser that enforces the deadline and a maximum number of bytes.
 
-    The parser's own timeouts count each read anew, so a byte per second would keep it waiting for ever: ignored.
+    The parser's timeouts are ignored, because they restart with each read: one byte per second would never time out.
     """
 
     def __init__(self, sock: socket.socket, deadline: Deadline, allowance: int) -> None:
@@ -31,12 +31,12 @@ class Channel(httpcore2.NetworkStream):
         self._allowance = allowance
 
     def allow(self, size: int) -> None:
-        """How many bytes may still come, counted as they cross the network: framing, trailers and all."""
+        """Set how many more bytes may be read from the network, including framing and trailers."""
         self._allowance = size
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         if self._allowance <= 0:
-            raise OutboundFailed("too_large", "The answer is too large.")
+            raise OutboundFailed("too_large", "The response is too large.")
         self._sock.settimeout(self._deadline.left())
         data = self._sock.recv(min(max_bytes, self._allowance))
         self._allowance -= len(data)
@@ -56,10 +56,10 @@ class Channel(httpcore2.NetworkStream):
 
 
 def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel:
-    """A channel to one of the addresses `url` has. The name is looked up once: what was judged is what is called."""
+    """A channel to an address of `url`. The name is looked up only once, so the checked address is the one called."""
     connect = deadline.sooner(policy.connect_s)
     try:
-        addresses = _judged_addresses(url, policy, connect)
+        addresses = _checked_addresses(url, policy, connect)
         sock = _connect(addresses, url, connect)
         try:
             channel = _encrypt(sock, url.host, policy, connect) if url.scheme == "https" else sock
@@ -67,17 +67,17 @@ def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel
             sock.close()
             raise
     except TimeoutError as error:
-        message = f"The connection to {url.host} was not made within {connect.seconds:g} s."
+        message = f"The connection to {url.host} could not be established within {connect.seconds:g} s."
         raise OutboundFailed("timeout", message) from error
     return Channel(channel, deadline, policy.max_head_bytes)
 
 
-def _judged_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Sequence[Address]:
-    """Chosen: one forbidden address refuses the name. Picking the others would leave the outcome to their order."""
+def _checked_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Sequence[Address]:
+    """Chosen: one forbidden address refuses the name; otherwise the result would depend on their order."""
     addresses = look_up(url.host, policy.resolve, deadline) if url.address is None else (url.address,)
     for address in addresses:
         if kind := forbidden_kind(address, policy):
-            message = f"{url.host} leads to {address}, a {kind} address, where no call is sent."
+            message = f"{url.host} resolves to {address}, a {kind} address, which is not allowed."
             raise OutboundRefused("address", message)
     return addresses
 
@@ -93,11 +93,11 @@ def _connect(addresses: Sequence[Address], url: CheckedUrl, deadline: Deadline) 
             failure = error
     if isinstance(failure, TimeoutError):
         raise failure
-    raise OutboundFailed("connect", f"No connection to {url.host} could be made ({failure.strerror}).") from failure
+    raise OutboundFailed("connect", f"The connection to {url.host} failed ({failure.strerror}).") from failure
 
 
 def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
-    # `socket.create_connection` would resolve again; a literal address handed to `connect` is taken as it is.
+    # `socket.create_connection` would resolve the name again; `connect` uses a literal address unchanged.
     sock = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout_s)
@@ -110,8 +110,8 @@ def _connect_to(address: Address, port: int, timeout_s: float) -> socket.socket:
 
 
 def _encrypt(sock: socket.socket, host: str, policy: Policy, deadline: Deadline) -> ssl.SSLSocket:
-    """The certificate is held against the name that was typed, not the address that was called."""
-    # One timeout covers the whole handshake: Python counts it down over its reads and writes.
+    """The certificate is verified for the name in the URL, not for the IP address."""
+    # The timeout is for the whole handshake, across its reads and writes.
     sock.settimeout(deadline.left())
     try:
         return ssl_context(policy.ca_bundle).wrap_socket(sock, server_hostname=host)
@@ -120,4 +120,4 @@ def _encrypt(sock: socket.socket, host: str, policy: Policy, deadline: Deadline)
     except TimeoutError:
         raise
     except OSError as error:
-        raise OutboundFailed("tls", f"{host} broke off while the encrypted connection was set up.") from error
+        raise OutboundFailed("tls", f"{host} closed the connection during the TLS handshake.") from error

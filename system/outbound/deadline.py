@@ -1,4 +1,4 @@
-"""A moment that every step of one call counts down to, so that many short waits cannot add up to a long one."""
+"""One deadline for all steps of a call, so that many short waits cannot add up to a long one."""
 
 from dataclasses import dataclass
 from time import monotonic
@@ -14,11 +14,11 @@ class Deadline:
         return cls(seconds=seconds, at=monotonic() + seconds)
 
     def sooner(self, seconds: float) -> "Deadline":
-        """A deadline for one part of the work, never later than this one."""
+        """A deadline for one step, never later than this one."""
         return min(self, Deadline.after(seconds), key=lambda deadline: deadline.at)
 
     def left(self) -> float:
-        """The seconds left, always more than none: a socket takes a timeout of 0 for "do not wait at all"."""
+        """The remaining seconds, never 0, because a socket with a timeout of 0 is non-blocking."""
         left = self.at - monotonic()
         if left <= 0:
             raise TimeoutError

@@ -1,38 +1,38 @@
-"""What can go wrong with an outbound call, as one tree with stable codes.
+"""The errors of outbound calls, with stable codes.
 
     OutboundError
-    ├── OutboundRefused     we do not send it; the address or the request must change
+    ├── OutboundRefused     not sent; the URL or the request must change
     │   ├── too_long        more than 2000 characters
     │   ├── characters      control characters, spaces, non-ASCII, a broken % escape
     │   ├── scheme          not https (nor http under the development switch)
     │   ├── userinfo, query, fragment
-    │   ├── host            empty, malformed, or a number in disguise (127.1, 0x7f000001)
-    │   ├── port            not 443 (but for the development switch)
+    │   ├── host            empty, malformed, or an unusual form of a number (127.1, 0x7f000001)
+    │   ├── port            not 443 (except under the development switch)
     │   ├── address         link-local, metadata, loopback ..., typed or resolved
     │   └── header          a request header that cannot be sent
-    └── OutboundFailed      we tried; the provider or the way to it must change
-        ├── dns             no such name, no address, or too many lookups under way
-        ├── connect         nothing listens there, or no route
+    └── OutboundFailed      sent; the provider or the way to it must change
+        ├── dns             no such name, no address, or too many lookups running
+        ├── connect         connection refused, or no route
         ├── tls             the certificate or the encryption was not accepted
-        ├── ca_bundle       the operator's own bundle cannot be read
+        ├── ca_bundle       the operator's bundle cannot be read
         ├── timeout         the connection or the whole call took too long
         ├── redirected      3xx; never followed
-        ├── encoded         a compressed answer, though we asked for none
+        ├── encoded         a compressed response, although this was not accepted
         ├── too_large       headers or body beyond the limit
-        ├── protocol        no HTTP, or broken off
+        ├── protocol        not HTTP, or incomplete
         └── not_json        the body is not JSON of the strict kind
 
-A message is a sentence for an administrator. It names a host at most: no path, no query, no header,
-nothing the other side sent.
+Messages are for administrators. They contain at most a host name, but no path, query or header, and nothing
+that the provider sent.
 """
 
 
 class OutboundError(Exception):
-    # Where a redirect leads that was not followed: the other side's own words, for whoever asked and never for a log.
+    # The target of a redirect, as the provider sent it: for the administrator, never for a log.
     leads_to = ""
 
     def __init__(self, code: str, message: str) -> None:
-        # Both are handed on, so that a task queue can pickle the error.
+        # Both are passed on, so that a task queue can pickle the error.
         super().__init__(code, message)
         self.code = code
         self.message = message
@@ -46,4 +46,4 @@ class OutboundRefused(OutboundError):
 
 
 class OutboundFailed(OutboundError):
-    """The call was allowed and did not come to a usable answer."""
+    """The call was allowed, but there was no usable response."""

@@ -1,4 +1,4 @@
-"""Looks a host name up in bounded time, with a bounded number of threads."""
+"""Resolves a host name with a timeout and a limited number of threads."""
 
 import socket
 from collections.abc import Callable, Iterable
@@ -24,38 +24,38 @@ def system_resolve(host: str) -> list[str]:
 
 
 def look_up(host: str, resolve: Resolve, deadline: Deadline) -> tuple[Address, ...]:
-    """Every address of `host`, in the resolver's order.
+    """All addresses of `host`, in the resolver's order.
 
-    `getaddrinfo` knows no timeout and cannot be interrupted, so it runs in a thread that may be left behind. Such a
-    thread keeps its permit until the resolver lets it go: a dead name server costs `MAX_LOOKUPS` threads, never more.
+    `getaddrinfo` has no timeout and cannot be interrupted, so it runs in a thread that may be left behind. Such a
+    thread keeps its permit until the resolver returns, so a dead name server occupies at most `MAX_LOOKUPS` threads.
     A thread pool is ruled out: the interpreter joins its threads at exit and would hang on the stuck ones.
     """
     if not _free_lookups.acquire(timeout=deadline.left()):
-        raise OutboundFailed("dns", f"The name {host} was not looked up: too many earlier lookups wait for an answer.")
+        raise OutboundFailed("dns", f"The name {host} was not resolved: too many earlier lookups are still running.")
     outcome: SimpleQueue[_Outcome] = SimpleQueue()
     try:
         Thread(target=_resolve_into, args=(outcome, resolve, host), name="outbound-lookup", daemon=True).start()
     except RuntimeError as error:
         _free_lookups.release()
-        raise OutboundFailed("dns", f"The name {host} was not looked up: no thread could be started.") from error
+        raise OutboundFailed("dns", f"The name {host} was not resolved: no thread could be started.") from error
     try:
-        found = outcome.get(timeout=deadline.left())
+        result = outcome.get(timeout=deadline.left())
     except (Empty, TimeoutError):
         raise OutboundFailed("timeout", f"The name {host} was not resolved within {deadline.seconds:g} s.") from None
-    if isinstance(found, OSError):
-        raise OutboundFailed("dns", f"The name {host} could not be resolved ({found.strerror}).") from found
-    if isinstance(found, Exception):
-        raise found
-    if not found:
+    if isinstance(result, OSError):
+        raise OutboundFailed("dns", f"The name {host} could not be resolved ({result.strerror}).") from result
+    if isinstance(result, Exception):
+        raise result
+    if not result:
         raise OutboundFailed("dns", f"The name {host} has no address.")
-    return found
+    return result
 
 
 def _resolve_into(outcome: SimpleQueue[_Outcome], resolve: Resolve, host: str) -> None:
     try:
         outcome.put(tuple(dict.fromkeys(ip_address(text) for text in resolve(host))))
     except Exception as error:
-        # Handed to the caller's thread: here it would only be printed.
+        # Passed to the caller's thread; here it would only be printed.
         outcome.put(error)
     finally:
         _free_lookups.release()

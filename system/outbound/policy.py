@@ -1,4 +1,4 @@
-"""What the operator allows an outbound call, and the limits every call has."""
+"""What the operator allows for outbound calls, and the limits of every call."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,14 +8,14 @@ from .names import Resolve, system_resolve
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """`Policy()` is the policy of production; the operator's settings change the first three fields."""
+    """`Policy()` is the policy of production; settings change the first three fields."""
 
     allow_http: bool = False
     """The development switch: http, any port, loopback addresses."""
     allow_private: bool = True
-    """Specified for on-premise providers; the operator may switch private networks off."""
+    """For on-premise providers; the operator can forbid private networks."""
     ca_bundle: Path | None = None
-    """A PEM file whose authorities are trusted besides those of the system."""
+    """A PEM file of authorities that are trusted in addition to those of the system."""
 
     connect_s: float = 3.0
     """For the name, TCP and TLS together."""
@@ -26,7 +26,7 @@ class Policy:
     resolve: Resolve = system_resolve
 
     def within(self, seconds: float) -> "Policy":
-        """The same policy for a caller who has only so much time left for this and further calls.
+        """The same policy for a caller with a deadline for this and further calls.
 
         >>> Policy().within(2.5).total_s, Policy().within(60).total_s
         (2.5, 6.0)

@@ -1,4 +1,4 @@
-"""Reads JSON that a stranger sent, refusing what two readers could understand differently."""
+"""Parses untrusted JSON and refuses anything that two parsers could read differently."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from .errors import OutboundFailed
 
 MAX_DEPTH = 32
-# PostgreSQL takes neither NUL nor half a surrogate pair; both pass Python's parser.
+# PostgreSQL accepts neither NUL nor single surrogates; Python's parser accepts both.
 _NOT_STORABLE = re.compile("[\\0\ud800-\udfff]")
 
 
@@ -18,7 +18,7 @@ def parse_json(body: bytes) -> object:
     {'keys': []}
     >>> parse_json(b'{"kid": 1, "kid": 2}')
     Traceback (most recent call last):
-    system.outbound.errors.OutboundFailed: The answer is not usable JSON: a key is repeated.
+    system.outbound.errors.OutboundFailed: The response is not valid JSON: a key is repeated.
     """
     try:
         text = body.decode()
@@ -27,17 +27,17 @@ def parse_json(body: bytes) -> object:
         )
         _check_contents(value)
     except _UnusableError as error:
-        raise OutboundFailed("not_json", f"The answer is not usable JSON: {error}.") from None
+        raise OutboundFailed("not_json", f"The response is not valid JSON: {error}.") from None
     except RecursionError:
-        raise OutboundFailed("not_json", "The answer is not usable JSON: it is nested too deep.") from None
+        raise OutboundFailed("not_json", "The response is not valid JSON: it is nested too deeply.") from None
     except ValueError:
-        # Covers bad UTF-8 as well. The parser's own message is left out: it can quote the body.
-        raise OutboundFailed("not_json", "The answer is not JSON.") from None
+        # Also for invalid UTF-8. The parser's message is left out, because it can quote the body.
+        raise OutboundFailed("not_json", "The response is not JSON.") from None
     return value
 
 
 class _UnusableError(Exception):
-    """Well-formed JSON of a kind we refuse."""
+    """Well-formed JSON that is refused."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise _UnusableError(f"{constant} is no number")
+    raise _UnusableError(f"{constant} is not a number")
 
 
 def _finite(digits: str) -> float:
@@ -59,22 +59,22 @@ def _finite(digits: str) -> float:
 
 
 def _whole(digits: str) -> int:
-    # `int` takes quadratic time; Python's own guard begins at 4300 digits only.
+    # `int` takes quadratic time, and Python's limit is 4300 digits.
     if len(digits) > 100:
         raise _UnusableError("a number is too large")
     return int(digits)
 
 
 def _check_contents(value: object) -> None:
-    # A list of open ends instead of recursion: the depth is the sender's choice.
+    # A stack instead of recursion, because the sender chooses the depth.
     pending = [(value, 1)]
     while pending:
-        found, depth = pending.pop()
-        if isinstance(found, dict | list) and depth > MAX_DEPTH:
-            raise _UnusableError("it is nested too deep")
-        if isinstance(found, dict):
-            pending.extend((part, depth + 1) for pair in found.items() for part in pair)
-        elif isinstance(found, list):
-            pending.extend((part, depth + 1) for part in found)
-        elif isinstance(found, str) and _NOT_STORABLE.search(found):
-            raise _UnusableError("a text holds a character that cannot be stored")
+        item, depth = pending.pop()
+        if isinstance(item, dict | list) and depth > MAX_DEPTH:
+            raise _UnusableError("it is nested too deeply")
+        if isinstance(item, dict):
+            pending.extend((part, depth + 1) for pair in item.items() for part in pair)
+        elif isinstance(item, list):
+            pending.extend((part, depth + 1) for part in item)
+        elif isinstance(item, str) and _NOT_STORABLE.search(item):
+            raise _UnusableError("a string contains a character that cannot be stored")

@@ -1,4 +1,4 @@
-"""Decides which certificates are trusted, and says in a sentence what is wrong with one that is not."""
+"""Decides which certificates are trusted, and explains why one is not."""
 
 import ssl
 from functools import lru_cache
@@ -8,31 +8,31 @@ import httpcore2
 
 from .errors import OutboundFailed
 
-_ASK_OPERATOR = "The operator can name a file with its authority in SVC_CA_BUNDLE."
+_ASK_OPERATOR = "The operator can add its authority with SVC_CA_BUNDLE."
 
-# OpenSSL's verification codes, which its Python module gives no names.
+# OpenSSL's verification codes, which have no names in Python.
 _CERTIFICATE_FAULTS = {
     9: "is not valid yet.",
     10: "has expired.",
     18: f"is self-signed. {_ASK_OPERATOR}",
-    19: f"comes from an authority that this server does not trust. {_ASK_OPERATOR}",
-    20: f"comes from an authority that this server does not trust. {_ASK_OPERATOR}",
-    21: f"comes from an authority that this server does not trust. {_ASK_OPERATOR}",
-    26: "is not made for a web server.",
-    62: "is made for another host name.",
-    64: "is made for another address.",
+    19: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
+    20: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
+    21: f"was issued by an authority that this server does not trust. {_ASK_OPERATOR}",
+    26: "is not issued for a web server.",
+    62: "is issued for another host name.",
+    64: "is issued for another IP address.",
     66: "has a key that is too short.",
     68: "is signed with a method that is too weak.",
 }
 
 
 def ssl_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """The system's authorities and those of `ca_bundle`; verification cannot be switched off.
+    """The system's authorities and those of `ca_bundle`; verification cannot be disabled.
 
-    Chosen: the bundle is added, so that an on-premise authority does not cut off the public providers.
+    Chosen: the bundle is added, so that public providers still work with an on-premise authority.
     """
     try:
-        # A renewed bundle counts from the next call on, without a restart.
+        # A changed bundle is used from the next call on, without a restart.
         return _ssl_context(ca_bundle, ca_bundle.stat().st_mtime_ns if ca_bundle else 0)
     except OSError as error:
         raise OutboundFailed("ca_bundle", "The file named by SVC_CA_BUNDLE cannot be read as certificates.") from error
@@ -49,7 +49,7 @@ def _ssl_context(ca_bundle: Path | None, _modified: int) -> ssl.SSLContext:
 
 
 def describe(error: ssl.SSLError, host: str) -> str:
-    """What an administrator is told about a failed handshake.
+    """The message for an administrator about a failed handshake.
 
     >>> expired = ssl.SSLCertVerificationError()
     >>> expired.verify_code = 10
@@ -57,10 +57,10 @@ def describe(error: ssl.SSLError, host: str) -> str:
     'The certificate of idp.example.com has expired.'
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        # `verify_message` is OpenSSL's own wording, never text from the certificate, but for the host we asked for.
+        # `verify_message` is OpenSSL's wording, without text from the certificate except the requested host.
         fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"is not accepted ({error.verify_message})."
         return f"The certificate of {host} {fault}"
     if error.reason == "WRONG_VERSION_NUMBER":
-        return f"{host} answers without encryption there: the address may begin with http://, or have another port."
+        return f"{host} responds without encryption. The URL may have to begin with http:// or use another port."
     reason = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
-    return f"The encrypted connection to {host} could not be set up{reason}."
+    return f"The TLS handshake with {host} failed{reason}."

@@ -1,4 +1,4 @@
-"""Judges an address as an administrator typed it, before any name is looked up."""
+"""Validates a URL as an administrator entered it, before its host name is resolved."""
 
 import re
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
-# What a resolver may read as a number, as browsers define it: the last label decides.
+# What a resolver may treat as a number, as browsers define it: the last label decides.
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 
 
 @dataclass(frozen=True)
 class CheckedUrl:
-    """An address in parts; `str()` writes it with scheme and host in lower case and without the scheme's own port."""
+    """The parts of a URL; `str()` writes scheme and host in lower case and omits the default port."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class CheckedUrl:
     path: str
     query: str | None
     address: Address | None
-    """Set when the host is a literal address, which needs no lookup."""
+    """Set if the host is a literal IP address, which needs no lookup."""
 
     @property
     def authority(self) -> str:
@@ -49,28 +49,28 @@ class CheckedUrl:
 
 
 def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> CheckedUrl:
-    """The parts of an address that may be called, or `OutboundRefused`. Names are judged again when they are resolved.
+    """The parts of a URL that may be called, or `OutboundRefused`. Names are checked again after they are resolved.
 
     >>> str(check_url("https://IdP.example.com:443/realms/a", Policy()))
     'https://idp.example.com/realms/a'
     >>> check_url("https://127.1/", Policy())
     Traceback (most recent call last):
-    system.outbound.errors.OutboundRefused: The host must be a name or an address in its usual form.
+    system.outbound.errors.OutboundRefused: The host must be a name or an IP address in the usual notation.
     """
     if len(text) > MAX_LENGTH:
-        raise OutboundRefused("too_long", f"The address is longer than {MAX_LENGTH} characters.")
+        raise OutboundRefused("too_long", f"The URL is longer than {MAX_LENGTH} characters.")
     parts = _URL.fullmatch(text)
     if parts is None or not _CHARACTERS.fullmatch(text):
         raise OutboundRefused(
             "characters",
-            "The address holds a character that no address may hold. Write international names in their xn-- form.",
+            "The URL contains a character that is not allowed. Write international names in their xn-- form.",
         )
     scheme, authority, path, query, fragment = parts.groups()
     scheme = _check_scheme(scheme, policy)
     if fragment is not None:
-        raise OutboundRefused("fragment", "The address must not have a part after #.")
+        raise OutboundRefused("fragment", "The URL must not have a fragment (#).")
     if query is not None and not allow_query:
-        raise OutboundRefused("query", "The address must not have a part after ?.")
+        raise OutboundRefused("query", "The URL must not have a query (?).")
     host, port = _check_authority(authority or "", scheme, policy)
     address = _check_host(host, policy)
     return CheckedUrl(scheme, str(address or host), port, path, query, address)
@@ -79,36 +79,36 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
 def _check_scheme(scheme: str | None, policy: Policy) -> str:
     lowered = (scheme or "").lower()
     if lowered != "https" and not (lowered == "http" and policy.allow_http):
-        begins = "https:// or http://" if policy.allow_http else "https://"
-        raise OutboundRefused("scheme", f"The address must begin with {begins}.")
+        prefix = "https:// or http://" if policy.allow_http else "https://"
+        raise OutboundRefused("scheme", f"The URL must begin with {prefix}.")
     return lowered
 
 
 def _check_authority(authority: str, scheme: str, policy: Policy) -> tuple[str, int]:
     if "@" in authority:
-        raise OutboundRefused("userinfo", "The address must not hold a user name or password.")
+        raise OutboundRefused("userinfo", "The URL must not contain a user name or password.")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise OutboundRefused("host", "The host or port of the address is malformed.")
+        raise OutboundRefused("host", "The host or port of the URL is malformed.")
     host, digits = parts.groups()
     port = _PORTS[scheme] if digits is None else int(digits)
     if not 0 < port < 65536 or (port != 443 and not policy.allow_http):
-        raise OutboundRefused("port", "The address must use port 443.")
+        raise OutboundRefused("port", "The URL must use port 443.")
     return host.lower(), port
 
 
 def _check_host(host: str, policy: Policy) -> Address | None:
-    """The literal address that `host` is, or none when it is a name."""
+    """The literal address, or None if `host` is a name."""
     try:
         address = _literal(host)
     except AddressValueError:
-        raise OutboundRefused("host", "The host must be a name or an address in its usual form.") from None
+        raise OutboundRefused("host", "The host must be a name or an IP address in the usual notation.") from None
     if address is None and not _NAME.fullmatch(host):
         raise OutboundRefused("host", "The host name is empty or malformed.")
     if address is not None and (kind := forbidden_kind(address, policy)):
-        raise OutboundRefused("address", f"{address} is a {kind} address, where no call is sent.")
+        raise OutboundRefused("address", f"{address} is a {kind} address, which is not allowed.")
     if (host == "localhost" or host.endswith(".localhost")) and not policy.allow_http:
-        raise OutboundRefused("address", "localhost is a loopback address, where no call is sent.")
+        raise OutboundRefused("address", "localhost is a loopback address, which is not allowed.")
     return address
 
 

@@ -1,1 +1,1 @@
-"""Base model, change history, acting user."""
+"""Base model, change history and acting user."""

@@ -1,4 +1,4 @@
-"""Knows on whose behalf the running code works: who a record's `sys_created_by` and the history name."""
+"""The user for whom the code runs, as stored in `sys_created_by` and the history."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,17 +9,17 @@ _roles: ContextVar[frozenset[str] | None] = ContextVar("roles", default=None)
 
 
 def current() -> str | None:
-    """The `sys_id` of the user that acts, or None for the system itself."""
+    """The `sys_id` of the acting user, or None for the system."""
     return _actor.get()
 
 
 def role_names() -> frozenset[str] | None:
-    """The roles that the credentials give, which may be fewer than the user's; None: all that the user holds."""
+    """The roles of the credentials, which can be fewer than the user's; None for all roles of the user."""
     return _roles.get()
 
 
 def become(sys_id: str | None, roles: frozenset[str] | None = None) -> None:
-    """From here on this user acts in the running request; the request's middleware ends it."""
+    """Set the acting user for the rest of the request; the middleware resets it."""
     _actor.set(sys_id)
     _roles.set(roles)
 

@@ -1,4 +1,4 @@
-"""The change history of configuration: who changed what and when, never a secret."""
+"""The change history of configuration: who changed what and when, without secrets."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ def acting_user(instance: Any, **_: Any) -> str | None:
 
 
 def name_of(sys_id: str | None) -> str | None:
-    """The login, or the bare id when its user is gone."""
-    found = get_user_model()._default_manager.filter(pk=sys_id).first() if sys_id else None
-    return found.get_username() if found else sys_id
+    """The login, or the id if the user was deleted."""
+    user = get_user_model()._default_manager.filter(pk=sys_id).first() if sys_id else None
+    return user.get_username() if user else sys_id
 
 
 def user_of(historical: Any) -> str | None:
@@ -24,35 +24,35 @@ def user_of(historical: Any) -> str | None:
 
 
 def take_user(historical: Any, user: Any) -> None:
-    # The admin gives the user itself, everything else the id.
+    # The admin passes the user, everything else its id.
     historical.history_user_id = getattr(user, "pk", user)
 
 
-# Every entry has its own time and user; a record's columns of the same would only repeat them.
+# Every entry has its own time and user, so these columns would only repeat them.
 BOOKKEEPING = ("sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
 
 
 class History(HistoricalRecords):  # type: ignore[misc]  # has no types
-    """A save that changes nothing of what is kept leaves no entry, unless the record says what else it changed."""
+    """Writes no entry for a save without tracked changes, unless the record describes an untracked one."""
 
     def create_historical_record(self, instance: Any, history_type: str, using: Any = None) -> None:
-        instance.has_entry = history_type != "~" or bool(instance.unkept_change) or not self._is_as_before(instance)
+        instance.has_entry = history_type != "~" or bool(instance.untracked_change) or not self._is_unchanged(instance)
         if instance.has_entry:
             super().create_historical_record(instance, history_type, using=using)
 
     def get_change_reason_for_object(self, instance: Any, history_type: str, using: Any) -> str | None:
-        return (instance.unkept_change or None) if history_type == "~" else None
+        return (instance.untracked_change or None) if history_type == "~" else None
 
-    def _is_as_before(self, instance: Any) -> bool:
-        """The row is locked by its save, so nobody adds an entry meanwhile."""
+    def _is_unchanged(self, instance: Any) -> bool:
+        """The save holds the lock of the row, so no other entry can be added."""
         entries = getattr(type(instance), self.manager_name).filter(sys_id=instance.pk)
         last = entries.order_by("-history_date", "-history_id").first()
-        kept = [each.attname for each in self.fields_included(instance)]
-        return last is not None and all(getattr(last, name) == getattr(instance, name) for name in kept)
+        columns = [field.attname for field in self.fields_included(instance)]
+        return last is not None and all(getattr(last, name) == getattr(instance, name) for name in columns)
 
 
 def tracked(without: tuple[str, ...] = ()) -> History:
-    """Put this on a model as `history`; `without` names its secrets and what is not configuration."""
+    """The field `history` of a model; `without` names its secrets and columns that are not configuration."""
     return History(
         excluded_fields=[*BOOKKEEPING, *without],
         history_user_id_field=models.CharField(max_length=32, null=True, blank=True),

@@ -1,4 +1,4 @@
-"""The base model of records: an id from the database, the `sys_*` columns, an entry when deleted."""
+"""The base model of records: an id from the database, the `sys_*` columns, and the deletion log."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -13,36 +13,36 @@ from system.records import acting_user
 
 
 class NewSysId(Func):
-    """10 digits of Unix seconds, 8 of a cycling sequence: sorting by it is sorting by time of creation."""
+    """10 digits of Unix seconds and 8 of a cycling sequence, so that ids sort by creation time."""
 
     function = "public.svc_new_sys_id"
     output_field = models.CharField()
 
 
 def user_reference() -> Any:
-    """The id of a user without foreign key or index: it stays when the user goes."""
+    """The id of a user, without foreign key or index, so that it remains when the user is deleted."""
     return models.CharField(max_length=32, db_collation="C", null=True, blank=True, editable=False)
 
 
 class Record(models.Model):
     """Base of the product's own tables.
 
-    A record whose key the database makes has a `pk` that is true before it is saved: ask `is_new`, never `if pk`.
+    The database creates the key, so `pk` is truthy before the record is saved. Use `is_new`, never `if pk`.
     """
 
-    # Columns that the Table API shows; everything else stays inside.
+    # Columns that the Table API returns; all others are internal.
     table_columns: ClassVar[tuple[str, ...]] = ()
-    # Never in deletion log, history, log or export.
+    # Never written to the deletion log, history, logs or exports.
     secret_columns: ClassVar[frozenset[str]] = frozenset()
-    # Those of them that are read back: `manage.py reencrypt` brings them under a new key. The others are hashes.
+    # Secret columns that can be decrypted and that `manage.py reencrypt` encrypts again. The others are hashes.
     encrypted_columns: ClassVar[frozenset[str]] = frozenset()
-    # What the history keeps and people are not told: it is the product's own.
-    untold_columns: ClassVar[frozenset[str]] = frozenset()
-    # What people call a record by, where it is no column `name`; which columns of ids, without foreign key, hold whose.
+    # Columns that the history contains and the history page does not show.
+    internal_columns: ClassVar[frozenset[str]] = frozenset()
+    # The column with the name of a record, if it is not `name`, and the tables of id columns without foreign key.
     display_column: ClassVar[str] = ""
     references: ClassVar[dict[str, str]] = {}
 
-    # Made by the database, so that every writer, ORM or SQL, gets one.
+    # Created by the database, for writers through the ORM and SQL alike.
     sys_id = models.CharField(
         "id", primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False
     )
@@ -61,41 +61,41 @@ class Record(models.Model):
         return self._state.adding
 
     def save(self, *positional: Any, **options: Any) -> None:
-        """Save with its history and hooks in one transaction; `sys_*` columns are the server's."""
+        """Save the record with its history and hooks in one transaction, and set the `sys_*` columns."""
         with transaction.atomic(using=options.get("using")):
             self._stamp(options)
             super().save(*positional, **options)
 
     def _stamp(self, options: dict[str, Any]) -> None:
-        named = options.get("update_fields")
+        update_fields = options.get("update_fields")
         stamped: dict[str, Any] = {"sys_updated_at": timezone.now(), "sys_updated_by": acting_user.current()}
         if self.is_new:
             stamped |= {"sys_created_at": stamped["sys_updated_at"], "sys_created_by": acting_user.current()}
         else:
-            # Locked, so that two writers at once never give one version twice.
-            # Unordered: by a linked table, which may be missing, PostgreSQL refuses to lock.
+            # Locked, so that concurrent writers never assign the same version.
+            # Without ordering, because PostgreSQL does not lock across an outer join.
             locked = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
-            asked: Any = locked.values("sys_version") if named is None else locked.values()
-            stored: dict[str, Any] = next(iter(asked), {})
+            rows: Any = locked.values("sys_version") if update_fields is None else locked.values()
+            stored: dict[str, Any] = next(iter(rows), {})
             stamped["sys_version"] = stored.get("sys_version", self.sys_version) + 1
-            if named is not None:
-                self._leave_as_stored(stored, frozenset(named))
+            if update_fields is not None:
+                self._restore_other_columns(stored, frozenset(update_fields))
         for name, value in stamped.items():
             setattr(self, name, value)
-        if named is not None:
-            options["update_fields"] = {*named, *stamped}
+        if update_fields is not None:
+            options["update_fields"] = {*update_fields, *stamped}
 
-    def _leave_as_stored(self, stored: Mapping[str, Any], named: frozenset[str]) -> None:
-        """What is not saved stands as it is stored, so that the history does not tell what this object says of it."""
-        for each in self._meta.concrete_fields:
-            if each.attname in stored and not named & {each.name, each.attname}:
-                setattr(self, each.attname, stored[each.attname])
+    def _restore_other_columns(self, stored: Mapping[str, Any], update_fields: frozenset[str]) -> None:
+        """Set columns that are not saved to their stored values, so that the history does not contain unsaved ones."""
+        for field in self._meta.concrete_fields:
+            if field.attname in stored and not update_fields & {field.name, field.attname}:
+                setattr(self, field.attname, stored[field.attname])
 
     @classmethod
     def take_turn(cls) -> None:
-        """Who locks a record of this table to change it calls this first, in the same transaction.
+        """Called before a record of this table is locked to be changed, in the same transaction.
 
-        For tables where saving one record changes others: each locking its own first, two would wait for each other.
+        For tables where saving one record changes others: two writers that lock their own record first would deadlock.
         """
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
@@ -103,39 +103,39 @@ class Record(models.Model):
             return super().delete(*positional, **options)
 
     def leaves_log_entry(self) -> bool:
-        """Whether its deletion is written to the Record Deletion Log."""
+        """Whether the deletion is written to the Record Deletion Log."""
         return True
 
     def shown_as(self) -> str:
-        """What people call this record."""
+        """The name of this record for people."""
         return str(self)
 
-    # What a change did that the history does not keep, such as to a secret: a sentence for its entry.
-    unkept_change = ""
-    # Whether the last save left an entry, of what is tracked.
+    # Description of a change that the history does not contain, for example of a secret.
+    untracked_change = ""
+    # Whether the last save wrote a history entry.
     has_entry = False
 
     def page_title(self) -> str:
-        """The same with its kind, above its page."""
+        """The title of the record's page: its kind and name."""
         return f"{capfirst(self._meta.verbose_name)} {self}"
 
     def payload(self) -> dict[str, Any]:
-        """The stored values as JSON takes them, without secrets; for the deletion log."""
-        found: dict[str, Any] = {}
+        """The stored values for JSON, without secrets; for the deletion log."""
+        values: dict[str, Any] = {}
         for column in self._meta.concrete_fields:
             if column.name in self.secret_columns:
                 continue
             value = column.value_from_object(self)
             is_plain = value is None or isinstance(value, bool | int | float | str)
             is_list = isinstance(column, ArrayField)
-            found[column.attname] = value if is_plain or is_list else column.value_to_string(self)
-        return found
+            values[column.attname] = value if is_plain or is_list else column.value_to_string(self)
+        return values
 
     @classmethod
     def table_name(cls) -> str:
         return cls._meta.db_table
 
     def refreshed(self) -> Self:
-        """This record as the database holds it now."""
+        """This record with its current values in the database."""
         self.refresh_from_db()
         return self

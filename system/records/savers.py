@@ -1,6 +1,6 @@
-"""Registers how records of a table are saved where that takes more than `Model.save()`.
+"""Registers how records of a table are saved if `Model.save()` is not enough.
 
-An app registers a saver for its model. Code that works on any table (the Table API) saves through it and so does not
+An app registers a saver for its model. Code for any table (the Table API) saves through it, so that it does not
 need to import the app.
 """
 
@@ -17,7 +17,7 @@ class RecordSaver:
     prepared_columns: ClassVar[frozenset[str]] = frozenset()
 
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> Any:
-        """Do slow work for a change of this record before any lock is taken; the result is passed on as `prepared`."""
+        """Do slow work for a change before any lock is taken; the result is passed on as `prepared`."""
 
     def clean(self, record: Any, prepared: Any = None) -> None:
         record.full_clean(exclude={"sys_id", "password"})

@@ -1,8 +1,8 @@
-"""The child process: loads a program, gives up every right, then reads the input and writes the answer.
+"""The child process: loads a program, drops all privileges, then reads the input and writes the output.
 
 Arguments: the program's file, the limits as JSON, and the program's own arguments. The program is a module with
-`prepare(arguments)`, which imports what it needs and returns a function from input to answer. Standard library only:
-nothing of the product can be imported here.
+`prepare(arguments)`, which imports what it needs and returns a function from input to output. Standard library only:
+the product cannot be imported here.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ CLONE_NEWNET = 0x40000000
 # Seconds after which the child ends itself if its parent is gone.
 ORPHANED_AFTER_S = 5
 MEMORY_CHECK_INTERVAL_S = 0.05
-# Written once the child is confined: only now does the program's own time begin.
+# Written when the child is confined. The time of the program starts then.
 READY = b"\n"
 LENGTH_BYTES = 8
-# Exit code when not even an answer fits into the memory.
+# Exit code when memory runs out.
 OUT_OF_MEMORY = 87
 
 
 def confine(limits: dict[str, Any]) -> None:
-    """From here on no file, socket or process can be opened, on any platform: no descriptors are left.
+    """Afterwards no file, socket or process can be opened on any platform, because no descriptors are left.
 
-    Every module and codec must therefore have been imported before.
+    Every module and codec must therefore be imported before.
     """
     leave_network()
     signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
@@ -69,7 +69,7 @@ def leave_network() -> None:
         flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
         ctypes.CDLL(None, use_errno=True).unshare(flags)
     except (OSError, AttributeError):
-        pass  # no descriptor is left for a socket either
+        pass  # there is no descriptor for a socket either
 
 
 def become_nobody() -> None:
@@ -100,12 +100,12 @@ def load(path: str) -> Any:
 
 def main() -> None:
     path, limits, *arguments = sys.argv[1:]
-    answer = load(path).prepare(arguments)
+    program = load(path).prepare(arguments)
     confine(json.loads(limits))
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
     try:
-        output = answer(sys.stdin.buffer.read())
+        output = program(sys.stdin.buffer.read())
     except MemoryError:
         sys.exit(OUT_OF_MEMORY)
     sys.stdout.buffer.write(len(output).to_bytes(LENGTH_BYTES, "big"))

@@ -1,4 +1,4 @@
-"""The parent's side of the sandbox: starts the child, gives it the input, reads its answer and kills it in time."""
+"""The parent's side of the sandbox: starts the child, sends the input, reads the output and enforces the deadline."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from pathlib import Path
 from . import child
 
 CHILD = Path(child.__file__)
-# How libraries end a process that gets no more memory.
+# The signals with which libraries abort a process that is out of memory.
 MEMORY_SIGNALS = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 TIME_SIGNALS = (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM)
-# A child that got less of a processor than this share of its time was kept from working by others.
+# A child with a smaller share of a processor was starved by other processes.
 MIN_CPU_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a child may use. `run_s` counts from the moment at which the child is ready."""
+    """The limits of a child. `run_s` starts when the child is ready."""
 
     memory: int
     cpu_s: int
@@ -40,13 +40,13 @@ class Ending(Enum):
     DONE = "done"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
-    TOO_LARGE = "answer too large"
+    TOO_LARGE = "output too large"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended. `was_starved`: it was killed although it had hardly had a processor, so it may succeed later."""
+    """How a run ended. `was_starved`: it was killed after hardly any CPU time, so it may succeed later."""
 
     ending: Ending
     output: bytes = b""
@@ -60,7 +60,7 @@ class Result:
 def run(program: Path, arguments: Sequence[str], data: bytes, limits: Limits, *, deadline: float = inf) -> Result:
     """Runs the program on the data. `deadline` (monotonic clock) also bounds the start of the interpreter.
 
-    Raises OSError when the machine has no memory or process for a child.
+    Raises OSError if the machine has no memory or process for a child.
     """
     process = start(program, arguments, limits)
     began = time.monotonic()
@@ -94,7 +94,7 @@ def run(program: Path, arguments: Sequence[str], data: bytes, limits: Limits, *,
 
 
 def start(program: Path, arguments: Sequence[str], limits: Limits) -> subprocess.Popen[bytes]:
-    """-I -S and an empty environment: the child inherits no folder, variable or secret of the product."""
+    """-I, -S and an empty environment keep folders, variables and secrets of the product from the child."""
     bounds = json.dumps({"memory": limits.memory, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(CHILD), str(program), bounds, *arguments],
@@ -108,7 +108,7 @@ def start(program: Path, arguments: Sequence[str], limits: Limits) -> subprocess
 
 
 def exchange(process: subprocess.Popen[bytes], data: bytes, most: int) -> tuple[int, bytes | None]:
-    """Writes the input and reads the answer, with its announced length; None if there is no complete answer."""
+    """Writes the input and reads the output, with its announced length; None if the output is not complete."""
     assert process.stdin is not None
     try:
         with process.stdin as stdin:
@@ -136,7 +136,7 @@ def ending_of(code: int, was_killed: bool) -> Ending:
 
 
 def wait_for_exit(process: subprocess.Popen[bytes]) -> None:
-    """Lets the child end by itself, for its exit code, without reaping it: until then nothing else gets its number."""
+    """Waits for the child to end, for its exit code, without reaping it, so that its process ID is not reused."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
@@ -146,7 +146,7 @@ def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        os.kill(process.pid, signal.SIGKILL)  # it has ended, or has not created its group yet
+        os.kill(process.pid, signal.SIGKILL)  # it has ended or has not created its group yet
     # Not `process.wait`, which would discard the CPU time.
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -161,7 +161,7 @@ def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 @contextmanager
 def killed_at(process: subprocess.Popen[bytes], deadline: float) -> Iterator[threading.Event]:
-    """Kills the child at the deadline; the event tells whether that happened."""
+    """Kills the child at the deadline; the event is set if that happened."""
     killed = threading.Event()
 
     def stop() -> None:
@@ -175,4 +175,4 @@ def killed_at(process: subprocess.Popen[bytes], deadline: float) -> Iterator[thr
         yield killed
     finally:
         timer.cancel()
-        timer.join()  # otherwise it might kill another process that has this number later
+        timer.join()  # otherwise it could kill another process that reuses this ID

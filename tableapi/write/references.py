@@ -10,7 +10,7 @@ import psycopg
 
 from system.database_cursor import bound_cursor
 from system.encoded_query import QueryError
-from system.errors import MOST_TOLD, BadRequest, Conflict
+from system.errors import MAX_ERRORS, BadRequest, Conflict
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
@@ -85,7 +85,7 @@ def visible_to_caller(context: ReadContext, error: StillReferenced, sys_id: str)
         f"{table}.{column}" for table, column in error.locations if _is_visible(context, table, column, sys_id)
     )
     visible = StillReferenced()
-    if names := list(islice(locations, MOST_TOLD)):
+    if names := list(islice(locations, MAX_ERRORS)):
         visible.message = f"Other records require this record: {', '.join(names)}."
     return visible
 

@@ -32,7 +32,7 @@ def test_welcome_page_cannot_redirect_to_itself(client: Client, db: None, addres
 
 @pytest.mark.parametrize("address", ["login", "nothing", "accounts"])
 def test_welcome_page_is_not_resolved_as_a_view_name(client: Client, db: None, address: str):
-    with pytest.raises(ValueError, match="begins with a slash"):
+    with pytest.raises(ValueError, match="must begin with a slash"):
         properties.put(properties.WELCOME_PAGE, address)
     Property.objects.filter(name="svc.welcome_page.url").update(value=address)
 

@@ -20,7 +20,7 @@ def test_every_page_opens_without_errors(visitor: Visitor, path: str):
 
 def test_unknown_address_shows_the_product_page(visitor: Visitor):
     assert visitor.open("/nowhere") == 404
-    assert visitor.page.get_by_text("The requested address does not exist.").is_visible()
+    assert visitor.page.get_by_text("The requested URL does not exist.").is_visible()
     assert visitor.overflow() <= 0
 
 

@@ -77,7 +77,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def backup(service: Service, target: Path) -> Path:
     done = manage("backup", str(target), env=service.web.env)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{target} holds the whole database")
+    assert done.stdout.startswith(f"The whole database was written to {target} (")
     return target
 
 
@@ -260,7 +260,7 @@ def test_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service:
     refused = manage("restore", str(saved), env=service.web.env)
 
     assert refused.returncode == 1
-    assert refused.stderr == f"CommandError: {saved} is damaged, or not a backup of this service.\n"
+    assert refused.stderr == f"CommandError: {saved} is damaged or is not a backup of this service.\n"
     assert contents(service.servers.postgres.url) == before
     assert databases(service.servers) == existing
     assert status_of_me(service) == 200
@@ -269,7 +269,7 @@ def test_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service:
 def test_missing_file_is_refused(service: Service, folder: Path):
     refused = manage("restore", str(folder / "none"), env=service.web.env)
 
-    assert (refused.returncode, refused.stderr) == (1, f"CommandError: There is no file {folder}/none.\n")
+    assert (refused.returncode, refused.stderr) == (1, f"CommandError: The file {folder}/none does not exist.\n")
 
 
 @pytest.mark.parametrize("target", ["missing/today.backup", "."])
@@ -290,7 +290,7 @@ def test_restore_replaces_a_running_service_and_keeps_the_old_data(service: Serv
         restored = manage("restore", str(saved), env=service.web.env)
 
     assert restored.returncode == 0, restored.stderr
-    former = re.search(r"The former database is kept as (servicebase_until_\w+);", restored.stdout)
+    former = re.search(r"The former database is kept as (servicebase_until_\w+)\.", restored.stdout)
     assert former is not None
     eventually(lambda: status_of_me(service) == 200, within_s=10)
     assert set(statuses) <= {200, 503}

@@ -69,7 +69,7 @@ def refusal(words: str, data: Path, **variables: str) -> str:
     [
         ("postgresql://me@127.0.0.1:1/service", "cannot be reached. Check DATABASE_URL"),
         ("mysql://me@127.0.0.1/service", "must begin with postgresql://"),
-        ("postgresql://me@db.example.com/", "names no database"),
+        ("postgresql://me@db.example.com/", "has no database name"),
     ],
 )
 def test_invalid_address_is_refused(url: str, said: str, words: str, tmp_path: Path):

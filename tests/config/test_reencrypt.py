@@ -59,7 +59,7 @@ class TestTheProductsOwn:
         assert (setting.secret, setting.known_claims) == ("secret-of-client", {"sub": "1"})
         session.refresh_from_db()
         assert session.token_hint == "id-token"
-        assert "oidc_setting.client_secret: 1 of 1 encrypted anew." in message
+        assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message
         assert "secret-of-client" not in message
         assert (setting.sys_version, setting.history.count()) == (version, changes), "it is no change"
 
@@ -69,7 +69,7 @@ class TestTheProductsOwn:
         reencrypt()
         before = OidcSetting.objects.values().get()
 
-        assert "oidc_setting.last_claims: 0 of 1 encrypted anew." in reencrypt()
+        assert "oidc_setting.last_claims: 0 of 1 re-encrypted." in reencrypt()
         assert OidcSetting.objects.values().get() == before
 
     def test_undecryptable_values_are_reported_and_kept(self, keys: Any):
@@ -79,11 +79,11 @@ class TestTheProductsOwn:
         before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second.pk)
         keys(NEW, OLD)
         output = StringIO()
-        with pytest.raises(CommandError, match="1 secrets were left"):
+        with pytest.raises(CommandError, match="1 secrets could not be decrypted"):
             call_command("reencrypt", stdout=output, stderr=output)
         keys(NEW)
 
-        assert f"oidc_setting.client_secret: no key reads {second.pk}." in output.getvalue()
+        assert f"oidc_setting.client_secret: no key decrypts {second.pk}." in output.getvalue()
         assert first.refreshed().secret == "secret-of-client"
         assert second.refreshed().client_secret == before
 
@@ -150,7 +150,7 @@ class TestDesignedTables:
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
         assert [encryption.decrypt(each) for (each,) in ask("SELECT contains FROM records.laptop")] == ["pin"]
-        assert "device.token: 4 of 4 encrypted anew." in message and "laptop.contains: 1 of 1" in message
+        assert "device.token: 4 of 4 re-encrypted." in message and "laptop.contains: 1 of 1" in message
         assert ask("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == before
 
     def test_deferred_records_are_included(self, keys: Any, bob: User):
@@ -160,7 +160,7 @@ class TestDesignedTables:
         data(api(bob).post("plan", {"contains": "of-plan"}))
         assert DeferredRecord.objects.count() == 1
         keys(NEW, OLD)
-        assert "records to come, contains: 1 of 1 encrypted anew." in reencrypt()
+        assert "deferred records, contains: 1 of 1 re-encrypted." in reencrypt()
         keys(NEW)
         tasks.create_deferred()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from config.database.connections import SILENCE
+from config.database.connections import KEEPALIVES
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 OURS, THEIRS = "10.213.77.1", "10.213.77.2"
 # As long as PostgreSQL waits for a sign of a silent client, with room for two looks of the other beat.
-GIVEN_UP_AFTER_S = int(SILENCE["idle"]) + int(SILENCE["interval"]) * int(SILENCE["count"]) + 20
+GIVEN_UP_AFTER_S = int(KEEPALIVES["idle"]) + int(KEEPALIVES["interval"]) * int(KEEPALIVES["count"]) + 20
 
 
 def ip(words: str) -> None:

@@ -92,7 +92,10 @@ def test_a_rejected_request_is_reported(willing: HostileProvider, as_sonja: Clie
 
 
 def test_an_unusable_token_endpoint_is_reported(willing: HostileProvider, as_sonja: Client):
-    for endpoint, sentence in ((None, "has no token endpoint"), ("http://127.0.0.1:9/token", "No connection")):
+    for endpoint, sentence in (
+        (None, "has no token endpoint"),
+        ("http://127.0.0.1:9/token", "connection to 127.0.0.1 failed"),
+    ):
         willing.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
         report = says(willing, as_sonja)
         assert not report.is_good and sentence in report.notes[0], report

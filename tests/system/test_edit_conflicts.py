@@ -111,12 +111,12 @@ def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, k
 
     refused = other.save(**second)
 
-    assert "alice changed this at" in said(refused)
+    assert "alice changed this record at" in said(refused)
     assert record.refreshed().payload() == stored
     output = form_of(said(refused), record)
     assert all(output.get(name, "") == value for name, value in second.items()), "what was typed is lost"
     # Sent again as it is then shown, it is refused again; a page opened anew is saved.
-    assert "alice changed this at" in said(other.save(**second))
+    assert "alice changed this record at" in said(other.save(**second))
     assert Window(as_alice, record).save(**second).status_code == 302
     assert record.refreshed().sys_version > stored.get("sys_version", 0)
 
@@ -125,14 +125,14 @@ def test_related_rows_count(as_alice: Client):
     column = a_column()
     page = Window(as_alice, column)
     column.choices.get().delete()
-    assert "changed this at" in said(page.save(label="Kind"))
+    assert "changed this record at" in said(page.save(label="Kind"))
     assert not column.choices.exists() and Column.objects.get(pk=column.pk).label == "State"
 
 
 def test_concurrent_role_grant_is_a_conflict(as_alice: Client, bob: User):
     page = Window(as_alice, bob)
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
-    assert "The system changed this at" in said(page.save(phone="12"))
+    assert "The system changed this record at" in said(page.save(phone="12"))
 
 
 def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):

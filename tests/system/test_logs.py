@@ -25,7 +25,7 @@ Written = Callable[..., str]
 def of_ours(*, as_json: bool, event: str, **values) -> str:
     """What one line of ours looks like in the log."""
     with redirect_stderr(io.StringIO()) as stream:
-        processors = [*logs.NAMED_AND_DATED, *logs.finish(as_json=as_json)]
+        processors = [*logs.COMMON_PROCESSORS, *logs.final_processors(as_json=as_json)]
         structlog.wrap_logger(logs.Line("tests.logs"), processors=processors).info(event, **values)
     return stream.getvalue()
 

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.mmap_dict import MmapedDict
 
 from system.monitoring import metric_files
-from system.monitoring.metric_files import WrittenDict
+from system.monitoring.metric_files import BufferedDict
 
 
 def stored(path: Path) -> dict[str, float]:
@@ -34,7 +34,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
 
 def test_values_are_read_back_by_the_library(tmp_path: Path):
-    metrics = WrittenDict(str(tmp_path / "counter_1.db"))
+    metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     for number in range(3000):  # more than the first 64 KB
         metrics.write_value(f"key {number} ü", number, 0.0)
 
@@ -44,7 +44,7 @@ def test_values_are_read_back_by_the_library(tmp_path: Path):
 
 def test_values_are_written_after_a_full_disk(tmp_path: Path, full: dict[str, bool]):
     path = tmp_path / "counter_1.db"
-    metrics = WrittenDict(str(path))
+    metrics = BufferedDict(str(path))
     metrics.write_value("a", 1.0, 0.0)
     full["now"] = True
     metrics.write_value("a", 2.0, 0.0)
@@ -58,7 +58,7 @@ def test_values_are_written_after_a_full_disk(tmp_path: Path, full: dict[str, bo
 
 def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full: dict[str, bool]):
     full["now"] = True
-    metrics = WrittenDict(str(tmp_path / "counter_1.db"))
+    metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
 
     assert stored(tmp_path / "counter_1.db") == {}
@@ -72,7 +72,7 @@ def test_process_survives_a_real_full_disk(tmp_path: Path):
     program = f"""
 import os
 from system.monitoring import metric_files
-metrics = metric_files.WrittenDict({str(tmp_path / "counter_1.db")!r})
+metrics = metric_files.BufferedDict({str(tmp_path / "counter_1.db")!r})
 with open({str(tmp_path / "filler")!r}, "wb", buffering=0) as filler:
     try:
         while filler.write(b"x" * 4096): pass

@@ -114,7 +114,7 @@ def test_admin_page_validates_values(as_alice: Client):
     answer = as_alice.post(f"/admin/system/property/{row.pk}/change/", {"value": "https://evil.example.com"})
 
     assert answer.status_code == 200
-    assert "an address of this service" in answer.content.decode()
+    assert "a URL of this service" in answer.content.decode()
     assert Property.objects.get(pk=row.pk).value == ""
 
 

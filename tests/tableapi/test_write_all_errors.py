@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from system.errors import MOST_TOLD
+from system.errors import MAX_ERRORS
 from tableapi.models import Table
 from tests.tableapi.designs import ask
 from tests.tableapi.world import all_failed, api, data, failed, field, open_table, rule, table
@@ -44,7 +44,7 @@ def test_hidden_column_is_reported_like_an_unknown_one(device: Table, bob: User)
 
 def test_number_of_errors_is_limited(device: Table, bob: User):
     result = all_failed(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
-    assert len(result) == MOST_TOLD
+    assert len(result) == MAX_ERRORS
 
 
 def test_all_read_only_columns_are_reported(device: Table, bob: User):

@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: writes the whole database into one file, while the service runs."""
+"""`manage.py backup FILE`: writes the whole database to one file while the service runs."""
 
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,11 @@ from config.maintenance import backup
 
 
 class Command(BaseCommand):
-    help = "Write a backup of the database. Keep SVC_SECRET_KEYS apart from it: stored secrets need them."
+    help = "Write a backup of the database. Store SVC_SECRET_KEYS separately; without them secrets cannot be decrypted."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:
         backup.write(file)
-        self.stdout.write(f"{file} holds the whole database ({file.stat().st_size:,} bytes).")
+        self.stdout.write(f"The whole database was written to {file} ({file.stat().st_size:,} bytes).")

@@ -1,4 +1,4 @@
-"""`manage.py reencrypt`: brings stored secrets under the newest key, so that an old one can be taken away."""
+"""`manage.py reencrypt`: encrypts stored secrets with the newest key, so that old keys can be removed."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from config.maintenance import reencryption
 
 
 class Command(BaseCommand):
-    help = "Encrypt every stored secret anew with the first key of SVC_SECRET_KEYS, while the service runs."
+    help = "Encrypt all stored secrets with the first key of SVC_SECRET_KEYS, while the service runs."
 
     def handle(self, *_: Any, **__: Any) -> None:
-        lost = 0
-        for outcome in reencryption.everything():
-            if outcome.found:
-                self.stdout.write(f"{outcome.name}: {outcome.renewed} of {outcome.found} encrypted anew.")
+        unreadable = 0
+        for outcome in reencryption.reencrypt_all():
+            if outcome.count:
+                self.stdout.write(f"{outcome.name}: {outcome.reencrypted} of {outcome.count} re-encrypted.")
             if outcome.unreadable:
-                self.stderr.write(f"{outcome.name}: no key reads {', '.join(outcome.unreadable)}.")
-            lost += len(outcome.unreadable)
-        if lost:
-            raise CommandError(f"{lost} secrets were left: add the key that they need, or set them anew.")
-        self.stdout.write("Every stored secret is encrypted with the first key of SVC_SECRET_KEYS.")
+                self.stderr.write(f"{outcome.name}: no key decrypts {', '.join(outcome.unreadable)}.")
+            unreadable += len(outcome.unreadable)
+        if unreadable:
+            raise CommandError(f"{unreadable} secrets could not be decrypted. Add their key, or enter them again.")
+        self.stdout.write("All stored secrets are encrypted with the first key of SVC_SECRET_KEYS.")

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: puts a backup in the database's place."""
+"""`manage.py restore FILE`: replaces the database by a backup."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from config.maintenance import backup
 
 
 class Command(BaseCommand):
-    help = "Replace the database by a backup; the replaced one is kept under a dated name."
+    help = "Replace the database by a backup. The former database is kept under a dated name."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
@@ -19,5 +19,5 @@ class Command(BaseCommand):
         former = backup.restore(file)
         call_command("prepare")
         self.stdout.write(
-            f"{file} is restored. The former database is kept as {former}; drop it when it is not needed any more."
+            f"{file} was restored. The former database is kept as {former}. Drop it when you no longer need it."
         )

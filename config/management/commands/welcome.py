@@ -1,4 +1,4 @@
-"""`manage.py welcome`: the block that `up` prints when everything runs."""
+"""`manage.py welcome`: the text that `up` prints when all processes run."""
 
 import shlex
 from typing import Any
@@ -13,8 +13,8 @@ from accounts.models import User, UserRole
 from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 
 
-def kept_password(name: str, login: str) -> str | None:
-    """The password in the data folder, while it still is that user's."""
+def current_password(name: str, login: str) -> str | None:
+    """The password in the data folder, if it is still that of the user."""
     path = settings.DATA_FOLDER.secrets / name
     user = User.objects.filter(login=login, active=True).first()
     if user is None or not path.is_file():
@@ -24,7 +24,7 @@ def kept_password(name: str, login: str) -> str | None:
 
 
 class Command(BaseCommand):
-    help = "Print where to open the service and who may sign in."
+    help = "Print the address of the service and how to sign in."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address")
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         lines = ["", "  Servicebase is running.", "", f"    Open       {public}/"]
         login = settings.ENVIRONMENT.admin_login
         holds_role = UserRole.objects.filter(role__name=roles.ADMIN, user__login=login).exists()
-        password = kept_password(ADMIN_PASSWORD, login) if holds_role else None
+        password = current_password(ADMIN_PASSWORD, login) if holds_role else None
         lines += self.sign_in_lines(login, password)
         lines += [
             f"    Admin      {public}/admin/",
@@ -50,27 +50,29 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(lines))
 
     def sign_in_lines(self, login: str, password: str | None) -> list[str]:
-        """The random password itself only at the first start; later only where it is kept."""
+        """Shows the random password at the first start, and later only where it is stored."""
         if password is None:
-            lines = [f"    Sign in    {login}, with the password chosen for it"]
+            lines = [f"    Sign in    {login}, with its password"]
         elif settings.DATA_FOLDER.password_shown.exists():
-            lines = [f"    Sign in    {login}, password in {near(ADMIN_PASSWORD)}"]
+            lines = [f"    Sign in    {login}, password in {secret_path(ADMIN_PASSWORD)}"]
         else:
             lines = [
                 f"    Sign in    {login}  password  {password}",
-                f"               (shown once; kept in {near(ADMIN_PASSWORD)})",
+                f"               (shown once; stored in {secret_path(ADMIN_PASSWORD)})",
             ]
-        if kept_password(DEMO_PASSWORD, f"{demo.PREFIX}agent"):
-            lines.append(f"    Demo       {demo.PREFIX}agent or {demo.PREFIX}user, password in {near(DEMO_PASSWORD)}")
+        if current_password(DEMO_PASSWORD, f"{demo.PREFIX}agent"):
+            lines.append(
+                f"    Demo       {demo.PREFIX}agent or {demo.PREFIX}user, password in {secret_path(DEMO_PASSWORD)}"
+            )
         return lines
 
 
-def near(name: str) -> str:
-    """The path of a kept secret, as it works from wherever it is pasted."""
+def secret_path(name: str) -> str:
+    """The absolute path of a stored secret, quoted for a shell."""
     return shlex.quote(str(settings.DATA_FOLDER.secrets / name))
 
 
 def curl(login: str, password: str | None, address: str) -> str:
     insecure = "-k " if settings.ENVIRONMENT.tls_cert else ""
-    secret = f':"$(cat {near(ADMIN_PASSWORD)})"' if password else ""
+    secret = f':"$(cat {secret_path(ADMIN_PASSWORD)})"' if password else ""
     return f"curl {insecure}-u {login}{secret} {address}/api/me"

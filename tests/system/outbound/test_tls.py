@@ -45,19 +45,19 @@ def test_certificate_is_checked_against_a_literal_address(trusting: Policy, good
     with serving(answers(b"{}"), tls=good) as server:
         assert get(f"https://127.0.0.1:{server.port}/", trusting).json() == {}
     elsewhere = serving(answers(b"{}"), tls=good, host="127.0.0.2")
-    with elsewhere as server, pytest.raises(OutboundFailed, match="is made for another address"):
+    with elsewhere as server, pytest.raises(OutboundFailed, match="is issued for another IP address"):
         get(f"https://127.0.0.2:{server.port}/", trusting)
 
 
 WRONG: list[tuple[Maker, str]] = [
     (lambda ca: certificates.make(NAME, issuer=ca, names=(NAME,), days=(-3, -1)), "has expired"),
     (lambda ca: certificates.make(NAME, issuer=ca, names=(NAME,), days=(1, 3)), "is not valid yet"),
-    (lambda ca: certificates.make(NAME, issuer=ca, names=("other.example.com",)), "is made for another host name"),
-    (lambda ca: certificates.make(NAME, issuer=ca, names=("*.com",)), "is made for another host name"),
+    (lambda ca: certificates.make(NAME, issuer=ca, names=("other.example.com",)), "is issued for another host name"),
+    (lambda ca: certificates.make(NAME, issuer=ca, names=("*.com",)), "is issued for another host name"),
     (lambda ca: certificates.make(NAME, names=(NAME,)), "is self-signed"),
     (
         lambda ca: certificates.make(NAME, issuer=certificates.make("Stranger"), names=(NAME,)),
-        "comes from an authority that this server does not trust",
+        "was issued by an authority that this server does not trust",
     ),
 ]
 
@@ -135,7 +135,7 @@ def test_plain_http_server_is_reported(trusting: Policy) -> None:
     with plain as server, pytest.raises(OutboundFailed) as caught:
         get(f"https://{NAME}:{server.port}/", trusting)
     assert caught.value.code == "tls"
-    assert caught.value.message.startswith(f"{NAME} answers without encryption there:")
+    assert caught.value.message.startswith(f"{NAME} responds without encryption.")
 
 
 def test_required_client_certificate_is_reported(trusting: Policy, good: ssl.SSLContext) -> None:
