@@ -8,15 +8,15 @@ arrays. A condition is true if it is true for one of the values; its negation is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from system.encoded_query import Path
+from system.encoded_query.sql import FOLD
 
-# Text is compared as in the Table API: ignoring case, by code points.
-FOLD = 'lower({} COLLATE "pg_c_utf8")'
 # Checked before conversion, because one invalid date would fail the whole search.
 INSTANT = (
     r"'^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{{1,9}})?)?"
@@ -27,6 +27,7 @@ AS_INSTANT = (
     + INSTANT
     + " THEN CASE WHEN pg_input_is_valid({0}, 'timestamptz') THEN ({0})::timestamptz END END"
 )
+PLACEHOLDER = re.compile(r"%\(([0-9]+)\)s")
 NUMBER_AS_TEXT = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
@@ -50,27 +51,34 @@ TYPED: Mapping[str, Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
-    """SQL with the values of its %s placeholders, in order."""
+class Parameters:
+    """The values of a filter. Placeholders are numbered until the text is complete, so they can be added in any order.
 
-    text: str
-    values: tuple[Any, ...] = ()
-
-    def __add__(self, other: Sql) -> Sql:
-        return Sql(self.text + other.text, self.values + other.values)
-
-
-def joined(word: str, parts: list[Sql]) -> Sql:
+    >>> parameters = Parameters()
+    >>> first, second = parameters.add(1, "integer"), parameters.add("x", "text")
+    >>> parameters.positional(f"a = {second} AND b = {first}")
+    ('a = %s::text AND b = %s::integer', ['x', 1])
     """
-    >>> joined(" AND ", [Sql("a = %s", (1,)), Sql("b")])
-    Sql(text='(a = %s AND b)', values=(1,))
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def add(self, value: Any, sql_type: str) -> str:
+        self._values.append(value)
+        return f"%({len(self._values) - 1})s::{sql_type}"
+
+    def positional(self, sql: str) -> tuple[str, list[Any]]:
+        """The text with %s, and its values in that order."""
+        values = [self._values[int(number)] for number in PLACEHOLDER.findall(sql)]
+        return PLACEHOLDER.sub("%s", sql), values
+
+
+def joined(word: str, parts: list[str]) -> str:
     """
-    if len(parts) == 1:
-        return parts[0]
-    return Sql(
-        f"({word.join([part.text for part in parts])})", tuple([value for part in parts for value in part.values])
-    )
+    >>> joined(" AND ", ["a", "b"])
+    '(a AND b)'
+    """
+    return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +86,19 @@ class Subject:
     """SQL expressions for one value in each type; NULL if the value does not have that type."""
 
     kind: Kind
-    text: str
+    raw: str
     key: str
     number: str
     boolean: str
     instant: str
     same: str
+
+    @property
+    def second(self) -> str:
+        return f"date_trunc('second', {self.instant})"
+
+    def compared(self, operator: str, other: Subject) -> str:
+        return f"({self.number} {operator} {other.number} OR {self.second} {operator} {other.second})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +120,18 @@ class Field:
         """The expressions for the field itself, or for the values that `values` gives this alias."""
         return _any(f"{item}.value") if self.kind is Kind.ANY else _typed(self)
 
-    def holds(self, test: Sql, item: str = "item") -> Sql:
+    def holds(self, parameters: Parameters, test: str, item: str = "item") -> str:
         """True if the test is true for at least one of the values."""
         if self.kind is not Kind.ANY:
-            return Sql(f"({test.text})", test.values)
-        return Sql("EXISTS (SELECT FROM ") + self.values(item) + Sql(f" WHERE {test.text})", test.values)
-
-    def values(self, item: str) -> Sql:
-        """The values of an untyped field, for a FROM clause."""
+            return f"({test})"
         names = "".join([f".{json.dumps(step, ensure_ascii=False)}" for step in self.path])
-        return Sql(f"jsonb_path_query({self.column}, %s::jsonpath) AS {item} (value)", (f"lax ${names}[*]",))
+        path = parameters.add(f"lax ${names}[*]", "jsonpath")
+        return f"EXISTS (SELECT FROM jsonb_path_query({self.column}, {path}) AS {item} (value) WHERE {test})"
+
+    def not_empty(self, parameters: Parameters) -> str:
+        if self.kind is not Kind.ANY:
+            return f"{self.subject().key} IS NOT NULL"
+        return self.holds(parameters, """item.value NOT IN ('null'::jsonb, '""'::jsonb, '{}'::jsonb, '[]'::jsonb)""")
 
 
 def _typed(field: Field) -> Subject:

@@ -13,10 +13,9 @@ from typing import Any
 
 from system.encoded_query import METADATA, Condition, Group, Moment, Query, QueryError, SubQuery, Term, parse
 
-from .conditions import MetadataCondition
-from .fields import Field, Kind, Sql, joined
+from .fields import Field, Kind, Parameters, joined
 from .operands import number
-from .operators import NEGATIONS, RECORDS_ONLY, ROWS
+from .operators import FieldCondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class Filter:
         """
         if self.is_empty:
             return "TRUE", []
-        sql = _Writer(column, self.moment).groups(self.query.groups)
-        return sql.text, list(sql.values)
+        writer = _Writer(column, self.moment)
+        return writer.parameters.positional(writer.groups(self.query.groups))
 
 
 def read(text: str, moment: Moment | None = None) -> Filter:
@@ -65,32 +64,24 @@ def read(text: str, moment: Moment | None = None) -> Filter:
 class _Writer:
     column: str
     moment: Moment
+    parameters: Parameters = field(default_factory=Parameters)
 
-    def groups(self, groups: tuple[Group, ...]) -> Sql:
+    def groups(self, groups: tuple[Group, ...]) -> str:
         return joined(" OR ", [joined(" AND ", [self.term(term) for term in group.terms]) for group in groups])
 
-    def term(self, term: Term) -> Sql:
+    def term(self, term: Term) -> str:
         return joined(" OR ", [self.factor(factor) for factor in term.factors])
 
-    def factor(self, factor: Condition | SubQuery) -> Sql:
+    def factor(self, factor: Condition | SubQuery) -> str:
         return self.groups(factor.groups) if isinstance(factor, SubQuery) else self.condition(factor)
 
-    def condition(self, condition: Condition) -> Sql:
-        name = condition.operator
-        if name in RECORDS_ONLY:
-            raise QueryError(f"{name} is not supported for metadata", condition.position, name)
-        is_negation = name in NEGATIONS
-        row = ROWS[str(condition.row.complement) if is_negation else name]
-        metadata_condition = MetadataCondition(Field(self.column, condition.path), condition, self.moment)
-        positive = row(metadata_condition)
-        if is_negation:
-            # Never NULL, so that a document without a value is on exactly one side.
-            return Sql("((") + positive + Sql(") IS NOT TRUE)")
-        return joined(" AND ", [*self.implied(metadata_condition), positive])
+    def condition(self, condition: Condition) -> str:
+        compiler = FieldCondition(self.parameters, self.column, condition, self.moment)
+        sql = compiler.sql()
+        return joined(" AND ", [*self.implied(condition, compiler.field), sql])
 
-    def implied(self, metadata_condition: MetadataCondition) -> list[Sql]:
+    def implied(self, condition: Condition, field: Field) -> list[str]:
         """Conditions implied by `=` that the metadata index can answer; text only if it has no upper or lower case."""
-        condition, field = metadata_condition.condition, metadata_condition.field
         value = condition.value
         if condition.operator != "=" or len(field.path) > 1 or value.lower() != value.upper():
             return []
@@ -102,4 +93,5 @@ class _Writer:
             written += [str(whole)] if whole is not None else []
             written += [f"[{text}]" for text in written]
         name = json.dumps(field.path[0], ensure_ascii=False)
-        return [joined(" OR ", [Sql(f"{self.column} @> %s::jsonb", (f"{{{name}: {each}}}",)) for each in written])]
+        objects = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in written]
+        return [joined(" OR ", [f"{self.column} @> {placeholder}" for placeholder in objects])]

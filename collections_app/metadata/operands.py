@@ -27,20 +27,20 @@ NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the values of one condition for its field; what cannot be one is refused, naming the field."""
+    """Reads the values of one condition for its field. Errors name the field."""
 
     field: Field
     condition: Condition
     moment: Moment
 
     def resolved(self, operand: Operand) -> str | datetime:
-        # Metadata hold no people: what is the caller's own, here and in DYNAMIC, would be compared as a plain text.
+        # Metadata has no users: the caller's id would be compared as plain text.
         if isinstance(operand, ValueFunction) and operand.name == "getUserID":
-            raise self.refused("a value that depends on the caller cannot stand here")
+            raise self.refused("a value that depends on the caller cannot be used in a filter")
         return resolve(operand, self.moment)
 
     def typed(self, operand: Operand) -> Any:
-        """As a field of its kind is compared with it."""
+        """The value in the type of the field."""
         value = self.resolved(operand)
         if self.field.kind is Kind.INSTANT:
             return self.instant(value)
@@ -53,7 +53,7 @@ class Reader:
         return value
 
     def instant(self, value: str | datetime) -> datetime:
-        """To the second, as times are shown."""
+        """Truncated to the second, as times are displayed."""
         try:
             return read_instant(value).replace(microsecond=0)
         except QueryError as error:

@@ -1,7 +1,7 @@
-"""The SQL of each operator on metadata, one row per operator. Pure.
+"""Compiles a condition on a metadata field: the adapter of metadata to the query language. Pure.
 
-A row defines when the operator is true for one value. Negations are the complements of their rows, so every document is
-on exactly one side of each pair.
+A field represents a set of values, so a test is wrapped in EXISTS. Negations are complements, so every document is on
+exactly one side of each pair.
 """
 
 from __future__ import annotations
@@ -9,219 +9,180 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
-from system.encoded_query import METADATA, Operand, Period, Range, Relative, read
-
-from .conditions import MetadataCondition, Row, not_empty
-from .field_comparisons import compared_fields, distance, same_as
-from .fields import FOLD, Field, Kind, Sql, joined
-from .operands import instant, number
-
-NEGATIONS = frozenset({"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "NOTHING", "NSAMEAS", "NOTON", "HASNOT"})
-# Operators for features that metadata does not have: groups and roles, word search, tables.
-RECORDS_ONLY = frozenset(
-    {"DYNAMIC", "ISNOT_DYNAMIC", "CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC", "ARE", "INSTANCEOF"}
+from system.encoded_query import (
+    METADATA,
+    OPERATORS,
+    ComparisonKind,
+    Condition,
+    Dialect,
+    Moment,
+    Operand,
+    QueryError,
+    Range,
+    ValueKind,
+    read,
 )
+from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, Row, ValueReader
+
+from .fields import Field, Kind, Parameters, Subject, joined
+from .operands import Reader, instant, number
+
+# Operators for features that metadata does not have: groups and roles, word search, tables.
+RECORDS_ONLY = frozenset(name for name, row in OPERATORS.items() if (row.negates or name) not in ROWS)
 SECOND = timedelta(seconds=1)
-FOLDED = FOLD.format("%s::text")
 LAST = datetime.max.replace(microsecond=0)
+COMPARED_AS: Mapping[Kind, ComparisonKind] = {
+    Kind.TEXT: ComparisonKind.TEXT,
+    Kind.INTEGER: ComparisonKind.INTEGER,
+    Kind.BOOLEAN: ComparisonKind.BOOLEAN,
+    Kind.INSTANT: ComparisonKind.DATETIME,
+}
 
 
-def _equal(restriction: MetadataCondition) -> Sql:
-    value: Any = read(restriction.condition, METADATA)
-    return _one_of(restriction, (value,))
+class FieldCondition(ConditionCompiler[Subject]):
+    """Binds the values themselves: a filter is compiled for one request."""
+
+    dialect: ClassVar[Dialect] = METADATA
+    rows: ClassVar[Mapping[str, Row]] = ROWS
+
+    def __init__(self, parameters: Parameters, column: str, condition: Condition, moment: Moment) -> None:
+        if condition.operator in RECORDS_ONLY:
+            raise QueryError(
+                f"{condition.operator} is not supported for metadata", condition.position, condition.operator
+            )
+        self.field = Field(column, condition.path)
+        self.other_field = _other_field(column, condition)
+        other = self.other_field.subject("other") if self.other_field else None
+        super().__init__(condition, self.field.subject(), other)
+        self.parameters = parameters
+        self.moment = moment
+        self.reader = Reader(self.field, condition, moment)
+        for field in filter(None, (self.field, self.other_field)):
+            self._refuse_unless_fits(field)
+
+    def _refuse_unless_fits(self, field: Field) -> None:
+        """Untyped fields support every operator."""
+        condition = self.condition
+        if field.kind is not Kind.ANY and not condition.row.fits(COMPARED_AS[field.kind], condition.path):
+            raise QueryError(
+                f"{condition.operator} cannot be used with {field.name}, a field of {field.kind}", condition.position
+            )
+
+    def bind(self, reader: ValueReader, sql_type: str) -> str:
+        return self.parameters.add(reader(self.condition, self.moment), sql_type)
+
+    def holds(self, test: str) -> str:
+        if self.other_field:
+            test = self.other_field.holds(self.parameters, test, "other")
+        return self.field.holds(self.parameters, test)
+
+    def read_text(self, condition: Condition, moment: Moment) -> str:
+        value: Any = read(condition)
+        text = self.reader.resolved(value)
+        if isinstance(text, datetime):
+            raise self.reader.refused("text cannot contain a time")
+        return text
+
+    def equal(self) -> str:
+        value: Any = read(self.condition)
+        return self._one_of((value,))
+
+    def one_of(self) -> str:
+        values: Any = read(self.condition, METADATA)
+        return self._one_of(values)
+
+    has = one_of
+
+    def _one_of(self, operands: tuple[Operand, ...]) -> str:
+        if self.field.kind is Kind.ANY:
+            return self._one_of_any([self.reader.resolved(operand) for operand in operands])
+        values = [self.reader.typed(operand) for operand in operands]
+        if self.field.kind is Kind.TEXT:
+            return self.holds(self._is_text(values))
+        if self.field.kind is Kind.INSTANT:
+            return self.holds(self._is_instant(values))
+        sql_type = "numeric" if self.field.kind is Kind.INTEGER else "boolean"
+        return self.holds(f"{self.subject.key} = ANY ({self.parameters.add(values, f'{sql_type}[]')})")
+
+    def _is_text(self, texts: list[str]) -> str:
+        return f"{self.subject.key} = ANY ({FOLDED_ARRAY.format(self.parameters.add(texts, 'text[]'))})"
+
+    def _is_instant(self, instants: list[datetime]) -> str:
+        return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
+
+    def _one_of_any(self, values: list[str | datetime]) -> str:
+        """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
+        texts = [value for value in values if isinstance(value, str)]
+        tests = [self._is_text(texts)]
+        numbers = [value for value in map(number, texts) if value is not None]
+        if numbers:
+            # Text is compared as text: 3 does not equal the code 003.
+            plain = "CASE jsonb_typeof(item.value) WHEN 'number' THEN (item.value #>> '{}')::numeric END"
+            tests.append(f"{plain} = ANY ({self.parameters.add(numbers, 'numeric[]')})")
+        booleans = [text.lower() == "true" for text in texts if text.lower() in ("true", "false")]
+        if booleans:
+            tests.append(f"{self.subject.boolean} = ANY ({self.parameters.add(booleans, 'boolean[]')})")
+        instants = [self.reader.instant(value) for value in values if isinstance(value, datetime)]
+        if instants:
+            tests.append(self._is_instant(instants))
+        return self.holds(joined(" OR ", tests))
+
+    def ordered(self, operator: str) -> str:
+        value: Any = read(self.condition)
+        resolved = self.reader.resolved(value)
+        return self.holds(self._ordered(operator, resolved, _common_kind(self.field, resolved)))
+
+    def between(self) -> str:
+        value_range: Any = read(self.condition)
+        assert isinstance(value_range, Range)
+        low, high = self.reader.resolved(value_range.low), self.reader.resolved(value_range.high)
+        kind = _common_kind(self.field, low, high)
+        return self.holds(f"({self._ordered('>=', low, kind)} AND {self._ordered('<=', high, kind)})")
+
+    def _ordered(self, operator: str, value: str | datetime, kind: Kind) -> str:
+        if kind is Kind.INSTANT:
+            return self._ordered_instants(operator, self.reader.instant(value))
+        if isinstance(value, datetime):
+            raise self.reader.refused("a time cannot be compared with this field")
+        if kind is Kind.INTEGER:
+            operand = self.reader.typed(value) if self.field.kind is kind else Decimal(value)
+            return f"{self.subject.number} {operator} {self.parameters.add(operand, 'numeric')}"
+        return f"{self.subject.key} {operator} {FOLD.format(self.parameters.add(value, 'text'))}"
+
+    def _ordered_instants(self, operator: str, value: datetime) -> str:
+        """A time means its whole second."""
+        sql = self.subject.instant
+        is_after_second = operator in (">", "<=")
+        if is_after_second and value.replace(tzinfo=None) >= LAST:
+            return "FALSE" if operator == ">" else f"{sql} IS NOT NULL"
+        edge = self.parameters.add(value + SECOND if is_after_second else value, "timestamptz")
+        return f"{sql} {'>=' if operator in ('>', '>=') else '<'} {edge}"
+
+    def not_empty(self) -> str:
+        return self.field.not_empty(self.parameters)
+
+    def same_as(self) -> str:
+        assert self.other_field is not None
+        one, two = self.subject, self.other
+        is_instant = Kind.INSTANT in (one.kind, two.kind)
+        test = f"{one.second} = {two.second}" if is_instant else f"{one.same} = {two.same}"
+        is_empty = [f"({field.not_empty(self.parameters)}) IS NOT TRUE" for field in (self.field, self.other_field)]
+        return joined(" OR ", [" AND ".join(is_empty), self.holds(test)])
 
 
-def _in(restriction: MetadataCondition) -> Sql:
-    restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-    values: Any = read(restriction.condition, METADATA)
-    return _one_of(restriction, values)
-
-
-def _has(restriction: MetadataCondition) -> Sql:
-    restriction.only()
-    values: Any = read(restriction.condition, METADATA)
-    return _one_of(restriction, values)
-
-
-def _one_of(restriction: MetadataCondition, operands: tuple[Operand, ...]) -> Sql:
-    subject = restriction.field.subject()
-    values = [
-        restriction.reader.typed(each) if restriction.field.kind is not Kind.ANY else restriction.reader.resolved(each)
-        for each in operands
-    ]
-    if restriction.field.kind is Kind.INSTANT:
-        return restriction.field.holds(
-            Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (values,))
-        )
-    if restriction.field.kind in (Kind.INTEGER, Kind.BOOLEAN):
-        sql_type = "numeric" if restriction.field.kind is Kind.INTEGER else "boolean"
-        return restriction.field.holds(Sql(f"{subject.key} = ANY (%s::{sql_type}[])", (values,)))
-    texts = [each for each in values if isinstance(each, str)]
-    folded = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest(%s::text[]) AS each)"
-    tests = [Sql(f"{subject.key} = ANY ({folded})", (texts,))]
-    if restriction.field.kind is Kind.ANY:
-        tests += _one_of_any(restriction, values, texts)
-    return restriction.field.holds(joined(" OR ", tests))
-
-
-def _one_of_any(restriction: MetadataCondition, values: list[Any], texts: list[str]) -> list[Sql]:
-    """The other types: 3 is also a number, true also a boolean, and an instant matches its second."""
-    subject, value = restriction.field.subject(), "item.value"
-    tests = []
-    numbers = [each for each in map(number, texts) if each is not None]
-    if numbers:
-        # Text is compared as text: 3 does not equal the code 003.
-        plain = f"CASE jsonb_typeof({value}) WHEN 'number' THEN ({value} #>> '{{}}')::numeric END"
-        tests.append(Sql(f"{plain} = ANY (%s::numeric[])", (numbers,)))
-    booleans = [each.lower() == "true" for each in texts if each.lower() in ("true", "false")]
-    if booleans:
-        tests.append(Sql(f"{subject.boolean} = ANY (%s::boolean[])", (booleans,)))
-    instants = [restriction.reader.instant(each) for each in values if isinstance(each, datetime)]
-    if instants:
-        tests.append(Sql(f"date_trunc('second', {subject.instant}) = ANY (%s::timestamptz[])", (instants,)))
-    return tests
-
-
-def _ordered(operator: str) -> Row:
-    """The ordering operators; a time means its whole second."""
-
-    def row(restriction: MetadataCondition) -> Sql:
-        restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-        value: Any = read(restriction.condition, METADATA)
-        return restriction.field.holds(_compared(restriction, operator, restriction.reader.resolved(value)))
-
-    return row
-
-
-def _between(restriction: MetadataCondition) -> Sql:
-    restriction.only(Kind.TEXT, Kind.INTEGER, Kind.INSTANT)
-    value_range: Any = read(restriction.condition, METADATA)
-    assert isinstance(value_range, Range)
-    low, high = restriction.reader.resolved(value_range.low), restriction.reader.resolved(value_range.high)
-    kind = _common_kind(restriction.field, low, high)
-    return restriction.field.holds(
-        joined(" AND ", [_compared(restriction, ">=", low, kind), _compared(restriction, "<=", high, kind)])
-    )
+def _other_field(column: str, condition: Condition) -> Field | None:
+    value: Any = read(condition, METADATA)
+    if condition.row.kind is ValueKind.PATH:
+        return Field(column, value)
+    return Field(column, value.path) if condition.row.kind is ValueKind.DISTANCE else None
 
 
 def _common_kind(field: Field, *values: str | datetime) -> Kind:
     """How an untyped field is compared: as numbers or times if all values are such, otherwise as text."""
     if field.kind is not Kind.ANY:
         return field.kind
-    if all(number(each) is not None for each in values):
+    if all(number(value) is not None for value in values):
         return Kind.INTEGER
-    return Kind.INSTANT if all(instant(each) for each in values) else Kind.TEXT
-
-
-def _compared(restriction: MetadataCondition, operator: str, value: str | datetime, kind: Kind | None = None) -> Sql:
-    subject = restriction.field.subject()
-    kind = kind or _common_kind(restriction.field, value)
-    if kind is Kind.INSTANT:
-        return _compared_instants(subject.instant, operator, restriction.reader.instant(value))
-    if isinstance(value, datetime):
-        raise restriction.reader.refused("a time cannot be compared with this field")
-    if kind is Kind.INTEGER:
-        operand = restriction.reader.typed(value) if restriction.field.kind is kind else Decimal(value)
-        return Sql(f"{subject.number} {operator} %s::numeric", (operand,))
-    return Sql(f"{subject.key} {operator} {FOLDED}", (value,))
-
-
-def _compared_instants(sql: str, operator: str, value: datetime) -> Sql:
-    is_after_second = operator in (">", "<=")
-    if is_after_second and value.replace(tzinfo=None) >= LAST:
-        return Sql("FALSE") if operator == ">" else Sql(f"{sql} IS NOT NULL")
-    edge = value + SECOND if is_after_second else value
-    return Sql(f"{sql} {'>=' if operator in ('>', '>=') else '<'} %s::timestamptz", (edge,))
-
-
-def _text(template: str) -> Row:
-    def row(restriction: MetadataCondition) -> Sql:
-        restriction.only(Kind.TEXT)
-        value: Any = read(restriction.condition, METADATA)
-        text = restriction.reader.resolved(value)
-        if isinstance(text, datetime):
-            raise restriction.reader.refused("text cannot contain a time")
-        count = template.count("{v}")
-        sql = template.format(c=FOLD.format(restriction.field.subject().text), v=FOLDED)
-        return restriction.field.holds(Sql(sql, (text,) * count))
-
-    return row
-
-
-def _empty_text(restriction: MetadataCondition) -> Sql:
-    restriction.only(Kind.TEXT)
-    return restriction.field.holds(Sql(f"{restriction.field.subject().text} = ''"))
-
-
-def _within(restriction: MetadataCondition) -> Sql:
-    restriction.only(Kind.INSTANT)
-    period: Any = read(restriction.condition, METADATA)
-    assert isinstance(period, Period | Relative)
-    return restriction.field.holds(
-        Sql(
-            f"{restriction.field.subject().instant} BETWEEN %s::timestamptz AND %s::timestamptz",
-            period.bounds(restriction.moment),
-        )
-    )
-
-
-def _part(name: str) -> Row:
-    def row(restriction: MetadataCondition) -> Sql:
-        restriction.only(Kind.INSTANT)
-        part = f"extract({name} FROM {restriction.field.subject().instant} AT TIME ZONE 'UTC') = %s"
-        return restriction.field.holds(Sql(part, (read(restriction.condition, METADATA),)))
-
-    return row
-
-
-def _relative(operator: str) -> Row:
-    def row(restriction: MetadataCondition) -> Sql:
-        restriction.only(Kind.INSTANT)
-        relative: Any = read(restriction.condition, METADATA)
-        assert isinstance(relative, Relative)
-        edge = relative.instant(restriction.moment)
-        return restriction.field.holds(
-            Sql(f"{restriction.field.subject().instant} {operator} %s::timestamptz", (edge,))
-        )
-
-    return row
-
-
-ROWS: Mapping[str, Row] = {
-    "=": _equal,
-    ">": _ordered(">"),
-    "<": _ordered("<"),
-    ">=": _ordered(">="),
-    "<=": _ordered("<="),
-    "IN": _in,
-    "HAS": _has,
-    "LIKE": _text("strpos({c}, {v}) > 0"),
-    "STARTSWITH": _text("starts_with({c}, {v})"),
-    "ENDSWITH": _text("right({c}, length({v})) = {v}"),
-    "ISNOTEMPTY": not_empty,
-    "EMPTYSTRING": _empty_text,
-    "ANYTHING": lambda restriction: Sql("TRUE"),
-    "BETWEEN": _between,
-    "SAMEAS": same_as,
-    "GT_FIELD": compared_fields(">"),
-    "LT_FIELD": compared_fields("<"),
-    "GT_OR_EQUALS_FIELD": compared_fields(">="),
-    "LT_OR_EQUALS_FIELD": compared_fields("<="),
-    "ON": _within,
-    "YEAR_IS": _part("year"),
-    "QUARTER_IS": _part("quarter"),
-    "MONTH_IS": _part("month"),
-    "WEEK_IS": _part("week"),
-    "DAY_IS": _part("day"),
-    "DAY_OF_WEEK_IS": _part("isodow"),
-    "HOUR_IS": _part("hour"),
-    "RELATIVEGT": _relative(">"),
-    "RELATIVEGE": _relative(">="),
-    "RELATIVELT": _relative("<"),
-    "RELATIVELE": _relative("<="),
-    "RELATIVEEE": _within,
-    "MORETHAN": distance(True),
-    "LESSTHAN": distance(False),
-}
+    return Kind.INSTANT if all(instant(value) for value in values) else Kind.TEXT

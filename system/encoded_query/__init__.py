@@ -1,8 +1,8 @@
 """The query language: one grammar for the Table API, the conditions of access rules and the filter of metadata.
 
-`parse` reads a text into a tree of frozen values, `to_text` writes it again, `read` gives the typed value of a
-condition, `resolve` and the `bounds` of a value fill in the moment and the caller. Nothing here knows a table, a
-database or HTTP. The only error is `QueryError`.
+`parse` reads a text into a tree of frozen values, `to_text` writes it, `read` returns the typed value of a condition,
+`resolve` and the `bounds` of a value apply the time and user of the request, `sql` compiles a condition for an adapter.
+Nothing here depends on a table, a connection or HTTP. The only error is `QueryError`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What differs between those who speak the query language: the names of fields, and the limits."""
+"""The dialects of the query language: how fields are named, and the limits of a query."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a name is spelled, and how much one query may ask.
+    """The syntax of names, and the limits of one query.
 
     `name` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
-    where an operator begins, since that is where a path ends. `quoted_names` lets any other name stand in {…}.
+    where an operator begins, since that is where a path ends. `quoted_names` allows any other name in {…}.
     """
 
     name: re.Pattern[str]
@@ -25,17 +25,17 @@ class Dialect:
     conditions: int = 200
     list_values: int = 1_000
     hops: int = 5
-    # Chosen: no list of columns a person looks at is sorted by more, and each key costs in every page.
+    # Chosen: no list that a person reads is sorted by more, and each key costs time on every page.
     sort_keys: int = 20
-    # Chosen: deeper than any screen builds, shallow enough for plain recursion.
+    # Chosen: deeper than any user interface builds, shallow enough for recursion.
     depth: int = 20
 
 
-# "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked apart, for a better message.
+# "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked separately, for a better message.
 RECORDS = Dialect(name=re.compile(r"[a-z][a-z0-9_]*+"), name_length=63)
 
 # Metadata fields are named by whoever loads a document. Every operator is a symbol or begins with two upper-case
-# letters, so a name may be anything else: docType and Department stand as they are, {docID} and {file name} in braces.
+# letters, so a name may be anything else: docType and Department are bare names, {docID} and {file name} need braces.
 METADATA = Dialect(
     name=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
     name_length=200,
@@ -44,7 +44,7 @@ METADATA = Dialect(
 
 
 def read_quoted(text: str, start: int) -> tuple[str, int]:
-    """The text of the {…} that opens at `start` and the place behind it; `}}` inside is one brace.
+    """The text of the {…} that opens at `start` and the position after it; `}}` inside is one brace.
 
     >>> read_quoted("{a^b}^c=1", 0)
     ('a^b', 5)
@@ -72,7 +72,7 @@ def quote(text: str) -> str:
 
 
 def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
-    """The longest path at `start` and the place behind it.
+    """The longest path at `start` and the position after it.
 
     >>> read_path("caller.phoneLIKE7", 0, RECORDS)
     (('caller', 'phone'), 12)
@@ -85,7 +85,7 @@ def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:
         if not text.startswith(".", end):
             return tuple(names), end
         if len(names) > dialect.hops:
-            raise QueryError(f"a path goes through more than {dialect.hops} dots", start, text[start:end])
+            raise QueryError(f"a path has more than {dialect.hops} dots", start, text[start:end])
         position = end + 1
 
 
@@ -93,8 +93,8 @@ def _read_name(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
     if dialect.quoted_names and text.startswith("{", start):
         name, end = read_quoted(text, start)
     else:
-        found = dialect.name.match(text, start)
-        name, end = (found.group(), found.end()) if found else ("", start)
+        match = dialect.name.match(text, start)
+        name, end = (match.group(), match.end()) if match else ("", start)
     if not name:
         raise QueryError("a field name is expected", start, text[start : start + 12])
     if len(name) > dialect.name_length:
@@ -103,7 +103,7 @@ def _read_name(text: str, start: int, dialect: Dialect) -> tuple[str, int]:
 
 
 def read_whole_path(text: str, dialect: Dialect, position: int = 0) -> Path:
-    """A text that is a path and nothing else; `position` is where it stands in the query.
+    """Reads a text that consists of one path; `position` is its position in the query.
 
     >>> read_whole_path("caller.phone", RECORDS)
     ('caller', 'phone')

@@ -1,13 +1,13 @@
-"""The one error of the query language: what is wrong, where, and at which piece of the text."""
+"""The error of the query language: what is wrong, the position and the piece of text."""
 
 from __future__ import annotations
 
-# A message repeats what the client sent, but never a page of it.
+# A message repeats only the beginning of what the client sent.
 TOKEN_LENGTH = 40
 
 
 class QueryError(ValueError):
-    """The text is no encoded query; `position` counts characters from 0.
+    """The text is not a valid encoded query; `position` counts characters from 0.
 
     >>> str(QueryError("unknown operator", position=6, token="ISNT"))
     "unknown operator at position 6: 'ISNT'"
@@ -22,5 +22,5 @@ class QueryError(ValueError):
         super().__init__(message, position, self.token)
 
     def __str__(self) -> str:
-        shown = f": {self.token!r}" if self.token else ""
-        return f"{self.message} at position {self.position}{shown}"
+        token = f": {self.token!r}" if self.token else ""
+        return f"{self.message} at position {self.position}{token}"

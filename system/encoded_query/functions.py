@@ -1,4 +1,4 @@
-"""The value functions, `javascript:gs.…`: a closed list matched by grammar and resolved by us; nothing is evaluated."""
+"""The value functions, `javascript:gs.…`: a fixed list, matched by pattern; nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .periods import Unit, end_of, is_near, shift, start_of
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a function may depend on: the time of the request, and who asks."""
+    """What a function may depend on: the time of the request and the user."""
 
     now: datetime
     user_id: str
 
     def __post_init__(self) -> None:
         if self.now.tzinfo is None:
-            raise ValueError("a moment needs a time zone")
+            raise ValueError("the time must have a time zone")
         object.__setattr__(self, "now", self.now.astimezone(UTC))
 
 
@@ -36,7 +36,7 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True)
 class ValueFunction:
-    """A function as it stands in a query."""
+    """A function call in a query."""
 
     name: str
     count: int = 0
@@ -55,7 +55,7 @@ Operand = str | ValueFunction
 
 
 def _ago_rows(unit: Unit) -> Iterator[FunctionRow]:
-    """`daysAgo(2)`, `daysAgoStart(2)`, `daysAgoEnd(2)`; clients write a negative number for the future."""
+    """`daysAgo(2)`, `daysAgoStart(2)`, `daysAgoEnd(2)`; a negative number is in the future."""
 
     def ago(moment: Moment, count: int) -> datetime:
         return shift(moment.now, unit, -count)
@@ -92,7 +92,7 @@ def _rows() -> Iterator[FunctionRow]:
 FUNCTIONS: Mapping[str, FunctionRow] = MappingProxyType({row.name: row for row in _rows()})
 """Every function by its name."""
 
-# What the parser steps over as one piece, so that the ")" of a call does not close the group it stands in.
+# The parser reads a call as one piece, so that its ")" does not close the group around it.
 CALL = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"
 
 _CALL = re.compile(r"javascript:gs\.([A-Za-z]+)\((-?[0-9]{1,9})?\)")
@@ -107,18 +107,18 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
     >>> read_operand("javascript:gs.daysAgo(7)")
     ValueFunction(name='daysAgo', count=7)
     """
-    # Also refused when dressed up, so that nobody takes " JavaScript:…" for a text somebody meant to store.
+    # Also refused with other case or leading spaces: " JavaScript:…" is never meant as text.
     if text.lstrip()[: len(_MARK)].lower() != _MARK:
         return text
-    found = _CALL.fullmatch(text)
-    row = FUNCTIONS.get(found.group(1)) if found else None
-    if found is None or row is None:
-        raise QueryError("not one of the value functions", position, text)
-    written = found.group(2)
-    if (written is None) is not (row.unit is None):
-        wanted = "takes no number" if row.unit is None else "takes one whole number"
-        raise QueryError(f"this value function {wanted}", position, text)
-    count = int(written or 0)
+    match = _CALL.fullmatch(text)
+    row = FUNCTIONS.get(match.group(1)) if match else None
+    if match is None or row is None:
+        raise QueryError("unknown value function", position, text)
+    number = match.group(2)
+    if (number is None) is not (row.unit is None):
+        rule = "takes no number" if row.unit is None else "takes one whole number"
+        raise QueryError(f"this value function {rule}", position, text)
+    count = int(number or 0)
     if row.unit and not is_near(row.unit, count):
         raise QueryError("more than a thousand years", position, text)
     return ValueFunction(row.name, count)

@@ -1,4 +1,4 @@
-"""Turns the text of an encoded query into a `Query`, or refuses it with the place; one pass, no look back.
+"""Turns the text of an encoded query into a `Query`, or raises an error with the position; one pass, no backtracking.
 
     start     := [query] tail*
     query     := group ("^NQ" group)*
@@ -9,7 +9,7 @@
     condition := path OPERATOR [value]
     value     := "{" anything "}" | text up to "^" or the group's ")"
 
-Tails may stand anywhere at top level. What is a separator and what is text never depends on anything further right.
+Tails can be anywhere at top level. Whether something is a separator or text never depends on what follows it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .operators import ALIASES, REFUSED, ValueKind, spelling_at
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
 from .values import read
 
-# PostgreSQL stores neither.
+# PostgreSQL cannot store these.
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-# Possessive, so that no text makes them go back over what they have taken.
+# Possessive, so that no text makes them backtrack.
 _VALUE = re.compile(r"[^^]*+")
-# Chosen: the ")" of a value function belongs to the call. Read to the letter it would close the group and leave half
-# a call, which is an error, so nothing that had a meaning has another one now.
+# Chosen: the ")" of a value function belongs to the call. By the letter of the grammar it would close the group and
+# leave half a call, which is an error, so no valid query changes its meaning.
 _VALUE_IN_GROUP = re.compile(rf"(?:{CALL}|[^^)])*+")
 _STRANGE = re.compile(r"[A-Z_]++|.", re.DOTALL)
 _WITHOUT_VALUE = {"=": "ISEMPTY", "!=": "ISNOTEMPTY"}
 
 
 def parse(text: str, dialect: Dialect = RECORDS) -> Query:
-    """The query that the text says; raises `QueryError` and nothing else, whatever the text.
+    """Parses the text; raises only `QueryError`.
 
     >>> [len(term.factors) for term in parse("a=1^b=2^ORc=3").groups[0].terms]
     [1, 2]
@@ -46,14 +46,14 @@ def parse(text: str, dialect: Dialect = RECORDS) -> Query:
     """
     unstorable = _UNSTORABLE.search(text)
     if unstorable:
-        raise QueryError("a character that no text may hold", unstorable.start(), ascii(unstorable.group()))
+        raise QueryError("a character that cannot be stored", unstorable.start(), ascii(unstorable.group()))
     if len(text.encode()) > dialect.length:
         raise QueryError(f"longer than {dialect.length} bytes")
     return _Parser(text, dialect).start()
 
 
 class _Parser:
-    """Where the reading stands. Each method takes its piece of the grammar and leaves `at` behind it."""
+    """The position in the text. Each method reads one rule of the grammar and leaves `at` after it."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
@@ -74,7 +74,7 @@ class _Parser:
             self.take("^")
         groups = self.query()
         if not self.is_over():
-            raise self.error("text where ^ or the end is expected")
+            raise self.error("^ or the end of the query is expected")
         return Query(groups, tuple(self.order))
 
     def is_over(self) -> bool:
@@ -100,21 +100,21 @@ class _Parser:
         return Term(tuple(factors))
 
     def factor(self) -> Condition | SubQuery:
-        found = self.sub_query() if self.text.startswith("(", self.at) else self.condition()
-        # Behind a factor is the one place where a tail can begin, so the methods above never meet one.
+        factor = self.sub_query() if self.text.startswith("(", self.at) else self.condition()
+        # A tail can only begin after a factor, so the methods above never see one.
         self.tails()
-        return found
+        return factor
 
     def sub_query(self) -> SubQuery:
         opened = self.at
         self.at += 1
         self.depth += 1
         if self.depth > self.dialect.depth:
-            raise QueryError(f"more than {self.dialect.depth} parentheses within each other", opened, "(")
+            raise QueryError(f"more than {self.dialect.depth} levels of parentheses", opened, "(")
         groups = self.query()
         if not self.take(")"):
             if self.at < len(self.text):
-                raise self.error("text where ^ or ) is expected")
+                raise self.error("^ or ) is expected")
             raise QueryError("unclosed (", opened, "(")
         self.depth -= 1
         return SubQuery(groups, opened)
@@ -122,7 +122,7 @@ class _Parser:
     def tails(self) -> None:
         while self.text.startswith("^ORDERBY", self.at):
             if self.depth:
-                raise self.error("ORDERBY stands outside of all parentheses")
+                raise self.error("ORDERBY cannot be used inside parentheses")
             self.tail("^ORDERBY")
 
     def tail(self, keyword: str) -> None:
@@ -144,17 +144,17 @@ class _Parser:
         value, value_at = self.value()
         name = ALIASES.get(operator, operator)
         if not value:
-            # "`f=` is empty, `f!=` is not empty": said here once, so that no reader of the tree can forget it.
+            # "`f=` is empty, `f!=` is not empty": decided here, so that no reader of the tree can forget it.
             name = _WITHOUT_VALUE.get(name, name)
         condition = Condition(path, name, value, start, value_at)
         only_path = condition.row.only_path
         if only_path and path != only_path:
-            raise QueryError(f"{name} stands on {'.'.join(only_path)} only", operator_at, operator)
-        # Read once now, so that a malformed value is refused even where nobody will look at it.
-        found = read(condition, self.dialect)
-        if condition.row.kind is ValueKind.WORDS and isinstance(found, tuple):
-            # Each word is compared on its own, in at least one column.
-            self.count_conditions(len(found) - 1, start)
+            raise QueryError(f"{name} can be used with {'.'.join(only_path)} only", operator_at, operator)
+        # Read here, so that an invalid value is refused even if nothing uses it.
+        parsed = read(condition, self.dialect)
+        if condition.row.kind is ValueKind.WORDS and isinstance(parsed, tuple):
+            # Each word is compared separately, in at least one column.
+            self.count_conditions(len(parsed) - 1, start)
         return condition
 
     def count_conditions(self, number: int, start: int) -> None:
@@ -165,30 +165,30 @@ class _Parser:
     def operator(self) -> str:
         spelling = spelling_at(self.text, self.at)
         if spelling is None:
-            strange = _STRANGE.match(self.text, self.at)
-            if strange is None:
+            token = _STRANGE.match(self.text, self.at)
+            if token is None:
                 raise QueryError("an operator is expected", self.at)
-            raise QueryError("unknown operator", self.at, strange.group())
+            raise QueryError("unknown operator", self.at, token.group())
         if spelling in REFUSED:
             raise QueryError(f"{spelling} is not supported here", self.at, spelling)
         return spelling
 
     def value(self) -> tuple[str, int]:
-        """The value and where its text begins."""
+        """The value and the position of its text."""
         start = self.at
         if self.text.startswith("{", start):
             value, self.at = read_quoted(self.text, start)
             return value, start + 1
-        found = (_VALUE_IN_GROUP if self.depth else _VALUE).match(self.text, start)
-        value = found.group() if found else ""
+        match = (_VALUE_IN_GROUP if self.depth else _VALUE).match(self.text, start)
+        value = match.group() if match else ""
         self.at += len(value)
         return value, start
 
     def take(self, token: str) -> bool:
-        is_there = self.text.startswith(token, self.at)
-        if is_there:
+        is_present = self.text.startswith(token, self.at)
+        if is_present:
             self.at += len(token)
-        return is_there
+        return is_present
 
     def error(self, message: str) -> QueryError:
         return QueryError(message, self.at, self.text[self.at : self.at + 12])

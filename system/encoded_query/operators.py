@@ -1,4 +1,4 @@
-"""The operators of the query language, each a row of one table; what a row means in SQL is the business of others."""
+"""The operators of the query language, one row each; `sql` compiles them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 
 class ValueKind(Enum):
-    """What stands behind an operator; `values` has one reader for each kind."""
+    """The kind of value that an operator takes; `values` has one reader for each kind."""
 
     NONE = "none"
     TEXT = "text"
@@ -27,7 +27,7 @@ class ValueKind(Enum):
 
 
 class OnEmpty(Enum):
-    """Whether a row whose column is empty matches; the two last look at the other column as well."""
+    """Whether a record whose column is empty matches; the last two also depend on the other column."""
 
     NO = "no"
     YES = "yes"
@@ -48,11 +48,11 @@ _OPPOSITES = {
 
 
 class ComparisonKind(StrEnum):
-    """How the values of a column are compared, which decides the operators that fit it."""
+    """How the values of a column are compared; decides which operators fit."""
 
-    TEXT = "text"  # without regard to case
+    TEXT = "text"  # ignoring case
     CHOICE = "choice"  # exactly, as text
-    ID = "id"  # exactly; the text operators fit as well
+    ID = "id"  # exactly; text operators also fit
     REFERENCE = "reference"  # exactly, as an id
     LIST = "list"  # ids in their order
     INTEGER = "integer"
@@ -60,7 +60,7 @@ class ComparisonKind(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     DATETIME = "datetime"
-    JSON = "json"  # only whether there is a value
+    JSON = "json"  # only whether it has a value
     NEVER = "never"  # "password, secret none": not even whether there is a value
 
 
@@ -79,7 +79,7 @@ _RECORD_ID = ("sys_id",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One row: `complement` names the operator that matches exactly the other rows.
+    """One operator; `complement` is the operator that matches exactly the other records.
 
     `only_path` is the only path that it applies to, whatever the column; `allowed` are the numbers of a date part.
     """
@@ -89,6 +89,8 @@ class Operator:
     description: str
     on_empty: OnEmpty = OnEmpty.NO
     complement: str | None = None
+    # The operator that this one negates.
+    negates: str | None = None
     fits_kinds: frozenset[ComparisonKind] = frozenset()
     only_path: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
@@ -112,8 +114,12 @@ def _pair(
     kinds: frozenset[ComparisonKind],
     on_empty: OnEmpty = OnEmpty.NO,
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    negation: int = 1,
 ) -> list[Operator]:
-    """An operator and its negation, which by construction treat an empty column in opposite ways."""
+    """An operator and its negation, which treat an empty column in opposite ways.
+
+    `negation` is the index of the negation.
+    """
     return [
         Operator(
             name=names[side],
@@ -121,6 +127,7 @@ def _pair(
             description=descriptions[side],
             on_empty=on_empty.opposite if side else on_empty,
             complement=names[1 - side],
+            negates=names[1 - side] if side == negation else None,
             fits_kinds=kinds,
             aliases=aliases[side],
         )
@@ -157,20 +164,21 @@ _ROWS: tuple[Operator, ...] = (
     *_pair(
         ("LIKE", "NOTLIKE"),
         ValueKind.TEXT,
-        ("contains, whatever the case", "does not contain"),
+        ("contains, ignoring case", "does not contain"),
         _TEXTS | _CHOICE,
         aliases=(("CONTAINS",), ("NOT LIKE",)),
     ),
-    _single("STARTSWITH", ValueKind.TEXT, "begins with, whatever the case", _TEXTS | _CHOICE),
-    _single("ENDSWITH", ValueKind.TEXT, "ends with, whatever the case", _TEXTS | _CHOICE),
+    _single("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
+    _single("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(
         ("ISEMPTY", "ISNOTEMPTY"),
         ValueKind.NONE,
         ("has no value", "has a value"),
         _READABLE,
         OnEmpty.YES,
+        negation=0,
     ),
-    _single("EMPTYSTRING", ValueKind.NONE, "is text of no characters", _TEXTS),
+    _single("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
     *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _READABLE, OnEmpty.YES),
     _single("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
     *_pair(
@@ -192,24 +200,30 @@ _ROWS: tuple[Operator, ...] = (
     _date_part("DAY_IS", "on that day of its month", range(1, 32)),
     _date_part("DAY_OF_WEEK_IS", "on that day of its week, 1 is Monday", range(1, 8)),
     _date_part("HOUR_IS", "in that hour of its day", range(24)),
-    _single("RELATIVEGT", ValueKind.RELATIVE, "after a time counted from now", _DATES),
-    _single("RELATIVEGE", ValueKind.RELATIVE, "at or after a time counted from now", _DATES),
-    _single("RELATIVELT", ValueKind.RELATIVE, "before a time counted from now", _DATES),
-    _single("RELATIVELE", ValueKind.RELATIVE, "at or before a time counted from now", _DATES),
-    _single("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is so far from now", _DATES),
-    _single("MORETHAN", ValueKind.DISTANCE, "further than that from another date column", _DATES),
-    _single("LESSTHAN", ValueKind.DISTANCE, "nearer than that to another date column", _DATES),
+    _single("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
+    _single("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
+    _single("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
+    _single("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
+    _single("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is this far from now", _DATES),
+    _single("MORETHAN", ValueKind.DISTANCE, "more than a distance from another date column", _DATES),
+    _single("LESSTHAN", ValueKind.DISTANCE, "less than a distance from another date column", _DATES),
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
         ValueKind.NAMED,
-        ("is the caller's own", "is not the caller's own"),
+        (
+            "is the caller's id, group or role",
+            "is not the caller's id, group or role",
+        ),
         _REFERENCE,
     ),
-    *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list holds the id", "the list does not hold the id"), _LIST),
+    *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list contains the id", "the list does not contain the id"), _LIST),
     *_pair(
         ("CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"),
         ValueKind.NAMED,
-        ("the list holds the caller's own", "the list does not hold the caller's own"),
+        (
+            "the list contains the caller's id, group or role",
+            "the list does not contain the caller's id, group or role",
+        ),
         _LIST,
     ),
     _on_record("ARE", ValueKind.WORDS, "each of the words is in one of the searchable columns"),
@@ -220,9 +234,9 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for row in _
 """Every operator by its name."""
 
 ALIASES: Mapping[str, str] = MappingProxyType({alias: row.name for row in _ROWS for alias in row.aliases})
-"""Other spellings, each with the name it stands for."""
+"""Other spellings, with the name of the operator."""
 
-# They ask for the history of a change, which a stored record does not tell.
+# They depend on the history of a change, which a stored record does not have.
 REFUSED = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
 
 
@@ -234,10 +248,10 @@ _SPELLING = _longest_first([*OPERATORS, *ALIASES, *REFUSED])
 
 
 def spelling_at(text: str, position: int = 0) -> str | None:
-    """The longest operator as spelled at this place, refused ones included: "INSTANCEOF before IN".
+    """The longest operator spelling at this position, including refused ones: "INSTANCEOF before IN".
 
     >>> spelling_at("numberINC1", 6), spelling_at("sys_idINSTANCEOFtask", 6), spelling_at("nameIS", 4)
     ('IN', 'INSTANCEOF', None)
     """
-    found = _SPELLING.match(text, position)
-    return found.group() if found else None
+    match = _SPELLING.match(text, position)
+    return match.group() if match else None

@@ -1,4 +1,4 @@
-"""Units of time in UTC: where one begins and ends, and the way from one instant to another. A week begins on Monday."""
+"""Units of time in UTC: their start and end, and shifts by them. A week begins on Monday."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _LENGTHS = {
 }
 _MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 
-# Chosen: nobody asks for more than a thousand years, and no clock of a running server can overflow by that.
+# Chosen: nobody needs more than a thousand years, and no realistic date overflows by that.
 MOST_MONTHS = 12_000
 MOST_TIME = timedelta(days=365_000)
 
 
 def is_near(unit: Unit, count: int) -> bool:
-    """Whether so many units are at most a thousand years.
+    """Whether this many units are at most a thousand years.
 
     >>> is_near(Unit.YEAR, 1_000), is_near(Unit.YEAR, -1_001), is_near(Unit.MINUTE, 999_999_999)
     (True, False, False)
@@ -44,7 +44,7 @@ def is_near(unit: Unit, count: int) -> bool:
 
 
 def shift(instant: datetime, unit: Unit, count: int) -> datetime:
-    """So many units later, earlier where negative; a day the month lacks becomes its last.
+    """The instant shifted by this many units, back if negative; a day that the month lacks becomes its last.
 
     >>> shift(datetime(2024, 3, 31, tzinfo=UTC), Unit.MONTH, -1).isoformat()
     '2024-02-29T00:00:00+00:00'
@@ -56,7 +56,7 @@ def shift(instant: datetime, unit: Unit, count: int) -> datetime:
 
 
 def start_of(instant: datetime, unit: Unit) -> datetime:
-    """The first instant of the unit that this one is in.
+    """The first instant of the unit that contains this one.
 
     >>> start_of(datetime(2024, 5, 19, 15, tzinfo=UTC), Unit.WEEK).isoformat()
     '2024-05-13T00:00:00+00:00'
@@ -75,7 +75,7 @@ def start_of(instant: datetime, unit: Unit) -> datetime:
 
 
 def end_of(instant: datetime, unit: Unit) -> datetime:
-    """The last instant of the unit, to the microsecond: the database keeps no finer, so none falls between two units.
+    """The last instant of the unit, to the microsecond, the precision of the database.
 
     >>> end_of(datetime(2024, 5, 19, tzinfo=UTC), Unit.QUARTER).isoformat()
     '2024-06-30T23:59:59.999999+00:00'
@@ -83,4 +83,4 @@ def end_of(instant: datetime, unit: Unit) -> datetime:
     try:
         return shift(start_of(instant, unit), unit, 1) - timedelta.resolution
     except (OverflowError, ValueError):
-        return datetime.max.replace(tzinfo=UTC)  # the unit reaches past the last year there is
+        return datetime.max.replace(tzinfo=UTC)  # the unit ends after the last supported year

@@ -1,4 +1,4 @@
-"""Writes a parsed query as text, each in one way only, so that reading the text gives the same query again."""
+"""Writes a parsed query as canonical text; parsing the text gives the same query."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class _Printer:
         return ".".join(self.name(name, next_text) for name, next_text in zip(path, following, strict=True))
 
     def name(self, name: str, behind: str) -> str:
-        found = self.dialect.name.match(name + behind)
-        if found and found.group() == name:
+        match = self.dialect.name.match(name + behind)
+        if match and match.group() == name:
             return name
         if not self.dialect.quoted_names or not name:
-            raise ValueError(f"no field name of this dialect: {name!r}")
+            raise ValueError(f"not a valid field name of this dialect: {name!r}")
         return quote(name)
 
 

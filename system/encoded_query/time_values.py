@@ -1,4 +1,4 @@
-"""Reads the values that speak of time: instants, periods, distances, parts of a date."""
+"""Reads time values: instants, periods, distances, parts of a date."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .errors import QueryError
 from .functions import Moment, Operand, read_operand, resolve
 from .periods import Unit, end_of, is_near, shift, start_of
 
-# `fromisoformat` alone also takes week dates and dates without hyphens, which nobody here has been promised.
+# `fromisoformat` alone also accepts week dates and dates without hyphens, which are not documented.
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
@@ -22,13 +22,13 @@ NO_INSTANT = "a date such as 2024-05-19 or a time such as 2024-05-19T15:30:00Z i
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """ON: a day, when `last` is None, or a stretch of time."""
+    """ON: a day, when `last` is None, or a period."""
 
     first: Operand
     last: Operand | None = None
 
     def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
-        """First and last instant, both included; an end is there to the last of what it names: its day, or its second.
+        """First and last instant, both included; the end includes its whole day or second.
 
         >>> noon = Moment(datetime(2024, 5, 19, 12, tzinfo=UTC), "17")
         >>> [edge.isoformat() for edge in Period("2024-02-29").bounds(noon)]
@@ -39,13 +39,13 @@ class Period:
             return start_of(first, Unit.DAY), end_of(first, Unit.DAY)
         last = read_instant(resolve(self.last, moment))
         is_bare = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
-        # Times are shown to the second: one that is shown as the end lies in the period, whatever its fraction.
+        # Times are displayed to the second: one that is displayed as the end is in the period.
         return first.replace(microsecond=0), end_of(last, Unit.DAY) if is_bare else last.replace(microsecond=999_999)
 
 
 @dataclass(frozen=True, slots=True)
 class Relative:
-    """RELATIVE…: `count` units from now, earlier where negative."""
+    """RELATIVE…: `count` units from now, before now if negative."""
 
     unit: Unit
     count: int
@@ -70,7 +70,7 @@ class Distance:
 
 
 def read_instant(value: str | datetime, position: int = 0) -> datetime:
-    """A date, date and time (in UTC) or ISO 8601 with zone, as an instant in UTC; an instant stays what it is.
+    """A date, date and time (in UTC) or ISO 8601 with zone, as an instant in UTC; a datetime is returned unchanged.
 
     >>> read_instant("2024-05-19T15:30+03:00").isoformat()
     '2024-05-19T12:30:00+00:00'
@@ -80,14 +80,14 @@ def read_instant(value: str | datetime, position: int = 0) -> datetime:
     try:
         if not _INSTANT.fullmatch(value):
             raise ValueError
-        read = datetime.fromisoformat(value)
-        return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+        instant = datetime.fromisoformat(value)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise QueryError(NO_INSTANT, position, value) from None
 
 
 def read_period(text: str, position: int = 0) -> Period:
-    """The value of ON and NOTON: one date, or `label@start@end`, whose label is for people and means nothing.
+    """The value of ON and NOTON: one date, or `label@start@end`, whose label is ignored.
 
     >>> read_period("May@2024-05-01@2024-05-31")
     Period(first='2024-05-01', last='2024-05-31')

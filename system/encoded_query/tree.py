@@ -8,7 +8,7 @@
                      └─ SubQuery ── groups: Group+        "( … )"
 
 `a=1^b=2^ORc=3` is one group of two terms, the second with two factors: a=1 AND (b=2 OR c=3).
-Where a thing stood in the text is kept for messages and is no part of what it is: equality ignores it.
+Positions in the text are for messages; equality ignores them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .operators import OPERATORS, Operator
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`operator` is a name of `OPERATORS`; `value` is the text behind it, already out of its braces.
+    """`operator` is a name of `OPERATORS`; `value` is the text after it, without braces.
 
     The parser writes `f=` as ISEMPTY and `f!=` as ISNOTEMPTY, so = and != always have a value.
     """

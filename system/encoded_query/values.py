@@ -1,4 +1,4 @@
-"""Reads the text behind an operator into a typed value: one reader for each kind of value, none needs a database."""
+"""Reads the text after an operator into a typed value; one reader for each kind of value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Value = None | Operand | tuple[Operand, ...] | Range | Period | Relative | Dista
 
 
 def read_list(text: str, position: int = 0, dialect: Dialect = RECORDS) -> tuple[Operand, ...]:
-    """The values of IN, NOT IN, HAS and HASNOT, exactly as they stand between the commas.
+    """The values of IN, NOT IN, HAS and HASNOT, exactly as written between the commas.
 
     >>> read_list("1,2,javascript:gs.getUserID()")
     ('1', '2', ValueFunction(name='getUserID', count=0))
@@ -41,9 +41,9 @@ def read_list(text: str, position: int = 0, dialect: Dialect = RECORDS) -> tuple
         raise QueryError(f"more than {dialect.list_values} values", position, text)
     operands = []
     for piece in text.split(","):
-        # Chosen: an empty one is a slip in building the list. To drop it would make NOT IN wider than was meant.
+        # Chosen: an empty value is a mistake of the client. Ignoring it would make NOT IN match more than intended.
         if not piece:
-            raise QueryError("an empty value between the commas", position)
+            raise QueryError("a list cannot contain an empty value", position)
         operands.append(read_operand(piece, position))
         position += len(piece) + 1
     return tuple(operands)
@@ -57,7 +57,7 @@ def read_range(text: str, position: int = 0) -> Range:
     """
     low, at, high = text.partition("@")
     if not (low and high) or "@" in high:
-        raise QueryError("two values with one @ between them are expected", position, text)
+        raise QueryError("two values separated by one @ are expected", position, text)
     return Range(read_operand(low, position), read_operand(high, position + len(low) + len(at)))
 
 
@@ -73,7 +73,7 @@ def read_named(text: str, position: int = 0) -> str:
 
 
 def read_words(text: str, position: int = 0) -> tuple[str, ...]:
-    """The words of ARE, each once. A sign that stands alone is none: no text is indexed by it.
+    """The words of ARE, without duplicates. A lone punctuation mark is not a word: no text is indexed by it.
 
     >>> read_words(" printer  on - fire ")
     ('printer', 'on', 'fire')
@@ -86,15 +86,15 @@ def read_words(text: str, position: int = 0) -> tuple[str, ...]:
 
 
 def read_boolean(text: str, position: int = 0) -> bool:
-    """A truth value, in any case: clients of Python send `True`.
+    """A boolean, ignoring case: Python clients send `True`.
 
     >>> read_boolean("True"), read_boolean("0")
     (True, False)
     """
-    found = _BOOLEANS.get(text.lower())
-    if found is None:
+    value = _BOOLEANS.get(text.lower())
+    if value is None:
         raise QueryError("true or false is expected", position, text)
-    return found
+    return value
 
 
 def read_table(text: str, position: int = 0) -> str:
@@ -132,7 +132,7 @@ _READERS: Mapping[ValueKind, Callable[[Condition, Dialect], Value]] = MappingPro
 
 
 def read(condition: Condition, dialect: Dialect = RECORDS) -> Value:
-    """The typed value of a condition, by the kind its operator takes. The parser has already called it once.
+    """The typed value of a condition, by the kind that its operator takes. `parse` has already called it.
 
     >>> read(Condition(("state",), "IN", "1,2"))
     ('1', '2')

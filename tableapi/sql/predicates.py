@@ -19,8 +19,8 @@ from tableapi.query.expressions import (
 )
 from tableapi.query.path_resolver import own_table_column
 
-from .operators import NEGATIONS, ROWS, Operand
-from .statement_builder import StatementBuilder, TableAlias, ValueBinder, literal
+from .operators import ColumnCondition, ColumnSubject
+from .statement_builder import StatementBuilder, TableAlias, literal
 
 # The SQL of a path in the clause of the condition.
 ValueOf = Callable[[ResolvedPath], str]
@@ -96,13 +96,9 @@ def _predicate(builder: StatementBuilder, predicate: Predicate, alias: TableAlia
     if name in ("ANYTHING", "NOTHING"):
         # They do not use the column, so its guard must not bind parameters that the text does not contain.
         return "TRUE" if name == "ANYTHING" else "FALSE"
-    is_negation = name in NEGATIONS
-    row = ROWS[str(predicate.condition.row.complement) if is_negation else name]
-    side = Operand(predicate.path.column, value_of(predicate.path))
-    other = Operand(predicate.other.column, value_of(predicate.other)) if predicate.other else None
-    positive = row(side, other, predicate.condition, ValueBinder(builder, predicate.condition, predicate.slot))
-    # Never NULL: a record without a value is on exactly one side.
-    return f"(({positive}) IS NOT TRUE)" if is_negation else f"({positive})"
+    subject = ColumnSubject(predicate.path.column, value_of(predicate.path))
+    other = ColumnSubject(predicate.other.column, value_of(predicate.other)) if predicate.other else None
+    return ColumnCondition(builder, predicate.condition, predicate.slot, subject, other).sql()
 
 
 def _instance_of(predicate: Predicate, alias: TableAlias) -> str:

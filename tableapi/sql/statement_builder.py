@@ -78,27 +78,6 @@ class StatementBuilder:
         return self.shared("link", lambda inputs: inputs.link, "text")
 
 
-class ValueBinder:
-    """Binds the values of one condition: a rule's own values, or those that come with a request."""
-
-    def __init__(self, builder: StatementBuilder, condition: Condition, slot: int | None) -> None:
-        self.builder = builder
-        self.condition = condition
-        self.slot = slot
-
-    def value(self, of: Callable[[Condition, Moment], Any], sql_type: str) -> str:
-        slot, condition = self.slot, self.condition
-        if slot is None:
-            return self.builder.parameter(lambda inputs: of(condition, inputs.moment), sql_type)
-        return self.builder.parameter(lambda inputs: of(inputs.conditions[slot], inputs.moment), sql_type)
-
-    def me(self) -> str:
-        return self.builder.me()
-
-    def roles(self) -> str:
-        return self.builder.roles()
-
-
 class TableAlias:
     """The records of one table in a FROM clause; tables of its parents join when one of their columns is used."""
 

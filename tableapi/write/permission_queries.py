@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind
+from system.encoded_query.sql import FOLDED_ARRAY
 from tableapi.access.permissions import Permissions
 from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.sql import predicates
-from tableapi.sql.operators import FOLD, key
+from tableapi.sql.operators import key
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
 
@@ -132,8 +133,7 @@ def find_by_display_value(permissions: Permissions, target: Table, display_colum
     where = [f"({value})::text = ANY ({names})"]
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
-        folded = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest({names}) each)"
-        where.append(f"{key(ComparisonKind.TEXT, value)} = ANY ({folded})")
+        where.append(f"{key(ComparisonKind.TEXT, value)} = ANY ({FOLDED_ARRAY.format(names)})")
     readable = predicates.decision(text, permissions.records(READ, target), anchor)
     if readable:
         where.append(readable)

@@ -126,7 +126,7 @@ def test_filter_finds(text: str) -> None:
         ("created=soon", "created: a date"),
         ("created>2024-02-30", "created: a date"),
         ("status=javascript:gs.now()", "status: a time"),
-        ("x=javascript:alert(1)", "not one of the value functions"),
+        ("x=javascript:alert(1)", "unknown value function"),
         ("x=javascript:gs.getUserID()", "depends on the caller"),
         ("priorityLIKE1", "priority, a field of integer"),
         ("createdLIKE2024", "created, a field of date and time"),

@@ -84,5 +84,5 @@ def test_name_that_cannot_be_expressed_is_refused() -> None:
     bad = Condition(("a=1^b",), "=", "1")
     term = query.groups[0].terms[0]
     broken = Query((type(query.groups[0])((type(term)((bad,)),)),))
-    with pytest.raises(ValueError, match="no field name"):
+    with pytest.raises(ValueError, match="not a valid field name"):
         to_text(broken)

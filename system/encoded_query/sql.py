@@ -1,0 +1,214 @@
+"""Compiles one condition to SQL, for typed columns and for metadata.
+
+`ROWS` says how each operator is compiled; a negation is the complement of its row. What both stores share is written
+here: text, dates, date parts, distances and negation. `ConditionCompiler` is the seam: a subclass for each store binds
+values and implements the comparisons that depend on how it types them (equality, order, ranges, emptiness).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from .dialect import RECORDS, Dialect
+from .functions import Moment
+from .time_values import Distance, Period, Relative
+from .tree import Condition
+from .values import read
+
+# Text is compared without regard to case, by code points.
+FOLD = 'lower({} COLLATE "pg_c_utf8")'
+FOLDED_ARRAY = f"ARRAY(SELECT {FOLD.format('each')} FROM unnest({{}}) each)"
+
+# Reads a value to bind from a condition. It may be called later, with another condition of the same form.
+ValueReader = Callable[[Condition, Moment], Any]
+
+
+class Subject(Protocol):
+    """One side of a condition: the SQL of its value."""
+
+    @property
+    def raw(self) -> str: ...
+
+    @property
+    def instant(self) -> str: ...
+
+    def compared(self, operator: str, other: Self) -> str:
+        """Compares both sides in order; times as they are displayed, to the second."""
+        ...
+
+
+S = TypeVar("S", bound=Subject)
+
+
+class ConditionCompiler(ABC, Generic[S]):
+    """One condition on one or two sides, for one store."""
+
+    dialect: ClassVar[Dialect] = RECORDS
+    rows: ClassVar[Mapping[str, Row]]
+
+    def __init__(self, condition: Condition, subject: S, other: S | None) -> None:
+        self.condition = condition
+        self.subject = subject
+        self._other = other
+
+    @property
+    def other(self) -> S:
+        assert self._other is not None
+        return self._other
+
+    def sql(self) -> str:
+        """Never NULL for a negation, so that a record without a value is on exactly one side."""
+        negates = self.condition.row.negates
+        positive = self.rows[negates or self.condition.operator](self)
+        return f"(({positive}) IS NOT TRUE)" if negates else f"({positive})"
+
+    @abstractmethod
+    def bind(self, reader: ValueReader, sql_type: str) -> str:
+        """The placeholder of a value of the condition."""
+
+    @abstractmethod
+    def holds(self, test: str) -> str:
+        """The test, true for one of the values where a side has several."""
+
+    @abstractmethod
+    def read_text(self, condition: Condition, moment: Moment) -> str: ...
+
+    @abstractmethod
+    def equal(self) -> str: ...
+
+    @abstractmethod
+    def ordered(self, operator: str) -> str: ...
+
+    @abstractmethod
+    def one_of(self) -> str: ...
+
+    @abstractmethod
+    def between(self) -> str: ...
+
+    @abstractmethod
+    def has(self) -> str: ...
+
+    @abstractmethod
+    def not_empty(self) -> str: ...
+
+    @abstractmethod
+    def same_as(self) -> str: ...
+
+
+# Gets the compiler; a store's own rows use methods that only its compiler has.
+Row = Callable[[Any], str]
+
+
+def _ordered(operator: str) -> Row:
+    return lambda compiler: compiler.ordered(operator)
+
+
+def _compared(operator: str) -> Row:
+    return lambda compiler: compiler.holds(compiler.subject.compared(operator, compiler.other))
+
+
+def _text(template: str) -> Row:
+    def row(compiler: ConditionCompiler[Any]) -> str:
+        value = FOLD.format(compiler.bind(compiler.read_text, "text"))
+        return compiler.holds(template.format(c=FOLD.format(compiler.subject.raw), v=value))
+
+    return row
+
+
+def _edge(number: int) -> ValueReader:
+    def reader(condition: Condition, moment: Moment) -> datetime:
+        value: Any = read(condition)
+        assert isinstance(value, Period | Relative)
+        return value.bounds(moment)[number]
+
+    return reader
+
+
+def _within(compiler: ConditionCompiler[Any]) -> str:
+    start, end = (compiler.bind(_edge(number), "timestamptz") for number in (0, 1))
+    return compiler.holds(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
+
+
+def _part(field: str) -> Row:
+    def row(compiler: ConditionCompiler[Any]) -> str:
+        number = compiler.bind(lambda condition, _: read(condition), "integer")
+        return compiler.holds(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
+
+    return row
+
+
+def _relative_instant(condition: Condition, moment: Moment) -> datetime:
+    value: Any = read(condition)
+    assert isinstance(value, Relative)
+    return value.instant(moment)
+
+
+def _relative(operator: str) -> Row:
+    def row(compiler: ConditionCompiler[Any]) -> str:
+        value = compiler.bind(_relative_instant, "timestamptz")
+        return compiler.holds(f"{compiler.subject.instant} {operator} {value}")
+
+    return row
+
+
+def _distance(is_more: bool) -> Row:
+    """More than so many units after (before) the other side; or less, on the same side of it."""
+
+    def row(compiler: ConditionCompiler[Any]) -> str:
+        distance: Any = read(compiler.condition, compiler.dialect)
+        assert isinstance(distance, Distance)
+        months = {"quarter": f"{3 * distance.count} months"}
+        length = f"interval '{months.get(distance.unit, f'{distance.count} {distance.unit}s')}'"
+        beyond, back, sign = ("<", ">", "-") if distance.is_before else (">", "<", "+")
+        one, two = compiler.subject.instant, compiler.other.instant
+        limit = f"{two} {sign} {length}"
+        if is_more:
+            return compiler.holds(f"{one} {beyond} {limit}")
+        return compiler.holds(f"({one} {back} {limit} AND {one} {beyond}= {two})")
+
+    return row
+
+
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        "=": lambda compiler: compiler.equal(),
+        ">": _ordered(">"),
+        "<": _ordered("<"),
+        ">=": _ordered(">="),
+        "<=": _ordered("<="),
+        "IN": lambda compiler: compiler.one_of(),
+        "LIKE": _text("strpos({c}, {v}) > 0"),
+        "STARTSWITH": _text("starts_with({c}, {v})"),
+        "ENDSWITH": _text("right({c}, length({v})) = {v}"),
+        "ISNOTEMPTY": lambda compiler: compiler.not_empty(),
+        "EMPTYSTRING": lambda compiler: compiler.holds(f"{compiler.subject.raw} = ''"),
+        "ANYTHING": lambda _: "TRUE",
+        "BETWEEN": lambda compiler: compiler.between(),
+        "SAMEAS": lambda compiler: compiler.same_as(),
+        "GT_FIELD": _compared(">"),
+        "LT_FIELD": _compared("<"),
+        "GT_OR_EQUALS_FIELD": _compared(">="),
+        "LT_OR_EQUALS_FIELD": _compared("<="),
+        "ON": _within,
+        "YEAR_IS": _part("year"),
+        "QUARTER_IS": _part("quarter"),
+        "MONTH_IS": _part("month"),
+        "WEEK_IS": _part("week"),
+        "DAY_IS": _part("day"),
+        "DAY_OF_WEEK_IS": _part("isodow"),
+        "HOUR_IS": _part("hour"),
+        "RELATIVEGT": _relative(">"),
+        "RELATIVEGE": _relative(">="),
+        "RELATIVELT": _relative("<"),
+        "RELATIVELE": _relative("<="),
+        "RELATIVEEE": _within,
+        "MORETHAN": _distance(True),
+        "LESSTHAN": _distance(False),
+        "HAS": lambda compiler: compiler.has(),
+    }
+)
+"""The operators of every store. ARE and INSTANCEOF are conditions on a record, and the caller's own are on columns."""
