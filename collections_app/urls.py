@@ -1,8 +1,9 @@
 """URLs of document collections: the eight endpoints, with and without a trailing slash, and the management API."""
 
-from django.urls import include, path, re_path
+from django.urls import path, re_path
 
 from collections_app.http import endpoints
+from collections_app.http.api import collections, documents
 
 ENDPOINTS = {
     "load_document_to_collection": endpoints.LoadDocument,
@@ -10,12 +11,22 @@ ENDPOINTS = {
     "get_relevant_documents": endpoints.RelevantDocuments,
     "get_content_by_tag": endpoints.ContentByTag,
     "get_list_of_documents_names": endpoints.DocumentNames,
-    "get_list_of_collection": endpoints.Collections,
+    "get_list_of_collection": endpoints.CollectionList,
     "delete_document_from_collection": endpoints.DeleteDocument,
     "delete_collection": endpoints.DeleteCollection,
 }
+COLLECTION = "api/collections/<slug:sys_id>"
+DOCUMENT = f"{COLLECTION}/documents/<slug:document>"
 
 urlpatterns = [
     *(re_path(rf"^{name}/?$", view.as_view(), name=name) for name, view in ENDPOINTS.items()),
-    path("", include("collections_app.http.api.urls")),
+    path("api/collections", collections.CollectionList.as_view(), name="collection-list"),
+    path(COLLECTION, collections.CollectionDetail.as_view(), name="collection-settings"),
+    path(f"{COLLECTION}/reembed", collections.Reembed.as_view(), name="collection-reembed"),
+    path(f"{COLLECTION}/search", collections.Search.as_view(), name="collection-search"),
+    path(f"{COLLECTION}/documents", documents.DocumentList.as_view(), name="collection-documents"),
+    path(DOCUMENT, documents.DocumentDetail.as_view(), name="collection-document"),
+    path(f"{DOCUMENT}/content", documents.Content.as_view(), name="collection-document-content"),
+    path(f"{DOCUMENT}/reload", documents.Reload.as_view(), name="collection-document-reload"),
+    path(f"{DOCUMENT}/retry", documents.Retry.as_view(), name="collection-document-retry"),
 ]

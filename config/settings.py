@@ -217,7 +217,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["system.http.request_body.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "system.openapi.ServiceSchema",
     "EXCEPTION_HANDLER": "system.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "system.http.error_responses.AlwaysJSON",
@@ -227,8 +227,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
     "DESCRIPTION": (
         "Records, single sign-on and document collections of one service.\n\n"
-        "**To try an operation out, press *Authorize* first** and give an access key (your account page makes one) or "
-        "login and password. That you are signed in here counts for `/api/me` and `/api/collections` only."
+        "**To try an operation, press *Authorize* first** and enter an access key (create one on your account page) or "
+        "login and password. Your browser session is accepted by `/api/me` and `/api/collections` only."
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
@@ -238,25 +238,19 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
-    # What is for everybody is listed first, in the README's order; the tables that the caller may see follow.
+    # The general part comes first, in the order of the README; the tables that the caller can see follow.
     "TAGS": [
         {"name": name} for name in ("Credentials", "Table API", "Document collections", "Management of collections")
     ],
-    # Whoever is signed in finds the tables that they may see in the document, everybody else the general part.
+    # The document has the tables that a signed-in caller can see; anonymous callers get the general part.
     "SERVE_AUTHENTICATION": [
         "accounts.authentication.schemes.Bearer",
         "accounts.authentication.schemes.Basic",
         "accounts.authentication.schemes.Session",
     ],
-    "PREPROCESSING_HOOKS": [
-        "tableapi.openapi.hooks.without_table_view",
-        "collections_app.http.openapi.without_endpoints",
-    ],
-    "POSTPROCESSING_HOOKS": [
-        "tableapi.openapi.hooks.with_tables",
-        "collections_app.http.openapi.with_endpoints",
-        "config.api_docs.with_errors",
-    ],
+    "SORT_OPERATIONS": False,  # in the order of the URL patterns
+    "PREPROCESSING_HOOKS": ["system.openapi.without_trailing_slashes", "tableapi.openapi.hooks.without_table_view"],
+    "POSTPROCESSING_HOOKS": ["tableapi.openapi.hooks.with_tables", "system.openapi.with_errors"],
 }
 
 if REDIS_URL.startswith("rediss://"):

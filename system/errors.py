@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
+# The WWW-Authenticate header of a 401.
+CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
 # More would not help the caller, and a body can contain thousands of unknown names.
 MAX_ERRORS = 20
 

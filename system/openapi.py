@@ -1,14 +1,24 @@
-"""Parts of the OpenAPI document that all apps use: operations, responses, errors and security. Pure."""
+"""Parts of the OpenAPI document that all apps use: operations, error responses and security.
+
+Views are described with `describe`, which is drf-spectacular's `@extend_schema` with error classes as responses. The
+Table API, whose tables are known at run time only, builds its operations with `operation`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from system import errors
-from system.errors import ServiceError
+from system.errors import CHALLENGE, ServiceError
 
 Object = dict[str, Any]
 Errors = tuple[type[ServiceError], ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
 
@@ -22,6 +32,37 @@ READ_ERRORS: Errors = (
 )
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
 BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
+# Errors that `with_errors` adds to every operation, and to every operation with a body.
+COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.TooMany, errors.Unavailable)
+COMMON_BODY_ERRORS: Errors = (
+    errors.BadRequest,
+    errors.LengthRequired,
+    errors.TooLarge,
+    errors.UnsupportedMedia,
+    errors.Invalid,
+)
+
+ERROR: Object = {
+    "type": "object",
+    "required": ["status", "error_type", "errors"],
+    "properties": {
+        "status": {"const": "ERROR"},
+        "error_type": {"const": "SERVER"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["message", "code"],
+                "properties": {
+                    "message": {"type": "string", "description": "A message for people; it may change."},
+                    "code": {"type": "string", "description": "A code for programs; it does not change."},
+                    "field": {"type": "string", "description": "The parameter, field or column that is wrong."},
+                    "position": {"type": "integer", "minimum": 0, "description": "The position in a query, from 0."},
+                },
+            },
+        },
+    },
+}
 
 
 def reference(kind: str, name: str) -> Object:
@@ -47,3 +88,68 @@ def operation(operation_id: str, summary: str, tag: str, responses: Object, **mo
         "responses": dict(sorted(responses.items())),
         **more,
     }
+
+
+def describe(
+    operation_id: str, summary: str, responses: Mapping[Any, Any], *possible: type[ServiceError], **more: Any
+) -> Callable[[Method], Method]:
+    """`@extend_schema` for a method that can answer with one of the `possible` errors."""
+    answers = {**responses, **{error.status: error for error in possible}}
+    decorator: Callable[[Method], Method] = extend_schema(
+        operation_id=operation_id, summary=summary, responses=answers, **more
+    )
+    return decorator
+
+
+def response_header(name: str, schema: Object, description: str) -> OpenApiParameter:
+    """A header of the successful responses; belongs into `parameters` of `describe`."""
+    return OpenApiParameter(name, schema, OpenApiParameter.HEADER, description=description, response=[200, 201, 202])
+
+
+class ServiceSchema(AutoSchema):
+    """Accepts error classes as responses, each a reference to the component of its name.
+
+    Takes descriptions from the method or its view only: those of base classes are for readers of the code.
+    """
+
+    def get_description(self) -> str:  # type: ignore[override]  # as the base class has it
+        method = getattr(self.view, self.method.lower())
+        return inspect.cleandoc(method.__doc__ or type(self.view).__doc__ or "")
+
+    def _get_response_for_code(self, serializer: Any, *positional: Any, **named: Any) -> Any:
+        if isinstance(serializer, type) and issubclass(serializer, ServiceError):
+            return reference("responses", serializer.__name__)
+        return super()._get_response_for_code(serializer, *positional, **named)  # type: ignore[no-untyped-call]
+
+
+def without_trailing_slashes(endpoints: list[Any]) -> list[Any]:
+    """PREPROCESSING_HOOKS: a path that is accepted with and without a slash at its end is described without."""
+    return [(path.rstrip("/"), *view) for path, *view in endpoints]
+
+
+def error_component(error: type[ServiceError]) -> Object:
+    example = {"status": "ERROR", "error_type": "SERVER", "errors": [{"message": error.message, "code": error.code}]}
+    response = json_response(reference("schemas", "Error"), error.message)
+    response["content"]["application/json"]["example"] = example
+    if error is errors.Unauthenticated:
+        response["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}, "example": CHALLENGE}}
+    if error in (errors.TooMany, errors.Unavailable):
+        response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+    return response
+
+
+def with_errors(result: Object, **_: Any) -> Object:
+    """POSTPROCESSING_HOOKS: the error components, and the errors that an operation does not name itself."""
+    # Errors that apps derive from these have the same status.
+    own = [error for error in ServiceError.__subclasses__() if error.__module__ == errors.__name__]
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {})["Error"] = ERROR
+    components["responses"] = {error.__name__: error_component(error) for error in own}
+    components["responses"]["AnyError"] = json_response(
+        reference("schemas", "Error"), "An error; the status says which one."
+    )
+    for described in (each for path in result["paths"].values() for each in path.values()):
+        if "default" not in described["responses"]:
+            common = (*COMMON_ERRORS, *(COMMON_BODY_ERRORS if "requestBody" in described else ()))
+            described["responses"] = error_responses(common) | described["responses"]
+    return result

@@ -13,9 +13,8 @@ from rest_framework.request import Request
 
 from accounts.authentication import access_keys, passwords
 from accounts.models import User
-from system.errors import TooMany, Unauthenticated
+from system.errors import CHALLENGE, TooMany, Unauthenticated
 from system.http import django_request
-from system.http.error_responses import CHALLENGE
 from system.records import acting_user
 
 LONGEST_HEADER = 4096

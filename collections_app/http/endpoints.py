@@ -1,7 +1,7 @@
-"""The eight endpoints of document collections: loading, retrieving, listing, deleting.
+"""The eight endpoints of document collections: load, search, list, delete.
 
-A key or a password with each request, never a session. What a request says is read and refused before any collection is
-looked for, so that a wrong parameter is told alike whether there is such a collection or not.
+Each request has an access key or a password, never a session. Parameters are checked before any collection is looked
+up, so that a wrong parameter gets the same response whether the collection exists or not.
 """
 
 from __future__ import annotations
@@ -11,156 +11,252 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http import load_requests, parameters, responses, uploads
+from collections_app.http import load_requests, parameters, responses, serializers, uploads
 from collections_app.http.parameters import RequestParameters
+from collections_app.http.serializers import (
+    PAGE_HEADERS,
+    SEARCH_MODE,
+    Loaded,
+    OneCollectionParameters,
+    SearchParameters,
+)
 from collections_app.ingest import loading
 from collections_app.models import Document
 from collections_app.models.collections import known_form
 from collections_app.search import metadata_listing
+from collections_app.search.metadata_listing import DEEPEST, DEFAULT_LIMIT, MOST_DOCUMENTS
 from collections_app.search.pipeline import SearchRequest, search
-from system.errors import NotFound
+from system.errors import AccessDenied, Invalid, NotFound
 from system.http import django_request
 from system.http.response_cleanup import ReleasesResponse
+from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
+
+DELETE_ERRORS = (*READ_ERRORS, AccessDenied)
+BY_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
+LOAD_ERRORS = (*BY_BODY_ERRORS, *WRITE_ERRORS, Invalid)
+LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.in_query_of_post()]
+LOAD_RESPONSES = {
+    200: OpenApiResponse(Loaded, "The document exists already."),
+    201: OpenApiResponse(Loaded, "The document can be found; if it is `empty`, it contains no text."),
+    202: OpenApiResponse(Loaded, "The document is stored and is loaded in the background; poll `status_url`."),
+}
+PASSAGES = {200: OpenApiResponse(serializers.Passage(many=True), "The passages, best first.")}
 
 
+@extend_schema(tags=["Document collections"])
 class Endpoint(ReleasesResponse):
     known: ClassVar[tuple[str, ...]] = ()
 
-    def given(self, request: Request) -> RequestParameters:
+    def parameters_of(self, request: Request) -> RequestParameters:
         return parameters.of_request(request, self.known)
 
 
 class LoadDocument(Endpoint):
+    """Loads a file and makes it searchable. Creates the collection if it does not exist and you are allowed to.
+
+    Every parameter can be given in the query string or in the form.
+    """
+
     http_method_names = ["post"]
     body_limit = uploads.body_limit()
 
+    @describe(
+        "load_a_document",
+        "Load a document",
+        LOAD_RESPONSES,
+        *LOAD_ERRORS,
+        parameters=LOAD_PARAMETERS,
+        request={"multipart/form-data": serializers.FileLoad},
+    )
     def post(self, request: Request) -> Response:
         with uploads.received(django_request(request)) as upload:
-            given = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
-            name = given.needed("collection_name", parameters.named)
-            may_load = partial(loading.check_may_load, access.caller(request), name)
-            return load(request, load_requests.from_upload(upload, given, may_load), given)
+            values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
+            name = values.require("collection_name", parameters.nonempty_text)
+            check = partial(loading.check_may_load, access.caller(request), name)
+            return load(request, load_requests.from_upload(upload, values, check), name)
 
 
 class LoadText(Endpoint):
+    """Loads a text and makes it searchable. Creates the collection if it does not exist and you are allowed to.
+
+    Every parameter can be given in the query string or in a JSON body.
+    """
+
     http_method_names = ["post"]
     body_limit = parameters.body_limit(settings.COLLECTIONS["text_limit"])
     known = (*load_requests.PARAMETERS, "text")
 
+    @describe(
+        "load_a_text",
+        "Load a text",
+        LOAD_RESPONSES,
+        *LOAD_ERRORS,
+        parameters=LOAD_PARAMETERS,
+        request=serializers.TextLoad,
+    )
     def post(self, request: Request) -> Response:
-        given = self.given(request)
-        return load(request, load_requests.from_text(given), given)
+        values = self.parameters_of(request)
+        load_request = load_requests.from_text(values)
+        return load(request, load_request, values.require("collection_name", parameters.nonempty_text))
 
 
-def load(request: Request, asked: loading.LoadRequest, given: RequestParameters) -> Response:
-    caller = access.caller(request)
-    name = given.needed("collection_name", parameters.named)
-    return responses.loaded(request, loading.load_by_name(caller, name, asked))
+def load(request: Request, load_request: loading.LoadRequest, name: str) -> Response:
+    return responses.loaded(request, loading.load_by_name(access.caller(request), name, load_request))
 
 
 class RelevantDocuments(Endpoint):
+    """Every parameter can be given in the query string or in a JSON body."""
+
     http_method_names = ["get", "head", "post"]
-    known = ("collection_names", "query", "k", "metadata", "mode", "alpha")
+    known = SearchParameters.names()
 
+    @describe("search", "Search", PASSAGES, *READ_ERRORS, parameters=[SearchParameters, SEARCH_MODE], methods=["GET"])
+    @describe(
+        "search_by_a_body",
+        "Search with a JSON body",
+        PASSAGES,
+        *BY_BODY_ERRORS,
+        parameters=[SearchParameters.in_query_of_post(), SEARCH_MODE],
+        request=SearchParameters,
+        methods=["POST"],
+    )
     def get(self, request: Request) -> Response:
-        return self._answer(request)
+        values = self.parameters_of(request)
+        search_request = search_request_of(values)
+        names = values.require("collection_names", parameters.names)
+        return responses.passages(search(access.open_all(access.caller(request), names), search_request))
 
-    def post(self, request: Request) -> Response:
-        return self._answer(request)
-
-    def _answer(self, request: Request) -> Response:
-        given = self.given(request)
-        asked = asked_of(given)
-        collections = access.open_all(access.caller(request), given.needed("collection_names", parameters.names))
-        return responses.passages(search(collections, asked))
+    post = get
 
 
-def asked_of(given: RequestParameters) -> SearchRequest:
-    """What is searched for, wherever."""
+def search_request_of(values: RequestParameters) -> SearchRequest:
+    """The search that the parameters describe, in any collections."""
     return SearchRequest(
-        query=given.needed("query", parameters.query),
-        k=given.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
-        filter=parameters.filter_in(given, "metadata"),
-        mode=given.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
-        alpha=given.get("alpha", parameters.share),
+        query=values.require("query", parameters.query),
+        k=values.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
+        filter=parameters.filter_in(values, "metadata"),
+        mode=values.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
+        alpha=values.get("alpha", parameters.share),
     )
 
 
 class ContentByTag(Endpoint):
+    """Every parameter can be given in the query string or in a JSON body."""
+
     http_method_names = ["get", "head", "post"]
-    known = ("collection_name", "tag_info", "limit", "offset")
+    known = serializers.ContentByTagParameters.names()
 
+    @describe(
+        "read_whole_documents",
+        "Read whole documents",
+        {200: serializers.Content(many=True)},
+        *READ_ERRORS,
+        parameters=[serializers.ContentByTagParameters, *PAGE_HEADERS],
+        methods=["GET"],
+    )
+    @describe(
+        "read_whole_documents_by_a_body",
+        "Read whole documents with a JSON body",
+        {200: serializers.Content(many=True)},
+        *BY_BODY_ERRORS,
+        parameters=[serializers.ContentByTagParameters.in_query_of_post(), *PAGE_HEADERS],
+        request=serializers.ContentByTagParameters,
+        methods=["POST"],
+    )
     def get(self, request: Request) -> HttpResponse:
-        return self._answer(request)
-
-    def post(self, request: Request) -> HttpResponse:
-        return self._answer(request)
-
-    def _answer(self, request: Request) -> HttpResponse:
-        given = self.given(request)
-        name = given.needed("collection_name", parameters.named)
-        wanted = parameters.filter_in(given, "tag_info")
-        limit = (
-            given.get("limit", parameters.number(1, metadata_listing.MOST_DOCUMENTS)) or metadata_listing.DEFAULT_LIMIT
-        )
-        offset = given.get("offset", parameters.number(0, metadata_listing.DEEPEST)) or 0
+        values = self.parameters_of(request)
+        name = values.require("collection_name", parameters.nonempty_text)
+        condition = parameters.filter_in(values, "tag_info")
+        limit = values.get("limit", parameters.number(1, MOST_DOCUMENTS)) or DEFAULT_LIMIT
+        offset = values.get("offset", parameters.number(0, DEEPEST)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
-        with metadata_listing.matching(collection, wanted, limit=limit, offset=offset) as found:
-            # Written here and not after the view: a long document has its turn only so long.
-            response = HttpResponse(JSONRenderer().render(found.documents), content_type="application/json")
-        response["X-Total-Count"] = str(found.total)
-        if found.next_offset is not None:
-            response["X-Next-Offset"] = str(found.next_offset)
+        with metadata_listing.matching(collection, condition, limit=limit, offset=offset) as page:
+            # Rendered inside the block, which holds one long document at a time.
+            response = HttpResponse(JSONRenderer().render(page.documents), content_type="application/json")
+        response["X-Total-Count"] = str(page.total)
+        if page.next_offset is not None:
+            response["X-Next-Offset"] = str(page.next_offset)
         return response
+
+    post = get
 
 
 class DocumentNames(Endpoint):
     http_method_names = ["get", "head"]
-    known = ("collection_name",)
+    known = OneCollectionParameters.names()
 
+    @describe(
+        "list_the_documents_of_a_collection",
+        "List the documents of a collection",
+        {200: list[str]},
+        *READ_ERRORS,
+        parameters=[OneCollectionParameters],
+    )
     def get(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.named)
+        name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
         collection = access.open_collection(access.caller(request), name, "read")
-        found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
-        return Response(list(found.values_list("doc_id", flat=True).iterator()))
+        documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("id")
+        return Response(list(documents.values_list("doc_id", flat=True).iterator()))
 
 
-class Collections(Endpoint):
+class CollectionList(Endpoint):
     http_method_names = ["get", "head"]
 
+    @describe(
+        "list_the_collections", "List the collections", {200: serializers.CollectionSerializer(many=True)}, *READ_ERRORS
+    )
     def get(self, request: Request) -> Response:
-        self.given(request)
+        self.parameters_of(request)
         return Response(responses.collections(list(access.readable(access.caller(request)))))
 
 
 class DeleteDocument(Endpoint):
-    http_method_names = ["delete"]
-    known = ("collection_name", "id_value")
+    """Every parameter can be given in the query string or in a JSON body."""
 
+    http_method_names = ["delete"]
+    known = serializers.DeleteDocumentParameters.names()
+
+    @describe(
+        "delete_a_document",
+        "Delete a document",
+        {200: serializers.DeletedDocument},
+        *DELETE_ERRORS,
+        parameters=[serializers.DeleteDocumentParameters],
+    )
     def delete(self, request: Request) -> Response:
-        given = self.given(request)
-        name = given.needed("collection_name", parameters.named)
-        doc_id = given.needed("id_value", parameters.text)
+        values = self.parameters_of(request)
+        name = values.require("collection_name", parameters.nonempty_text)
+        doc_id = values.require("id_value", parameters.text)
         collection = access.open_collection(access.caller(request), name, "write")
         try:
             chunks = deletion.delete_document(collection, doc_id)
-        except NotFound as missing:
-            missing.field = "id_value"  # as this endpoint calls it
+        except NotFound as error:
+            error.field = "id_value"  # this endpoint's name for doc_id
             raise
         return Response(responses.deleted_document(collection, known_form(doc_id), chunks))
 
 
 class DeleteCollection(Endpoint):
-    http_method_names = ["delete"]
-    known = ("collection_name",)
+    """Every parameter can be given in the query string or in a JSON body."""
 
+    http_method_names = ["delete"]
+    known = OneCollectionParameters.names()
+
+    @describe(
+        "delete_a_collection",
+        "Delete a collection",
+        {200: serializers.DeletedCollection},
+        *DELETE_ERRORS,
+        parameters=[OneCollectionParameters],
+    )
     def delete(self, request: Request) -> Response:
-        name = self.given(request).needed("collection_name", parameters.named)
+        name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
         collection = access.open_collection(access.caller(request), name, "manage")
         return Response(responses.deleted_collection(collection, *deletion.delete_collection(collection)))

@@ -10,17 +10,19 @@ from django.conf import settings
 from collections_app import extract
 from collections_app.http import parameters
 from collections_app.http.parameters import RequestParameters
+from collections_app.http.serializers import LoadParameters, OneCollectionParameters
 from collections_app.http.uploads import FILE, Upload
 from collections_app.ingest.loading import LoadRequest
 from system.errors import UnsupportedMedia
 
-PARAMETERS = ("collection_name", "metadata", "doc_id", "on_duplicate", "wait")
+OPTIONS = LoadParameters.names()
+PARAMETERS = (*OneCollectionParameters.names(), *OPTIONS)
 
 
 def from_upload(upload: Upload, values: RequestParameters, check: Callable[[], object] | None = None) -> LoadRequest:
     """A load request for an uploaded file, whose content, name and media type must agree.
 
-    `check` refuses callers who may not load, before the file is looked at.
+    `check` refuses callers who are not allowed to load, before the file is read.
     """
     options = _options(values)
     if check is not None:
@@ -34,7 +36,7 @@ def from_upload(upload: Upload, values: RequestParameters, check: Callable[[], o
 
 
 def from_text(values: RequestParameters) -> LoadRequest:
-    text = values.needed("text", parameters.long_text(settings.COLLECTIONS["text_limit"]))
+    text = values.require("text", parameters.long_text(settings.COLLECTIONS["text_limit"]))
     data = text.encode()
     return LoadRequest(data=data, size=len(data), filename="", format="text", **_options(values))
 

@@ -1,13 +1,13 @@
 """Reads the parameters of the eight endpoints from the query string, the JSON body or the form.
 
-Each parameter may stand in any of them. Twice and the same is once; twice and different is refused, naming it.
+Each parameter can come from any of them. Equal values count once; different values are an error that names it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,19 +27,23 @@ LONGEST_QUERY_BYTES = 8 * 1024
 LONGEST_FILTER_BYTES = 16 * 1024
 DEFAULT_K = 5
 MOST_K = 200
-MODES = ("hybrid", "vector", "text")
-ON_DUPLICATE = ("skip", "replace", "error")
+MODES = {"hybrid": "keywords and meaning", "vector": "meaning", "text": "keywords"}
+ON_DUPLICATE = {
+    "skip": "return the existing document",
+    "replace": "replace its content",
+    "error": "respond with 409",
+}
 SWITCH = {"true": True, "1": True, "false": False, "0": False}
-# Three times, because JSON may spell each letter of a text as \uXXXX; and its quotes and other parameters.
+# JSON can write each character of the text as \uXXXX. The envelope holds quotes and the other parameters.
 ESCAPES = 3
 ENVELOPE_BYTES = 256 * 1024
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class TextValue:
-    """A value as text, from a query string or a form; in a JSON body it has its own type."""
+    """A value from a query string or a form, where every value is text; in a JSON body it has its own type."""
 
     texts: tuple[str, ...]
 
@@ -51,32 +55,32 @@ class TextValue:
 
 @dataclass(frozen=True, slots=True)
 class RequestParameters:
-    """The parameters of one request, each with all that was said about it."""
+    """The parameters of one request, each with its values from every source."""
 
     values: Mapping[str, Sequence[Any]]
 
-    def get(self, name: str, read: Callable[[str, Any], Found | None]) -> Found | None:
-        """The value that every place agrees on; None where none has it."""
-        found = [each for value in self.values.get(name, ()) if (each := read(name, value)) is not None]
-        # Written out, because to Python 1 and true are equal.
-        if len({json.dumps(each, sort_keys=True, default=str) for each in found}) > 1:
+    def get(self, name: str, read: Callable[[str, Any], Value | None]) -> Value | None:
+        """Returns the value that all sources agree on, or None."""
+        values = [value for raw in self.values.get(name, ()) if (value := read(name, raw)) is not None]
+        # Compared as JSON, because 1 == True in Python.
+        if len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1:
             raise refused(name, f"{name} was given twice with different values.", code="contradiction")
-        return found[0] if found else None
+        return values[0] if values else None
 
-    def needed(self, name: str, read: Callable[[str, Any], Found]) -> Found:
-        found = self.get(name, read)
-        if found is None:
+    def require(self, name: str, read: Callable[[str, Any], Value]) -> Value:
+        value = self.get(name, read)
+        if value is None:
             raise refused(name, f"{name} is required.", code="mandatory")
-        return found
+        return value
 
 
 def of_request(request: Request, known: Sequence[str]) -> RequestParameters:
-    """From the query string and a JSON body, which may be left out."""
+    """Reads the query string and an optional JSON body."""
     return parse_parameters(request.query_params, body_of(request), known)
 
 
 def body_of(request: Request) -> Mapping[str, Any]:
-    """The JSON object that was sent; an empty one where there is no body."""
+    """Returns the JSON object in the body; an empty one if there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
         raise InvalidJson("The body must be a JSON object.")
@@ -84,8 +88,7 @@ def body_of(request: Request) -> Mapping[str, Any]:
 
 
 def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) -> RequestParameters:
-    """Chosen: a name that is no parameter is refused, in the query string too. A misspelled filter that is ignored
-    would find more than was asked for.
+    """Refuses unknown names, in the query string too: a misspelled filter would otherwise return too many results.
 
     >>> from django.http import QueryDict
     >>> parse_parameters(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number(1, 9))
@@ -101,42 +104,43 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) 
     return RequestParameters(values)
 
 
-def refuse_unknown(names: Iterable[str], known: Sequence[str], about: str = "There is no parameter {}") -> None:
-    """Says which there are: often another endpoint has the name."""
-    there = f"; known are {', '.join(known)}." if known else "."
+def refuse_unknown(
+    names: Iterable[str], known: Sequence[str], message: str = "The parameter {} does not exist"
+) -> None:
+    """The message lists the known names."""
+    hint = f"; known are {', '.join(known)}." if known else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
     if unknown:
         raise together(
-            [BadRequest(about.format(name or '""') + there, code="unknown_field", field=name) for name in unknown]
+            [BadRequest(message.format(name or '""') + hint, code="unknown_field", field=name) for name in unknown]
         )
 
 
-# What a parameter may be. Each reads what is spoken and what JSON gives, and says what is wrong.
+# Readers of single parameters, for text and JSON values. Each raises BadRequest with the reason.
 
 
 def text(name: str, value: Any) -> str:
-    found = value.one(name) if isinstance(value, TextValue) else value
-    if not isinstance(found, str):
+    value = value.one(name) if isinstance(value, TextValue) else value
+    if not isinstance(value, str):
         raise refused(name, f"{name} must be a string.")
-    return storable(name, found)
+    return storable(name, value)
 
 
-def storable(name: str, found: str) -> str:
-    if "\x00" in found or has_lone_surrogate(found):
+def storable(name: str, value: str) -> str:
+    if "\x00" in value or has_lone_surrogate(value):
         raise refused(name, f"{name} contains a character that cannot be stored.")
-    return found
+    return value
 
 
-def named(name: str, value: Any) -> str:
-    """A text that calls something; whether there is such a thing, others know."""
-    found = text(name, value)
-    if not found:
+def nonempty_text(name: str, value: Any) -> str:
+    content = text(name, value)
+    if not content:
         raise refused(name, f"{name} is empty.")
-    return found
+    return content
 
 
 def name_of(name: str, value: Any) -> str:
-    """What a new collection or document can be called, as it is stored."""
+    """A valid name of a new collection or document, in its stored form."""
     try:
         return well_named(text(name, value))
     except ValueError as error:
@@ -149,15 +153,15 @@ def number(least: int, most: int) -> Callable[[str, Any], int]:
     (5, 7)
     """
 
-    def reading(name: str, value: Any) -> int:
+    def read(name: str, value: Any) -> int:
         if isinstance(value, TextValue):
-            spoken = value.one(name)
-            value = int(spoken) if re.fullmatch("[0-9]{1,9}", spoken, re.ASCII) else None
+            word = value.one(name)
+            value = int(word) if re.fullmatch("[0-9]{1,9}", word, re.ASCII) else None
         if type(value) is not int or not least <= value <= most:
             raise refused(name, f"{name} must be a whole number from {least} to {most:,}.")
         return value
 
-    return reading
+    return read
 
 
 def share(name: str, value: Any) -> float:
@@ -166,61 +170,61 @@ def share(name: str, value: Any) -> float:
     (0.5, 1.0)
     """
     if isinstance(value, TextValue):
-        spoken = value.one(name)
-        value = float(spoken) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", spoken, re.ASCII) else None
+        word = value.one(name)
+        value = float(word) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", word, re.ASCII) else None
     if type(value) not in (int, float) or not 0 <= value <= 1:
         raise refused(name, f"{name} must be a number from 0 to 1.")
     return float(value)
 
 
 def switch(name: str, value: Any) -> bool | None:
-    """None for an empty one, which means the default."""
+    """Returns None for an empty value, which means the default."""
     if isinstance(value, TextValue):
-        spoken = value.one(name)
-        if not spoken:
+        word = value.one(name)
+        if not word:
             return None
-        value = SWITCH.get(spoken.lower())
+        value = SWITCH.get(word.lower())
     if type(value) is not bool:
         raise refused(name, f"{name} must be true or false.")
     return value
 
 
-def choice(allowed: Sequence[str]) -> Callable[[str, Any], str]:
-    def reading(name: str, value: Any) -> str:
-        found = text(name, value)
-        if found not in allowed:
+def choice(allowed: Collection[str]) -> Callable[[str, Any], str]:
+    def read(name: str, value: Any) -> str:
+        word = text(name, value)
+        if word not in allowed:
             raise refused(name, f"{name} must be one of {', '.join(allowed)}.")
-        return found
+        return word
 
-    return reading
+    return read
 
 
 def names(name: str, value: Any) -> list[str]:
-    """Collections: an array, or one name; in a query string also several times. Twice the same counts once.
+    """Names of collections: an array or one name; in a query string also repeated. Duplicates are dropped.
 
     >>> names("collection_names", TextValue(("b", "a", "b"))), names("collection_names", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):
-        spoken = list(value.texts)
-        value = json_text(name, spoken[0]) if len(spoken) == 1 and spoken[0].startswith("[") else spoken
+        words = list(value.texts)
+        value = json_text(name, words[0]) if len(words) == 1 and words[0].startswith("[") else words
     elif isinstance(value, str):
         value = [value]
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise refused(name, f"{name} must be an array of strings.")
-    found = list(dict.fromkeys(named(name, each) for each in value))
-    if not 1 <= len(found) <= MOST_COLLECTIONS:
+    unique = list(dict.fromkeys(nonempty_text(name, item) for item in value))
+    if not 1 <= len(unique) <= MOST_COLLECTIONS:
         raise refused(name, f"{name} must have 1 to {MOST_COLLECTIONS} names.")
-    return found
+    return unique
 
 
 def query(name: str, value: Any) -> str:
-    found = text(name, value)
-    if not found.strip():
+    words = text(name, value)
+    if not words.strip():
         raise refused(name, f"{name} is empty.")
-    if len(found.encode()) > LONGEST_QUERY_BYTES:
+    if len(words.encode()) > LONGEST_QUERY_BYTES:
         raise refused(name, f"{name} must have at most {LONGEST_QUERY_BYTES:,} bytes.")
-    return found
+    return words
 
 
 def filter_text(name: str, value: Any) -> str:
@@ -229,13 +233,13 @@ def filter_text(name: str, value: Any) -> str:
     return text(name, value)
 
 
-def filter_in(given: RequestParameters, name: str) -> Filter:
-    """The conditions on metadata; an empty text is none."""
-    found = given.get(name, filter_text) or ""
-    if len(found.encode()) > LONGEST_FILTER_BYTES:
+def filter_in(values: RequestParameters, name: str) -> Filter:
+    """The conditions on metadata; an empty text means no condition."""
+    encoded_query = values.get(name, filter_text) or ""
+    if len(encoded_query.encode()) > LONGEST_FILTER_BYTES:
         raise refused(name, f"{name} must have at most {LONGEST_FILTER_BYTES:,} bytes.")
     try:
-        return filter.read(found)
+        return filter.read(encoded_query)
     except QueryError as error:
         raise BadRequest(
             f"The filter cannot be understood: {error}.", code="invalid_query", field=name, position=error.position
@@ -243,7 +247,7 @@ def filter_in(given: RequestParameters, name: str) -> Filter:
 
 
 def metadata(name: str, value: Any) -> dict[str, Any]:
-    """An object, or its JSON as text, within what documents may have."""
+    """A JSON object or its text, checked against the limits for metadata."""
     if isinstance(value, TextValue):
         value = value.one(name)
     if isinstance(value, str):
@@ -252,21 +256,21 @@ def metadata(name: str, value: Any) -> dict[str, Any]:
 
 
 def long_text(limit: int) -> Callable[[str, Any], str]:
-    def reading(name: str, value: Any) -> str:
-        found = named(name, value)
-        if len(found.encode()) > limit:
-            raise TooLarge(f"{name} has at most {limit:,} bytes.", field=name)
-        # Refused here, or a document would be kept that nobody can read.
-        if not is_text(found, may_be_unknown=True):
-            raise refused(name, f"{name} is not a text: it holds too many control characters.")
-        return found
+    def read(name: str, value: Any) -> str:
+        content = nonempty_text(name, value)
+        if len(content.encode()) > limit:
+            raise TooLarge(f"{name} must have at most {limit:,} bytes.", field=name)
+        # Refused here, or the document would be stored but never be readable.
+        if not is_text(content, may_be_unknown=True):
+            raise refused(name, f"{name} is not text: it contains too many control characters.")
+        return content
 
-    return reading
+    return read
 
 
-def json_text(name: str, spoken: str) -> Any:
+def json_text(name: str, value: str) -> Any:
     try:
-        return parse_json(storable(name, spoken).encode())
+        return parse_json(storable(name, value).encode())
     except InvalidJson as error:
         raise refused(name, f"{name} is not valid JSON: {error.message}", code="invalid_json") from None
 
@@ -276,5 +280,5 @@ def refused(name: str, message: str, code: str = "invalid_parameter") -> BadRequ
 
 
 def body_limit(text_limit: int) -> int:
-    """Bytes of a JSON body whose text has at most so many."""
+    """The size limit of a JSON body whose text has this limit, in bytes."""
     return ESCAPES * text_limit + ENVELOPE_BYTES

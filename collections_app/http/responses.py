@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from collections_app.documents import counts, deletion
 from collections_app.documents.counts import Counts
+from collections_app.http.serializers import Passage
 from collections_app.ingest.loading import LoadResult
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
@@ -20,24 +21,26 @@ from system.http import django_request
 from system.http.error_responses import own_url
 
 SEARCH_MODE = "X-Search-Mode"
+# `type` is the same for all passages.
+HIT_FIELDS = tuple(name for name in Passage().get_fields() if name != "type")
 DOCUMENTS = "/api/collections/{collection}/documents/{document}"
 
 
 class ExtractionFailed(Invalid):
-    """The document is kept, as `failed`; its id is told, because there is something to look at or delete."""
+    """The document is stored as `failed`. The response has its id, so that the caller can inspect or delete it."""
 
     code = "extraction_failed"
 
     def __init__(self, version: Version, doc_id: str) -> None:
-        super().__init__(version.error or "No text can be taken from this document.", field="file")
-        self.about = {"reason": version.error_code, "doc_id": doc_id}
+        super().__init__(version.error or "No text can be extracted from this document.", field="file")
+        self.details = {"reason": version.error_code, "doc_id": doc_id}
 
     def as_item(self) -> dict[str, object]:
-        return super().as_item() | self.about
+        return super().as_item() | self.details
 
 
 class Superseded(Conflict):
-    """Nothing was wrong with what was sent, and nothing of it is left to look at."""
+    """The request was valid, but nothing of it is stored any more."""
 
     code = deletion.SUPERSEDED
     message = "The document was replaced or deleted during the request."
@@ -47,84 +50,66 @@ def status_url(request: Request, collection_id: str, document_id: str) -> str:
     return own_url(django_request(request), DOCUMENTS.format(collection=collection_id, document=document_id))
 
 
-def loaded(request: Request, found: LoadResult) -> Response:
-    """201 when it can be found (or has no text), 202 while it is worked on, 200 when it was there already; 409 when a
-    newer content or a deletion was faster."""
-    version = found.version
+def loaded(request: Request, result: LoadResult) -> Response:
+    """201 if the document can be found or has no text, 202 while it is processed, 200 if it existed already, and 409 if
+    newer content or a deletion has replaced it."""
+    version = result.version
     if version.error_code == deletion.SUPERSEDED:
         raise Superseded
-    if version.state == State.FAILED and not found.is_duplicate:
-        raise ExtractionFailed(version, found.document.doc_id)
+    if version.state == State.FAILED and not result.is_duplicate:
+        raise ExtractionFailed(version, result.document.doc_id)
     is_done = version.state in (State.READY, State.EMPTY)
     body = {
         "status": "OK",
-        "doc_id": found.document.doc_id,
-        "collection_name": found.collection.name,
+        "doc_id": result.document.doc_id,
+        "collection_name": result.collection.name,
         "document_status": version.state,
-        "duplicate": found.is_duplicate,
+        "duplicate": result.is_duplicate,
         "chunks_count": version.chunks_count,
         "pages": version.pages,
         "sha256": version.sha256,
         "metadata": version.metadata,
-        "status_url": status_url(request, found.collection.pk, found.document.pk),
+        "status_url": status_url(request, result.collection.pk, result.document.pk),
         "warnings": version.warnings,
     }
-    return Response(body, status=200 if found.is_duplicate else 201 if is_done else 202)
+    return Response(body, status=200 if result.is_duplicate else 201 if is_done else 202)
 
 
-def passages(found: SearchResult) -> Response:
-    response = Response([passage(hit) for hit in found.hits])
-    if found.is_without_vectors:
+def passages(result: SearchResult) -> Response:
+    response = Response([passage(hit) for hit in result.hits])
+    if result.is_without_vectors:
         response[SEARCH_MODE] = "text"
     return response
 
 
 def passage(hit: Hit) -> dict[str, Any]:
+    return {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS}
+
+
+def collections(readable: Sequence[Collection]) -> list[dict[str, Any]]:
+    counts_by_id = counts.of([collection.pk for collection in readable])
+    return [collection_body(collection, counts_by_id[collection.pk]) for collection in readable]
+
+
+def collection_body(collection: Collection, counts: Counts) -> dict[str, Any]:
     return {
-        "id": hit.id,
-        "type": "Document",
-        "page_content": hit.page_content,
-        "metadata": hit.metadata,
-        "doc_id": hit.doc_id,
-        "collection_name": hit.collection_name,
-        "chunk_index": hit.chunk_index,
-        "chunks_count": hit.chunks_count,
-        "page": hit.page,
-        "page_end": hit.page_end,
-        "char_start": hit.char_start,
-        "char_end": hit.char_end,
-        "heading_path": hit.heading_path,
-        "filename": hit.filename,
-        "score": hit.score,
-        "scores": hit.scores,
-        "highlights": hit.highlights,
-    }
-
-
-def collections(found: Sequence[Collection]) -> list[dict[str, Any]]:
-    counted = counts.of([each.pk for each in found])
-    return [collection(each, counted[each.pk]) for each in found]
-
-
-def collection(each: Collection, counted: Counts) -> dict[str, Any]:
-    return {
-        "collection_name": each.name,
-        "documents_count": counted.documents,
-        "chunks_count": counted.chunks,
-        "documents_by_status": dict(counted.states),
-        "embedding_model": each.space.model,
-        "chunk_size": each.chunk_size,
-        "chunk_overlap": each.chunk_overlap,
-        "created_at": iso_timestamp(each.sys_created_at),
-        "updated_at": iso_timestamp(each.sys_updated_at),
+        "collection_name": collection.name,
+        "documents_count": counts.documents,
+        "chunks_count": counts.chunks,
+        "documents_by_status": dict(counts.states),
+        "embedding_model": collection.space.model,
+        "chunk_size": collection.chunk_size,
+        "chunk_overlap": collection.chunk_overlap,
+        "created_at": iso_timestamp(collection.sys_created_at),
+        "updated_at": iso_timestamp(collection.sys_updated_at),
     }
 
 
 def deleted_document(collection: Collection, doc_id: str, chunks: int) -> dict[str, Any]:
-    about = {"collection_name": collection.name, "doc_id": doc_id}
-    return {"status": "OK", **about, "deleted": True, "deleted_chunks": chunks}
+    names = {"collection_name": collection.name, "doc_id": doc_id}
+    return {"status": "OK", **names, "deleted": True, "deleted_chunks": chunks}
 
 
 def deleted_collection(collection: Collection, documents: int, chunks: int) -> dict[str, Any]:
-    counted = {"deleted_documents": documents, "deleted_chunks": chunks}
-    return {"status": "OK", "collection_name": collection.name, "deleted": True, **counted}
+    deleted = {"deleted": True, "deleted_documents": documents, "deleted_chunks": chunks}
+    return {"status": "OK", "collection_name": collection.name, **deleted}

@@ -1,7 +1,7 @@
-"""Reads a multipart/form-data upload as a stream, counts its bytes and leaves no file behind.
+"""Reads a multipart/form-data upload as a stream, within size limits, without leaving a file behind.
 
-Django's parser takes the body apart; what it does not check is checked here: that the body is whole, that it holds one
-file, how large that is, and what else the form may hold.
+Django's parser splits the body. This module checks what the parser does not: that the body is complete and contains
+one file, the size of the file, and the number and size of the other fields.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FILE = "file"
 NO_FILE = f"Send one file, with a file name, in the field {FILE}."
 NO_FILE_NAME = f"The part {FILE} has no file name. Send one, as curl -F {FILE}=@name does."
 MOST_FIELDS = 10
-# 16 KB of metadata whose letters are all spelled as \uXXXX.
+# 16 KB of metadata with every character written as \uXXXX.
 LONGEST_FIELD = 128 * 1024
-# Beyond the file itself: fields and boundaries.
+# Fields and boundaries, in addition to the file.
 FORM_BYTES = 1024 * 1024
 IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
 TAIL_BYTES = 4096
@@ -42,7 +42,7 @@ class NotAForm(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One file as it was sent, with the fields beside it. Its name is a label: nothing is ever called by it here."""
+    """An uploaded file and the other form fields. The file name is a label only; no file on disk is named after it."""
 
     file: IO[bytes]
     size: int
@@ -66,30 +66,30 @@ def body_limit() -> int:
 
 @contextmanager
 def received(request: HttpRequest) -> Iterator[Upload]:
-    """The upload of a request, as long as the block lasts; what was kept of it goes with the block."""
+    """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
         raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.", field=FILE)
-    handler = OneFile(request)
+    handler = OneFileHandler(request)
     try:
         yield read(request, handler)
     finally:
         handler.close()
 
 
-def read(request: HttpRequest, handler: OneFile) -> Upload:
-    body: Any = WholeBody(request)
+def read(request: HttpRequest, handler: OneFileHandler) -> Upload:
+    body: Any = CompleteBody(request)
     try:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
     except MultiPartParserError:
         raise NotAForm from None
     if handler.has_ended_early or not body.is_closed():
         raise NotAForm("The body ends before the form is complete.")
-    if handler.kept is None:
+    if handler.file is None:
         raise refused(FILE, NO_FILE_NAME if FILE in fields else NO_FILE, code="mandatory")
     if not handler.size:
         raise refused(FILE, "The file is empty.", code="empty_file")
     return Upload(
-        file=handler.kept,
+        file=handler.file,
         size=handler.size,
         filename=handler.file_name or "",
         declared=handler.content_type or "",
@@ -106,31 +106,31 @@ def checked_fields(fields: Any) -> dict[str, TextValue]:
     return {name: TextValue(tuple(values)) for name, values in fields.lists()}
 
 
-class WholeBody:
-    """The body, which may not end before the length that was announced: Django would take the rest as not sent."""
+class CompleteBody:
+    """A body that must not end before its Content-Length: Django would accept a shorter one."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
-        self.left = int(request.META.get("CONTENT_LENGTH") or 0)
+        self.remaining = int(request.META.get("CONTENT_LENGTH") or 0)
         self.tail = b""
         self.boundary = request.content_params.get("boundary", "") if request.content_params else ""
 
     def read(self, size: int) -> bytes:
         data = self.request.read(size)
-        self.left -= len(data)
-        if not data and self.left > 0:
+        self.remaining -= len(data)
+        if not data and self.remaining > 0:
             raise NotAForm("The body is shorter than its Content-Length.")
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         return data
 
     def is_closed(self) -> bool:
-        """Whether the form came to its end, and is not cut off by a length that is too small."""
+        """Whether the form has its closing boundary; a Content-Length that is too small cuts it off."""
         return f"--{self.boundary}--".encode("latin-1", "replace") in self.tail
 
 
 @contextmanager
-def room_needed() -> Iterator[None]:
-    """A full disk passes; the upload can be sent again."""
+def disk_errors_as_unavailable() -> Iterator[None]:
+    """A full disk is temporary, so the caller can send the upload again."""
     try:
         yield
     except OSError as error:
@@ -138,15 +138,15 @@ def room_needed() -> Iterator[None]:
         raise Unavailable from None
 
 
-class OneFile(FileUploadHandler):
-    """Takes one file: in memory while it is small, then in a file of the system that has no name.
+class OneFileHandler(FileUploadHandler):
+    """Accepts one file: in memory while it is small, then in an unnamed temporary file.
 
-    Such a file is gone with the process, however that ends; there is nothing to clean up.
+    The operating system deletes such a file when the process ends, so there is nothing to clean up.
     """
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request)
-        self.kept: IO[bytes] | None = None
+        self.file: IO[bytes] | None = None
         self.size = 0
         self.has_ended_early = False
 
@@ -154,29 +154,29 @@ class OneFile(FileUploadHandler):
         super().new_file(field_name, *positional, **named)
         if field_name != FILE:
             raise refused(field_name[:80], f"Send the file in the field {FILE}.", code="unknown_field")
-        if self.kept is not None:
+        if self.file is not None:
             raise refused(FILE, "Send one file per request.")
-        self.kept = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
+        self.file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         limit = settings.COLLECTIONS["file_limit"]
         self.size += len(raw_data)
         if self.size > limit:
             raise TooLarge(f"A file can have at most {limit:,} bytes.", field=FILE)
-        assert self.kept is not None
-        with room_needed():
-            self.kept.write(raw_data)
+        assert self.file is not None
+        with disk_errors_as_unavailable():
+            self.file.write(raw_data)
 
     def file_complete(self, file_size: int) -> None:
-        """Nothing for `request.FILES`: whoever reads an upload has it from here."""
-        assert self.kept is not None
-        with room_needed():
-            self.kept.flush()
+        """Returns no file for `request.FILES`; the upload is read from this handler."""
+        assert self.file is not None
+        with disk_errors_as_unavailable():
+            self.file.flush()
 
     def upload_interrupted(self) -> None:
         self.has_ended_early = True
 
     def close(self) -> None:
-        if self.kept is not None:
-            with suppress(OSError):  # what is not written yet has no room, and is not needed
-                self.kept.close()
+        if self.file is not None:
+            with suppress(OSError):  # the disk is full; the rest of the file is not needed
+                self.file.close()

@@ -17,12 +17,11 @@ from rest_framework.request import Request
 
 from system import errors
 from system.error_details import sqlstate_of
-from system.errors import ServiceError
+from system.errors import CHALLENGE, ServiceError
 from system.http.request_body import BodyTooSlow, TooManySlowBodies
 
 logger = structlog.get_logger(__name__)
 
-CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
 RETRY_AFTER_S = 2
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 

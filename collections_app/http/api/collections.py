@@ -16,116 +16,123 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, embed
 from collections_app.documents import counts, deletion
-from collections_app.http import openapi, parameters, responses
+from collections_app.http import parameters, responses
 from collections_app.http.api.base import (
+    CHANGE_ERRORS,
+    DELETE_ERRORS,
     ETAG,
-    OF_CHANGES,
+    IF_MATCH,
     Management,
     Pages,
     StrictFilters,
-    described,
     etag,
-    operation,
     refuse_stale,
 )
-from collections_app.http.api.serializers import CollectionSettingsSerializer, Managed, roles_called
-from collections_app.http.endpoints import asked_of
+from collections_app.http.api.serializers import CollectionSettingsSerializer, Managed, role_names
+from collections_app.http.endpoints import search_request_of
+from collections_app.http.serializers import PAGE_HEADERS, SEARCH_MODE, CollectionSearch, DeletedCollection, Passage
 from collections_app.models import Collection
 from collections_app.search.pipeline import search
 from collections_app.vectors import reembedding
-from system.errors import AccessDenied, Conflict, NotFound, PreconditionFailed
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound
+from system.openapi import describe
 
-RELEVANT = ("query*", "k", "metadata", "mode", "alpha")
 
-
-class Narrowing(django_filters.FilterSet):  # type: ignore[misc]  # has no types
+class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no types
     collection_name = django_filters.CharFilter(method="of_name")
     ordering = django_filters.OrderingFilter(
         fields={"name": "collection_name", "sys_created_at": "created_at", "sys_updated_at": "updated_at"}
     )
 
-    def of_name(self, found: Any, name: str, value: str) -> Any:
+    def of_name(self, collections: Any, name: str, value: str) -> Any:
         part = unicodedata.normalize("NFC", value)
-        # Names are of collation C, which knows capitals of ASCII only: other letters are found as they are written.
-        return found.filter(Q(name__icontains=part) | Q(name__contains=part))
+        # Names have collation C, which ignores case for ASCII letters only; other letters match as written.
+        return collections.filter(Q(name__icontains=part) | Q(name__contains=part))
 
 
-class Collections(Management, GenericAPIView[Collection]):
-    """The collections that the caller may read."""
-
+class CollectionList(Management, GenericAPIView[Collection]):
     serializer_class = Managed
     pagination_class = Pages
     filter_backends = (StrictFilters,)
-    filterset_class = Narrowing
+    filterset_class = CollectionFilters
 
-    queryset = Collection.objects.none()  # for the description; each caller has another
+    queryset = Collection.objects.none()  # for the OpenAPI document; `get_queryset` depends on the caller
 
     def get_queryset(self) -> Any:
         return access.readable(self.caller())
 
-    @operation(
-        "collections_list", "List collections to manage", {200: Managed(many=True)}, headers=openapi.PAGES, filters=True
+    @describe(
+        "collections_list",
+        "List collections to manage",
+        {200: Managed(many=True)},
+        NotFound,
+        BadRequest,
+        parameters=PAGE_HEADERS,
+        filters=True,
     )
     def get(self, request: Request) -> Response:
+        """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(shown(self.caller(), page))
+        return self.get_paginated_response(bodies(self.caller(), page))
 
-    @operation(
+    @describe(
         "collections_make",
-        "Make a collection",
+        "Create a collection",
         {201: Managed},
+        NotFound,
         AccessDenied,
         Conflict,
-        headers=ETAG,
+        parameters=[ETAG],
         request=CollectionSettingsSerializer,
     )
     def post(self, request: Request) -> Response:
-        # Before the body is looked at: what is wrong with it would tell which roles there are.
+        # Checked before the body, whose errors reveal which roles exist.
         if not access.may_make(self.caller()):
             raise AccessDenied("You are not allowed to create collections.")
-        given = CollectionSettingsSerializer(data=parameters.body_of(request))
-        given.is_valid(raise_exception=True)
-        return answered(self.caller(), access.make(self.caller(), given.create(given.validated_data)), status=201)
+        settings = CollectionSettingsSerializer(data=parameters.body_of(request))
+        settings.is_valid(raise_exception=True)
+        collection = access.make(self.caller(), settings.create(settings.validated_data))
+        return settings_response(self.caller(), collection, status=201)
 
 
-class OneCollection(Management):
-    @operation("collections_read", "Read a collection", {200: Managed}, headers=ETAG)
+class CollectionDetail(Management):
+    @describe("collections_read", "Read a collection", {200: Managed}, NotFound, parameters=[ETAG])
     def get(self, request: Request, sys_id: str) -> Response:
-        return answered(self.caller(), access.open_by_id(self.caller(), sys_id, "read"))
+        return settings_response(self.caller(), self.open(sys_id, "read"))
 
-    @operation(
+    @describe(
         "collections_change",
-        "Change a collection",
+        "Update a collection",
         {200: Managed},
-        *OF_CHANGES,
-        headers=ETAG,
+        *CHANGE_ERRORS,
+        parameters=[ETAG, IF_MATCH],
         request=CollectionSettingsSerializer(partial=True),
     )
     def patch(self, request: Request, sys_id: str) -> Response:
-        access.open_by_id(self.caller(), sys_id, "manage")
-        return answered(self.caller(), changed(sys_id, lambda stored: self._change(request, stored)))
+        self.open(sys_id, "manage")
+        return settings_response(self.caller(), update(sys_id, lambda stored: self._change(request, stored)))
 
     def _change(self, request: Request, stored: Collection) -> None:
         refuse_stale(request, etag(stored.sys_version))
-        given = CollectionSettingsSerializer(stored, data=parameters.body_of(request), partial=True)
-        given.is_valid(raise_exception=True)
-        given.update(stored, given.validated_data)
+        settings = CollectionSettingsSerializer(stored, data=parameters.body_of(request), partial=True)
+        settings.is_valid(raise_exception=True)
+        settings.update(stored, settings.validated_data)
 
-    @operation(
+    @describe(
         "collections_delete",
-        "Delete a collection with all in it",
-        {200: described("DeletedCollection")},
-        AccessDenied,
-        PreconditionFailed,
+        "Delete a collection and its documents",
+        {200: DeletedCollection},
+        *DELETE_ERRORS,
+        parameters=[IF_MATCH],
     )
     def delete(self, request: Request, sys_id: str) -> Response:
-        collection = access.open_by_id(self.caller(), sys_id, "manage")
-        counted = deletion.delete_collection(collection, lambda stored: refuse_stale(request, etag(stored.sys_version)))
-        return Response(responses.deleted_collection(collection, *counted))
+        collection = self.open(sys_id, "manage")
+        deleted = deletion.delete_collection(collection, lambda stored: refuse_stale(request, etag(stored.sys_version)))
+        return Response(responses.deleted_collection(collection, *deleted))
 
 
-def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
-    """Change the stored collection under its lock, so that nobody's other setting is taken back."""
+def update(sys_id: str, change: Callable[[Collection], None]) -> Collection:
+    """Changes the stored collection under its lock, so that concurrent changes of other settings are kept."""
     try:
         with transaction.atomic():
             stored = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
@@ -139,45 +146,52 @@ def changed(sys_id: str, change: Callable[[Collection], None]) -> Collection:
 
 
 class Reembed(Management):
-    """Vectors of another model: filled in beside the old ones, which serve until then."""
+    """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
 
-    @operation("collections_reembed", "Re-embed a collection", {202: Managed}, AccessDenied, headers=ETAG, request=None)
+    @describe(
+        "collections_reembed",
+        "Re-embed a collection",
+        {202: Managed},
+        NotFound,
+        AccessDenied,
+        parameters=[ETAG],
+        request=None,
+    )
     def post(self, request: Request, sys_id: str) -> Response:
-        collection = access.open_by_id(self.caller(), sys_id, "manage")
+        collection = self.open(sys_id, "manage")
         reembedding.start(collection, embed.default_space())
-        return answered(self.caller(), access.open_by_id(self.caller(), sys_id, "read"), status=202)
+        return settings_response(self.caller(), self.open(sys_id, "read"), status=202)
 
 
 class Search(Management):
-    @operation(
+    @describe(
         "collections_search",
         "Search a collection",
-        {200: described("Passage", is_list=True)},
-        headers=openapi.SEARCH_MODE,
-        in_query=openapi.beside_a_body(*RELEVANT),
-        request={"application/json": openapi.object_of(*RELEVANT)},
+        {200: Passage(many=True)},
+        NotFound,
+        parameters=[CollectionSearch.in_query_of_post(), SEARCH_MODE],
+        request=CollectionSearch,
     )
     def post(self, request: Request, sys_id: str) -> Response:
-        asked = asked_of(parameters.of_request(request, [name.rstrip("*") for name in RELEVANT]))
-        collection = access.open_by_id(self.caller(), sys_id, "read")
-        return responses.passages(search([collection], asked))
+        search_request = search_request_of(parameters.of_request(request, CollectionSearch.names()))
+        return responses.passages(search([self.open(sys_id, "read")], search_request))
 
 
-def answered(caller: User, collection: Collection, status: int = 200) -> Response:
-    return Response(shown(caller, [collection])[0], status=status, headers={"ETag": etag(collection.sys_version)})
+def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
+    return Response(bodies(caller, [collection])[0], status=status, headers={"ETag": etag(collection.sys_version)})
 
 
-def shown(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
-    """What the endpoints show of them, with their settings and what the caller may do."""
-    roles = roles_called(collections)
-    counted = counts.of([each.pk for each in collections])
+def bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
+    """The collections with their settings, counts and the caller's rights."""
+    roles = role_names(collections)
+    counts_by_id = counts.of([collection.pk for collection in collections])
     return [
         {
-            "sys_id": each.pk,
-            **CollectionSettingsSerializer(each, context={"roles": roles}).data,
-            **responses.collection(each, counted[each.pk]),
-            "next_embedding_model": each.next_space.model if each.next_space else None,
-            "rights": sorted(access.rights(caller, each)),
+            "sys_id": collection.pk,
+            **CollectionSettingsSerializer(collection, context={"roles": roles}).data,
+            **responses.collection_body(collection, counts_by_id[collection.pk]),
+            "next_embedding_model": collection.next_space.model if collection.next_space else None,
+            "rights": sorted(access.rights(caller, collection)),
         }
-        for each in collections
+        for collection in collections
     ]

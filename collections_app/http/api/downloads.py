@@ -1,7 +1,7 @@
 """Downloads of a document's original bytes.
 
-Chosen: whole in memory. The web server would take pieces one by one only as fast as a caller reads them, with one of
-its four threads waiting for each: four slow callers would stop a process. A whole answer waits for them without one.
+The content is loaded into memory. If it were streamed, each slow client would block one of the four threads of a
+process; a complete response is sent by the web server without a thread.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from system.database_cursor import bound_cursor
 from system.errors import NotFound
 
 
-def download(version: Version, called: str, *, has_body: bool) -> HttpResponse:
-    """Never by its own type: what somebody loaded must not run as a page of this service."""
-    response = HttpResponse(whole(version) if has_body else b"", content_type="application/octet-stream")
+def download(version: Version, filename: str, *, has_body: bool) -> HttpResponse:
+    """Never with the file's own media type: an uploaded file must not run as a page of this service."""
+    response = HttpResponse(content_of(version) if has_body else b"", content_type="application/octet-stream")
     response["Content-Length"] = str(version.size)
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=called) or "attachment"
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=filename) or "attachment"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 
 
-def whole(version: Version) -> bytes:
-    """Piece after piece, so that they lie in memory once. Pieces never change, but they may go meanwhile."""
-    found, numbers = BytesIO(), count()
+def content_of(version: Version) -> bytes:
+    """Reads piece by piece, so that memory holds them once. Pieces never change, but can be deleted concurrently."""
+    content, numbers = BytesIO(), count()
     with bound_cursor() as cursor:
-        while found.tell() < version.size:
+        while content.tell() < version.size:
             query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
             piece = cursor.execute(query, [version.pk, next(numbers)], binary=True).fetchone()
             if piece is None:
                 raise NotFound("The document does not exist.")
-            found.write(piece[0])
-    return found.getvalue()
+            content.write(piece[0])
+    return content.getvalue()

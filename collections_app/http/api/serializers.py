@@ -1,4 +1,4 @@
-"""What the management endpoints take and show: a collection's settings, a document and how far it has come."""
+"""Serializers of the management endpoints: collections with their settings, documents with their status."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from accounts.models import Role
 from collections_app import access
 from collections_app.http import parameters
 from collections_app.http.api.base import Strict
+from collections_app.http.serializers import CollectionSerializer
 from collections_app.metadata import validation as document_metadata
 from collections_app.models import Collection
 from collections_app.models.collections import LARGE_OVERLAP, default_overlap, is_overlap_too_large
@@ -25,7 +26,7 @@ MOST_ROLES = 100
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
 class Share(serializers.Field[float, Any, float, Any]):
-    """A JSON number from 0 to 1: DRF's own would take "nan"."""
+    """A JSON number from 0 to 1; DRF's FloatField would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
@@ -39,35 +40,35 @@ class Share(serializers.Field[float, Any, float, Any]):
 
 @extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ROLES})
 class Roles(serializers.Field[list[str], Any, list[str], Any]):
-    """Names or ids of roles; shown as names. One that was deleted meanwhile shows as its id, and gives nothing."""
+    """Names or ids of roles, returned as names. A role that was deleted is returned as its id and grants nothing."""
 
     def to_internal_value(self, data: Any) -> list[str]:
-        if not isinstance(data, list) or not all(isinstance(each, str) for each in data) or len(data) > MOST_ROLES:
+        if not isinstance(data, list) or not all(isinstance(role, str) for role in data) or len(data) > MOST_ROLES:
             self.fail("wrong")
         roles = Role.objects.filter(Q(sys_id__in=data) | Q(name__in=data)).values_list("sys_id", "name")
-        known = {word: sys_id for sys_id, name in roles for word in (sys_id, name)}
-        if missing := [each for each in data if each not in known]:
+        ids = {key: sys_id for sys_id, name in roles for key in (sys_id, name)}
+        if missing := [role for role in data if role not in ids]:
             self.fail("missing", role=missing[0][:100])
-        return list(dict.fromkeys(known[each] for each in data))
+        return list(dict.fromkeys(ids[role] for role in data))
 
     def to_representation(self, value: Iterable[str]) -> list[str]:
-        called = self.context["roles"]
-        return [called.get(each, each) for each in value]
+        names = self.context["roles"]
+        return [names.get(role, role) for role in value]
 
     default_error_messages = {
-        "wrong": f"An array of at most {MOST_ROLES} names of roles.",
-        "missing": "There is no role {role}.",
+        "wrong": f"Must be an array of at most {MOST_ROLES} role names.",
+        "missing": "The role {role} does not exist.",
     }
 
 
-def roles_called(collections: Iterable[Collection]) -> dict[str, str]:
-    """Names of the roles of these collections, by their ids."""
-    ids = {each for collection in collections for each in (*collection.reader_roles, *collection.writer_roles)}
+def role_names(collections: Iterable[Collection]) -> dict[str, str]:
+    """The names of the roles of these collections, by id."""
+    ids = {role for collection in collections for role in (*collection.reader_roles, *collection.writer_roles)}
     return dict(Role.objects.filter(sys_id__in=ids).values_list("sys_id", "name")) if ids else {}
 
 
 class CollectionSettingsSerializer(Strict):
-    """What can be set of a collection."""
+    """The settings of a collection."""
 
     collection_name = serializers.CharField(source="name", trim_whitespace=False)
     chunk_size = serializers.IntegerField(required=False, min_value=100, max_value=8000)
@@ -75,7 +76,7 @@ class CollectionSettingsSerializer(Strict):
         required=False,
         min_value=0,
         max_value=4000,
-        help_text="At most half of chunk_size. Of a new collection without it 200, or a fifth of chunk_size below 400.",
+        help_text="At most half of chunk_size. The default is 200, or a fifth of chunk_size if that is below 400.",
     )
     alpha = Share(required=False)
     language = serializers.CharField(
@@ -83,7 +84,7 @@ class CollectionSettingsSerializer(Strict):
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="A text search configuration of PostgreSQL for new documents; empty: guessed for each document.",
+        help_text="A text search configuration of PostgreSQL for new documents. If empty, detected for each document.",
     )
     reader_roles = Roles(required=False)
     writer_roles = Roles(required=False)
@@ -121,33 +122,27 @@ class CollectionSettingsSerializer(Strict):
         return instance
 
 
-def _too_large(sent: dict[str, Any], before: Collection) -> dict[str, str]:
-    """Said of what was sent, with the other one, which who sent it does not see."""
+def _too_large(values: dict[str, Any], before: Collection) -> dict[str, str]:
+    """The error on the field that was sent, with the stored value of the other one."""
     for one, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
-        if other not in sent:
-            return {one: f"{LARGE_OVERLAP} Its {other} is {getattr(before, other)}; send another along."}
+        if other not in values:
+            return {one: f"{LARGE_OVERLAP} The current {other} is {getattr(before, other)}; send both to change it."}
     return {"chunk_overlap": LARGE_OVERLAP}
 
 
-class Managed(CollectionSettingsSerializer):
-    """A collection with its settings, its counts, and what the caller may do with it."""
+class Managed(CollectionSettingsSerializer, CollectionSerializer):
+    """A collection with its settings, its counts and what the caller is allowed to do with it."""
 
     sys_id = serializers.CharField()
-    documents_count = serializers.IntegerField()
-    chunks_count = serializers.IntegerField()
-    documents_by_status = serializers.DictField(child=serializers.IntegerField())
-    embedding_model = serializers.CharField()
     next_embedding_model = serializers.CharField(
-        allow_null=True, help_text="Of the vectors that are being made; searches go over to them when all are there."
+        allow_null=True, help_text="The model of the vectors being created. Searches use them once all exist."
     )
-    created_at = serializers.CharField()
-    updated_at = serializers.CharField()
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class Metadata(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
-    """As a load takes them in a JSON body, and refused in its words."""
+    """Metadata as in the JSON body of a load, with the same error messages."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return document_metadata.checked(data)
@@ -157,24 +152,26 @@ class Metadata(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
 
 
 class Change(Strict):
-    """What can be changed of a document."""
+    """A change of a document."""
 
-    metadata = Metadata(help_text="The new metadata, in place of all that were there.")
+    metadata = Metadata(help_text="The new metadata; replaces the existing metadata.")
 
 
 class Progress(serializers.Serializer[Any]):
-    chunks = serializers.IntegerField(help_text="Into how many passages its text was cut.")
-    embedded = serializers.IntegerField(help_text="How many of them have their vector.")
+    chunks = serializers.IntegerField(help_text="The number of passages.")
+    embedded = serializers.IntegerField(help_text="The number of passages that have a vector.")
 
 
 class DocumentSerializer(serializers.Serializer[Any]):
-    """A document: what was sent last, and how far it has come."""
+    """A document with the status of its newest version."""
 
     sys_id = serializers.CharField()
     doc_id = serializers.CharField()
     collection_name = serializers.CharField()
     document_status = serializers.ChoiceField(choices=State.choices)
-    is_searched = serializers.BooleanField(help_text="Whether searches find it, or what was loaded before it.")
+    is_searched = serializers.BooleanField(
+        help_text="Whether searches find this document, in its newest or an earlier version."
+    )
     error = serializers.CharField(allow_null=True)
     error_code = serializers.CharField(allow_null=True)
     warnings = serializers.ListField(child=serializers.CharField())

@@ -33,9 +33,9 @@ def test_response_memory_is_released(manager: Caller):
     ids = {"sys_id": document.collection_id, "document": document.pk}
     request: list[tuple[Any, str, dict[str, str]]] = [
         (managed_documents.Content, "/", ids),
-        (managed_documents.OneDocument, "/", ids),
-        (managed_collections.Collections, "/", {}),
-        (endpoints.Collections, "/", {}),
+        (managed_documents.DocumentDetail, "/", ids),
+        (managed_collections.CollectionList, "/", {}),
+        (endpoints.CollectionList, "/", {}),
         (endpoints.DocumentNames, "/?collection_name=manuals", {}),
         (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]

@@ -153,7 +153,7 @@ def test_null_means_omitted():
 
 def test_required_parameters():
     with pytest.raises(BadRequest) as refused:
-        parse_parameters(QueryDict(""), {}, ("query",)).needed("query", parameters.query)
+        parse_parameters(QueryDict(""), {}, ("query",)).require("query", parameters.query)
     assert (refused.value.code, refused.value.field) == ("mandatory", "query")
 
 

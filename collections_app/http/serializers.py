@@ -1,0 +1,227 @@
+"""Serializers of the eight endpoints: the parameters they accept and the JSON they return, for the OpenAPI document.
+
+Requests are read by `parameters`, which accepts each parameter from several places, and responses are built by
+`responses`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers as drf
+from rest_framework.fields import empty
+
+from collections_app.http.parameters import DEFAULT_K, MODES, MOST_COLLECTIONS, MOST_K, ON_DUPLICATE
+from collections_app.models.collections import LONGEST_NAME
+from collections_app.models.documents import State
+from collections_app.search.metadata_listing import DEFAULT_LIMIT, MOST_DOCUMENTS
+from system.openapi import Object, response_header
+
+FILTER = "Conditions on metadata as an encoded query, such as `status=active^priority>2`. Empty for no condition."
+METADATA = (
+    "`sys_id`, `status` and `type` are strings, `priority` is an integer, `flag` a boolean and `created` an ISO 8601 "
+    "time in UTC. Other fields are free."
+)
+FREE: Object = {"type": "object", "additionalProperties": True}
+
+SEARCH_MODE = response_header(
+    "X-Search-Mode",
+    {"const": "text"},
+    "`text` if the search used keywords only, because the embedding provider did not answer.",
+)
+PAGE_HEADERS = [
+    response_header("X-Total-Count", {"type": "integer", "minimum": 0}, "The total number of entries."),
+    response_header("X-Next-Offset", {"type": "integer", "minimum": 1}, "The next page's offset, if there is one."),
+]
+
+
+def field_of(schema: Object, **options: Any) -> Any:
+    """A field that DRF has no type for."""
+    return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
+
+
+def count() -> drf.IntegerField:
+    return drf.IntegerField(min_value=0)
+
+
+def texts() -> drf.ListField:
+    return drf.ListField(child=drf.CharField())
+
+
+class Parameters(drf.Serializer[Any]):
+    # The parameters of an endpoint. A comment, because a docstring would become the description of each.
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(cls().fields)
+
+    @classmethod
+    def in_query_of_post(cls) -> Parameters:
+        """The parameters that a POST accepts in its query string as well.
+
+        Required ones are described in the body only, so that a generated client asks for them there. Defaults are left
+        out: a client that sends them would contradict its own body.
+
+        >>> list(CollectionSearch.in_query_of_post().fields)
+        ['k', 'metadata', 'mode', 'alpha']
+        """
+        serializer = cls()
+        for name, field in list(serializer.fields.items()):
+            field.default = empty
+            if field.required:
+                del serializer.fields[name]
+        return serializer
+
+
+class ParametersExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    target_class = Parameters
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Object:
+        schema: Object = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return schema | {"additionalProperties": False}
+
+
+class OneCollectionParameters(Parameters):
+    collection_name = drf.CharField(min_length=1, max_length=LONGEST_NAME, help_text="The name of a collection.")
+
+
+class LoadParameters(Parameters):
+    metadata = field_of(
+        {"type": "string", "contentMediaType": "application/json", "contentSchema": FREE | {"description": METADATA}},
+        required=False,
+        help_text="A JSON object as text.",
+    )
+    doc_id = drf.CharField(
+        required=False,
+        min_length=1,
+        max_length=LONGEST_NAME,
+        help_text="The id of the document; generated if left out.",
+    )
+    on_duplicate = drf.ChoiceField(
+        choices=list(ON_DUPLICATE.items()), default="skip", help_text="The action if the document exists."
+    )
+    wait = drf.BooleanField(default=True, help_text="`false`: respond with 202 and load in the background.")
+
+
+class FileLoad(LoadParameters):
+    file = field_of(
+        {"type": "string", "format": "binary"},
+        help_text="PDF, DOCX, PPTX, XLSX, ODT, HTML, Markdown, CSV, EML, RTF or plain text.",
+    )
+
+
+class TextLoad(LoadParameters):
+    text = drf.CharField(min_length=1, help_text="The text of the document.")
+    metadata = field_of(FREE, required=False, help_text=METADATA)
+
+
+class SearchParameters(Parameters):
+    collection_names = drf.ListField(
+        child=drf.CharField(), min_length=1, max_length=MOST_COLLECTIONS, help_text="The collections to search."
+    )
+    query = drf.CharField(min_length=1, help_text="What to search for, in words; at most 8 KB.")
+    k = drf.IntegerField(min_value=1, max_value=MOST_K, default=DEFAULT_K, help_text="The maximum number of passages.")
+    metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
+    mode = drf.ChoiceField(choices=list(MODES.items()), default="hybrid", help_text="The retrieval method.")
+    alpha = field_of(
+        {"type": "number", "minimum": 0, "maximum": 1},
+        required=False,
+        help_text="The keyword weight in a hybrid search; by default that of the collection.",
+    )
+
+
+class CollectionSearch(SearchParameters):
+    collection_names = None  # type: ignore[assignment]  # DRF's way to leave a field out
+
+
+class ContentByTagParameters(OneCollectionParameters):
+    tag_info = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
+    limit = drf.IntegerField(
+        min_value=1, max_value=MOST_DOCUMENTS, default=DEFAULT_LIMIT, help_text="The maximum number of documents."
+    )
+    offset = drf.IntegerField(min_value=0, default=0, help_text="The number of documents to skip.")
+
+
+class DeleteDocumentParameters(OneCollectionParameters):
+    id_value = drf.CharField(min_length=1, help_text="The `doc_id` of a document.")
+
+
+class Loaded(drf.Serializer[Any]):
+    status = field_of({"const": "OK"})
+    doc_id = drf.CharField()
+    collection_name = drf.CharField()
+    document_status = drf.ChoiceField(choices=State.choices)
+    duplicate = drf.BooleanField()
+    chunks_count = count()
+    pages = drf.IntegerField(allow_null=True)
+    sha256 = drf.CharField()
+    metadata = field_of(FREE)
+    status_url = drf.CharField()
+    warnings = texts()
+
+
+class Scores(drf.Serializer[Any]):
+    vector = drf.FloatField(allow_null=True)
+    text = drf.FloatField(allow_null=True)
+
+
+class Passage(drf.Serializer[Any]):
+    id = drf.CharField()
+    type = field_of({"const": "Document"})
+    page_content = drf.CharField()
+    metadata = field_of(FREE)
+    doc_id = drf.CharField()
+    collection_name = drf.CharField()
+    chunk_index = count()
+    chunks_count = count()
+    page = drf.IntegerField(allow_null=True)
+    page_end = drf.IntegerField(allow_null=True)
+    char_start = count()
+    char_end = count()
+    heading_path = texts()
+    filename = drf.CharField()
+    score = drf.FloatField()
+    scores = Scores()
+    highlights = drf.ListField(child=drf.ListField(child=count(), min_length=2, max_length=2))
+
+
+class Content(drf.Serializer[Any]):
+    doc_id = drf.CharField()
+    collection_name = drf.CharField()
+    page_content = drf.CharField()
+    metadata = field_of(FREE)
+    filename = drf.CharField()
+    chunks_count = count()
+    created_at = drf.DateTimeField()
+    updated_at = drf.DateTimeField()
+
+
+class CollectionSerializer(drf.Serializer[Any]):
+    collection_name = drf.CharField()
+    documents_count = count()
+    chunks_count = count()
+    documents_by_status = drf.DictField(child=count())
+    embedding_model = drf.CharField()
+    chunk_size = count()
+    chunk_overlap = count()
+    created_at = drf.DateTimeField()
+    updated_at = drf.DateTimeField()
+
+
+class DeletedDocument(drf.Serializer[Any]):
+    status = field_of({"const": "OK"})
+    collection_name = drf.CharField()
+    doc_id = drf.CharField()
+    deleted = field_of({"const": True})
+    deleted_chunks = count()
+
+
+class DeletedCollection(drf.Serializer[Any]):
+    status = field_of({"const": "OK"})
+    collection_name = drf.CharField()
+    deleted = field_of({"const": True})
+    deleted_documents = count()
+    deleted_chunks = count()
