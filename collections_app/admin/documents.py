@@ -1,12 +1,12 @@
-"""Admin page of documents: how far each has come; loading again and deleting."""
+"""Admin pages of documents: their state and details. The collection pages change them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
@@ -14,13 +14,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from collections_app import access
-from collections_app.documents import counts, deletion
-from collections_app.ingest import loading, worker
-from collections_app.models import Collection, Document
+from collections_app.documents import counts
+from collections_app.models import Document
 from collections_app.models.documents import State
-from system.admin_site.name_lists import MOST_NAMED, named
+from system.admin_site.name_lists import MOST_NAMED
 from system.admin_site.site import ReadOnlyAdmin
-from system.errors import Conflict, NotFound, ServiceError
 from system.records.history import name_of
 
 
@@ -36,106 +34,55 @@ class StateFilter(admin.SimpleListFilter):
 
 
 class CollectionFilter(admin.SimpleListFilter):
-    """Names only collections that this person may read; the others of many are chosen on the page of a collection."""
+    """Offers only collections that the user can read, and the first of many. A collection's page links here."""
 
     title = "collection"
     parameter_name = "in"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         readable = access.readable(request.user).values_list("pk", "name")  # type: ignore[arg-type]
-        found = list(readable[: MOST_NAMED + 1])
-        if len(found) <= MOST_NAMED:
-            return found
+        choices = list(readable[: MOST_NAMED + 1])
+        if len(choices) <= MOST_NAMED:
+            return choices
         self.title = f"collection, the first {MOST_NAMED}"
-        chosen = readable.filter(pk=request.GET.get(self.parameter_name, ""))
-        return list(dict.fromkeys([*found[:MOST_NAMED], *chosen]))
+        selected = readable.filter(pk=request.GET.get(self.parameter_name, ""))
+        return list(dict.fromkeys([*choices[:MOST_NAMED], *selected]))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> QuerySet[Document]:
         return queryset.filter(collection=self.value()) if self.value() else queryset
 
 
 def breakable(text: str) -> str:
-    """Long words end at the edge of a phone."""
+    """Lets long words break, for narrow screens."""
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
 @admin.register(Document)
 class DocumentAdmin(ReadOnlyAdmin):
-    """Of collections that this person may read, as everywhere; never the text."""
+    """Documents of collections that the user can read, without their text."""
 
-    holds = "Documents are added at /collections/ or through the API. You see those of collections that you can search."
+    holds = "Documents of the collections that you can search. Add and change them on the page of their collection."
 
     list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
     list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
     search_fields = ("doc_id", "newest__filename", "newest__sha256")
     ordering = ("-id",)
     list_per_page = 50
-    actions = ("try_again", "load_anew")
     fields = (
-        "own_id", "collection", "filename", "original", "state", "error", "warnings", "format", "size", "pages",
+        "own_id", "collection", "page", "filename", "original", "state", "error", "warnings", "format", "size", "pages",
         "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
         readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
-        found: QuerySet[Document] = super().get_queryset(request)
-        return found.filter(deleted_at__isnull=True, collection__in=readable).select_related("collection", "newest")
+        documents: QuerySet[Document] = super().get_queryset(request)
+        return documents.filter(deleted_at__isnull=True, collection__in=readable).select_related("collection", "newest")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [(None, {"fields": self.fields})]  # it is no record with bookkeeping of its own
+        return [(None, {"fields": self.fields})]  # it has no `sys_*` fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        user: Any = request.user
-        is_allowed = obj is None or "write" in access.rights(user, obj.collection)
-        return is_allowed and bool(user.has_module_perms("collections_app"))
-
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        kept = sorted(each.name for each in self._unwritable(request, objs).values())
-        protected = [f"Documents of {name}, where you are not allowed to delete" for name in kept]
-        return named([document.page_title() for document in objs]), {"documents": len(objs)}, set(), named(protected)
-
-    def _unwritable(self, request: HttpRequest, documents: Iterable[Document]) -> dict[str, Collection]:
-        """The collections of these where this person may not do it; each is asked for once."""
-        one_of_each = {document.collection_id: document for document in documents}
-        return {
-            collection_id: document.collection
-            for collection_id, document in one_of_each.items()
-            if not self.has_delete_permission(request, document)
-        }
-
-    def delete_model(self, request: HttpRequest, obj: Document) -> None:
-        try:
-            deletion.delete_document(obj.collection, obj.doc_id)
-        except NotFound:
-            pass  # somebody else was faster, to the same end
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        for document in queryset:
-            self.delete_model(request, document)
-
-    @admin.action(description="Retry failed documents")
-    def try_again(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        self._load(request, queryset, _retry)
-
-    @admin.action(description="Reprocess with current settings")
-    def load_anew(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
-        user: Any = request.user
-        self._load(request, queryset, lambda document: loading.reprocess(user, document.collection, document))
-
-    def _load(self, request: HttpRequest, queryset: QuerySet[Document], load: Callable[[Document], Any]) -> None:
-        unwritable = self._unwritable(request, queryset)
-        refusals = [refusal for document in queryset for refusal in _refusals(document, unwritable, load)]
-        for refusal in named(refusals):
-            messages.error(request, refusal)
-        done = len(queryset) - len(refusals)
-        if done:
-            messages.success(
-                request,
-                f"{done} document{'s' if done > 1 else ''} will be loaded again; the list says what came of it.",
-            )
 
     @admin.display(description="Document", ordering="newest__filename")
     def called(self, document: Document) -> str:
@@ -148,6 +95,14 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.display(description="File")
     def filename(self, document: Document) -> str:
         return breakable(document.newest.filename if document.newest else "")
+
+    @admin.display(description="Changes")
+    def page(self, document: Document) -> str:
+        address = reverse("collection", args=[document.collection_id])
+        name = urlencode({"name": document.page_title()})
+        return format_html(
+            '<a class="sb-link" href="{}?{}#documents-title">Change in the collection</a>', address, name
+        )
 
     @admin.display(description="Original")
     def original(self, document: Document) -> str:
@@ -204,20 +159,3 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.display(description="Generation")
     def generation(self, document: Document) -> int:
         return document.newest.generation if document.newest else 1
-
-
-def _retry(document: Document) -> None:
-    if document.newest is None or document.newest.state != State.FAILED:
-        raise Conflict("it has not failed.")
-    worker.retry(document)
-
-
-def _refusals(document: Document, unwritable: dict[str, Collection], load: Callable[[Document], Any]) -> Iterator[str]:
-    """Loads it, unless it is not to be."""
-    if document.collection_id in unwritable:
-        yield f"{document.page_title()}: you may not load into {document.collection}."
-        return
-    try:
-        load(document)
-    except ServiceError as error:
-        yield f"{document.page_title()}: {error.message}"

@@ -60,6 +60,7 @@ class ShownDocument:
     note: str
     warnings: tuple[str, ...]
     may_retry: bool
+    may_reprocess: bool
 
 
 def parts(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
@@ -163,4 +164,5 @@ def document(found: Document) -> ShownDocument:
         note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",
         warnings=tuple(map(str, version.warnings)) if version else (),
         may_retry=state == State.FAILED and not is_at_fault,
+        may_reprocess=state in (State.READY, State.EMPTY),
     )

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from collections_app.pages import metadata_page, views
+from collections_app.pages import document_actions, metadata_page, views
 
 urlpatterns = [
     path("collections/", views.Collections.as_view(), name="collections"),
@@ -15,13 +15,31 @@ urlpatterns = [
     ),
     path(
         "collections/<slug:sys_id>/documents/<slug:document>/delete/",
-        views.DeleteDocument.as_view(),
+        document_actions.DeleteDocument.as_view(),
         name="document-delete",
     ),
     path(
         "collections/<slug:sys_id>/documents/<slug:document>/retry/",
-        views.RetryDocument.as_view(),
+        document_actions.RetryDocument.as_view(),
         name="document-retry",
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/<slug:document>/reprocess/",
+        document_actions.ReprocessDocument.as_view(),
+        name="document-reprocess",
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/delete/",
+        document_actions.DeleteDocuments.as_view(),
+        name="documents-delete",
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/retry/", document_actions.RetryDocuments.as_view(), name="documents-retry"
+    ),
+    path(
+        "collections/<slug:sys_id>/documents/reprocess/",
+        document_actions.ReprocessDocuments.as_view(),
+        name="documents-reprocess",
     ),
     path(
         "collections/<slug:sys_id>/documents/<slug:document>/metadata/",

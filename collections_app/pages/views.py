@@ -1,9 +1,9 @@
-"""The pages of collections: the list, one collection with its search and its documents, what stands around a passage,
-deleting and trying again."""
+"""The pages of collections: the list, one collection with its search and its documents, and a passage in context."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +20,6 @@ from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import ACCEPTED, EXTENSIONS
-from collections_app.ingest import worker
 from collections_app.models import Collection, Document
 from collections_app.models.documents import State
 from collections_app.pages import passage_context, presenters
@@ -28,6 +27,8 @@ from collections_app.pages.forms import MODES, NewCollectionForm, SearchForm
 from system.errors import NotFound, ServiceError
 
 A_PAGE = 20
+# Address and verb of each action on all listed documents.
+BULK_ACTIONS = (("documents-retry", "Retry"), ("documents-reprocess", "Reprocess"), ("documents-delete", "Delete"))
 
 
 class CollectionPage(LoginRequiredMixin, View):
@@ -128,8 +129,8 @@ class OneCollection(CollectionPage):
         }
         return render(request, "collections/collection.html", seen, status=status)
 
-    def show_documents(self, collection: Collection) -> HttpResponse:
-        return render(self.request, "collections/documents.html", self._documents(collection))
+    def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
+        return render(self.request, "collections/documents.html", self._documents(collection) | {"problems": problems})
 
     def _search(self, collection: Collection) -> dict[str, Any]:
         form = SearchForm(self.request.GET)
@@ -155,6 +156,7 @@ class OneCollection(CollectionPage):
             "listing": listing,
             "counts": counts.of([collection.pk])[collection.pk],
             "may_write": "write" in access.rights(self.user(), collection),
+            "bulk_actions": BULK_ACTIONS,
         }
 
 
@@ -185,7 +187,7 @@ class Passage(CollectionPage):
         collection = access.open_by_id(self.user(), sys_id, "read")
         asked = request.GET.get("around", "")
         count = int(asked) if asked in map(str, range(1, passage_context.MOST + 1)) else passage_context.STEP
-        found = passage_context.of(there(collection, document), generation, number, count)
+        found = passage_context.of(open_document(collection, document), generation, number, count)
         has_more = not found.is_whole and count < passage_context.MOST
         seen = {
             "collection": collection,
@@ -196,48 +198,6 @@ class Passage(CollectionPage):
         }
         part = self.wanted_part() is not None
         return render(request, f"collections/{'around' if part else 'passage'}.html", seen)
-
-
-class OneDocument(OneCollection):
-    """Base of what is done with a document; it ends with the list as it is then."""
-
-    http_method_names = ["post", "options"]
-
-    def open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
-        collection = access.open_by_id(self.user(), sys_id, "write")
-        return collection, there(collection, document)
-
-    def done(self, collection: Collection, said: str) -> HttpResponse:
-        if self.wanted_part() == "documents":
-            return self.show_documents(collection)
-        messages.success(self.request, said)
-        return redirect("collection", collection.pk)
-
-
-def there(collection: Collection, document: str) -> Document:
-    found = Document.objects.filter(collection=collection, pk=document, deleted_at__isnull=True).first()
-    if found is None:
-        raise NotFound("The document no longer exists.")
-    return found
-
-
-class DeleteDocument(OneDocument):
-    def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, found = self.open(sys_id, document)
-        if "confirmed" not in request.POST:
-            return ask(request, f"Delete “{found.page_title()}”? This cannot be undone.", collection)
-        title = found.page_title()
-        deletion.delete_document(collection, found.doc_id)
-        return self.done(collection, f"“{title}” was deleted.")
-
-
-class RetryDocument(OneDocument):
-    """What failed is put into the queue again."""
-
-    def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, found = self.open(sys_id, document)
-        worker.retry(found)
-        return self.done(collection, f"“{found.page_title()}” is being processed again.")
 
 
 class DeleteCollection(CollectionPage):
@@ -258,7 +218,14 @@ class DeleteCollection(CollectionPage):
         return redirect("collections")
 
 
-def ask(request: HttpRequest, question: str, collection: Collection) -> HttpResponse:
-    """Without scripts the page itself cannot ask."""
+def ask(request: HttpRequest, question: str, collection: Collection, button: str = "Delete") -> HttpResponse:
+    """The confirmation page for browsers without scripts."""
     back = reverse("collection", args=[collection.pk])
-    return render(request, "collections/confirm.html", {"question": question, "back": back})
+    return render(request, "collections/confirm.html", {"question": question, "button": button, "back": back})
+
+
+def open_document(collection: Collection, sys_id: str) -> Document:
+    document = Document.objects.filter(collection=collection, pk=sys_id, deleted_at__isnull=True).first()
+    if document is None:
+        raise NotFound("The document no longer exists.")
+    return document

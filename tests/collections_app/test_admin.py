@@ -5,9 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Role, User
@@ -158,12 +156,6 @@ class TestOfOthers:
         assert "Shared" in text_of(as_carl.get(page_of(shared)))
         for path in (page_of(shared), page_of(shared, "delete"), page_of(shared, "reembed")):
             assert as_carl.post(path, {**FORM, "post": "yes"}).status_code == 403, path
-        sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
-        assert "where you are not allowed to delete" in text_of(as_carl.post(DOCUMENTS, sent))
-        answer = as_carl.post(DOCUMENTS, {**sent, "action": "try_again"}, follow=True)
-        assert "you may not load into Shared" in text_of(answer)
-        answer = as_carl.post(DOCUMENTS, {**sent, "action": "load_anew"}, follow=True)
-        assert "you may not load into Shared" in text_of(answer)
         document.refresh_from_db()
         assert shared.refreshed().name == "Shared" and document.newest is not None
         assert (document.newest.state, document.deleted_at) == ("failed", None)
@@ -206,44 +198,25 @@ class TestDocuments:
         assert response.context["title"] == "handbook.md"
         match = re.search(r'href="([^"]+/content)" download>Download<', text_of(response))
         assert match is not None and as_carl.get(match[1]).content.decode() == library.HANDBOOK
-        assert as_carl.get(page_of(numbered, "delete")).context["title"] == "Delete: handbook.md"
         assert as_carl.get(page_of(named)).context["title"] == "faq"
 
-    def test_what_failed_is_tried_again(self, as_carl: Client):
-        collection = library.make()
-        good, failed = library.add(collection), library.add_failing(collection)
-        sent = {"action": "try_again", "_selected_action": [good.pk, failed.pk]}
-        page_text = text_of(as_carl.post(DOCUMENTS, sent, follow=True))
-        assert "1 document will be loaded again;" in page_text and "it has not failed" in page_text
-        failed.refresh_from_db()
-        assert failed.newest is not None and failed.newest.state == "queued"
-
-    def test_what_was_loaded_is_loaded_anew(self, as_carl: Client):
-        collection = library.make()
-        document, failed = library.add(collection), library.add_failing(collection)
-        sent = {"action": "load_anew", "_selected_action": [document.pk, failed.pk]}
-        assert "2 documents will be loaded again;" in text_of(as_carl.post(DOCUMENTS, sent, follow=True))
-        states = Document.objects.values_list("newest__generation", "newest__state")
-        assert list(states) == [(2, "queued"), (2, "queued")]
-
-    def test_more_than_may_wait_are_refused_and_named(self, as_carl: Client, settings: Any):
-        settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 1}
-        collection = library.make()
-        keys = [library.add(collection, f"Text {number}.").pk for number in range(3)]
-        page_text = text_of(as_carl.post(DOCUMENTS, {"action": "load_anew", "_selected_action": keys}, follow=True))
-        assert "1 document will be loaded again;" in page_text
-        assert page_text.count("1 of your documents are queued.") == 2
-
-    @pytest.mark.parametrize("way", ["page", "list"])
-    def test_one_is_deleted_and_found_no_more(self, as_carl: Client, way: str):
+    def test_they_are_changed_on_the_page_of_their_collection(self, as_carl: Client):
         document = library.add(library.make())
-        sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
-        answer = as_carl.post(page_of(document, "delete") if way == "page" else DOCUMENTS, sent)
-        assert answer.status_code == 302
+        match = re.search(
+            r'href="([^"]+)#documents-title">Change in the collection<', text_of(as_carl.get(page_of(document)))
+        )
+        assert match is not None
+        assert f'id="delete-{document.pk}"' in text_of(as_carl.get(match[1]))
+
+    def test_nobody_changes_or_deletes_them_here(self, as_carl: Client, as_alice: Client):
+        document = library.add(library.make())
+        for browser in (as_carl, as_alice):
+            assert browser.post(page_of(document, "delete"), {"post": "yes"}).status_code == 403
+            sent = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
+            browser.post(DOCUMENTS, sent)
+            assert "_selected_action" not in text_of(browser.get(DOCUMENTS))
         document.refresh_from_db()
-        assert document.deleted_at is not None
-        assert not Version.objects.filter(is_searched=True).exists()
-        assert as_carl.get(page_of(document)).status_code == 302
+        assert document.deleted_at is None
 
 
 class TestThousands:
@@ -268,27 +241,10 @@ class TestThousands:
             response = as_carl.get(address)
             assert chosen.name in text_of(response) and self.named_in(response) <= MOST_NAMED + 1
 
-    def test_question_names_the_first_of_them_and_asks_for_rights_once(
-        self, as_carl: Client, collections: list[Collection]
-    ):
-        documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
-        Document.objects.bulk_create(documents)
-        keys = list(Document.objects.values_list("pk", flat=True))
-        sent = {"action": "delete_selected", "_selected_action": keys}
-        with CaptureQueriesContext(connection) as queries:
-            response = as_carl.post(DOCUMENTS, sent)
+    def test_question_names_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
+        keys = [collection.pk for collection in collections]
+        response = as_carl.post(LIST, {"action": "delete_selected", "_selected_action": keys})
         assert self.named_in(response) == MOST_NAMED and "… and 10 more" in text_of(response)
-        assert len(queries) < len(keys)
-        response = as_carl.post(LIST, {**sent, "_selected_action": [collection.pk for collection in collections]})
-        assert self.named_in(response) == MOST_NAMED and "… and 10 more" in text_of(response)
-
-    def test_refusals_name_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
-        documents = [Document(collection=collections[0], doc_id=f"docu-{number:03}") for number in range(60)]
-        Document.objects.bulk_create(documents)
-        keys = list(Document.objects.values_list("pk", flat=True))
-        response = as_carl.post(DOCUMENTS, {"action": "try_again", "_selected_action": keys}, follow=True)
-        result = [str(message) for message in response.context["messages"]]
-        assert len(result) == MOST_NAMED + 1 and result[-1] == "… and 10 more"
 
     def test_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role("desk")

@@ -1,14 +1,18 @@
 """The collection pages: what each user sees, searching, deleting, retrying; user content stays text."""
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
+from collections_app.ingest import loading
 from collections_app.models import Collection, Document, Version
+from collections_app.pages import document_actions
+from system.admin_site.name_lists import MOST_NAMED
+from system.errors import Conflict
 from tests.collections_app import library
 from tests.support.users import make_user, signed_in
 
@@ -23,6 +27,10 @@ def page_of(collection: Collection, part: str = "") -> str:
 
 def place_of(document: Document, what: str) -> str:
     return reverse(f"document-{what}", args=[document.collection_id, document.pk])
+
+
+def all_of(collection: Collection, what: str, query: str = "") -> str:
+    return reverse(f"documents-{what}", args=[collection.pk]) + query
 
 
 def text_of(response: Any) -> str:
@@ -120,8 +128,9 @@ class TestWhoSeesACollection:
         page_text = text_of(as_rita.get(page_of(collection)))
         assert "handbook.md" in page_text and "What are you looking for?" in page_text
         assert not any(word in page_text for word in ("Add documents", "Delete handbook.md", "Delete collection"))
-        for path in (place_of(document, "delete"), place_of(document, "retry")):
-            assert as_rita.post(path, {"confirmed": "yes"}).status_code == 403
+        for name in ("delete", "retry", "reprocess"):
+            for path in (place_of(document, name), all_of(collection, name)):
+                assert as_rita.post(path, {"confirmed": "yes"}).status_code == 403
         delete = reverse("collection-delete", args=[collection.pk])
         assert as_rita.post(delete, {"confirmed": "yes"}).status_code == 403
         assert Document.objects.filter(deleted_at=None).count() == 1
@@ -340,11 +349,15 @@ class TestDeleting:
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
 
     @pytest.mark.parametrize(
-        "name", ["document-delete", "document-retry", "document-metadata", "collection-delete", "collections"]
+        "name",
+        [
+            *("document-delete", "document-retry", "document-reprocess", "document-metadata"),
+            *("documents-delete", "documents-retry", "documents-reprocess", "collection-delete", "collections"),
+        ],
     )
     def test_another_site_does_nothing_here(self, carl: User, name: str):
         document = library.add(library.make())
-        words = [document.collection_id, document.pk] if name.startswith("document") else [document.collection_id]
+        words = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
         path = reverse(name, args=[] if name == "collections" else words)
         answer = signed_in(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
         assert answer.status_code == 403
@@ -430,6 +443,99 @@ class TestTryingAgain:
         document = library.add_failing(library.make())
         page_text = text_of(as_carl.get(page_of(document.collection)))
         assert "Fix the file, upload it again" in page_text and "retry-" not in page_text
+
+
+class TestReprocessing:
+    def test_document_is_queued_again_and_searched_in_the_meantime(self, as_carl: Client):
+        document = library.add(library.make())
+        assert f'id="reprocess-{document.pk}"' in text_of(as_carl.get(page_of(document.collection)))
+        answer = as_carl.post(place_of(document, "reprocess"), follow=True)
+        assert "is being reprocessed with the current settings." in text_of(answer)
+        assert "Searches use the previous version." in text_of(answer)
+        document.refresh_from_db()
+        assert document.newest is not None
+        assert (document.newest.generation, document.newest.state) == (2, "queued")
+
+    def test_it_is_not_offered_for_a_document_that_is_queued(self, as_carl: Client):
+        document = library.add(library.make())
+        as_carl.post(place_of(document, "reprocess"))
+        assert f'id="reprocess-{document.pk}"' not in text_of(as_carl.get(page_of(document.collection)))
+
+
+class TestAllDocuments:
+    """Actions on all documents that the list shows."""
+
+    CONFIRMED: ClassVar[dict[str, str]] = {"confirmed": "yes"}
+
+    def test_failed_ones_are_retried(self, as_carl: Client):
+        collection = library.make()
+        good, failed = library.add(collection), library.add_failing(collection)
+        page_text = text_of(as_carl.post(all_of(collection, "retry"), self.CONFIRMED, follow=True))
+        assert "1 document queued again." in page_text
+        for document, state in ((good, "ready"), (failed, "queued")):
+            document.refresh_from_db()
+            assert document.newest is not None and document.newest.state == state
+
+    def test_all_are_reprocessed(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection), library.add_failing(collection)
+        page_text = text_of(as_carl.post(all_of(collection, "reprocess"), self.CONFIRMED, follow=True))
+        assert "2 documents queued with the current settings." in page_text
+        states = Document.objects.values_list("newest__generation", "newest__state")
+        assert list(states) == [(2, "queued"), (2, "queued")]
+
+    def test_only_those_that_match_the_list_are_deleted(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection, filename="keep.md")
+        library.add(collection, "Other", filename="gone.md")
+        library.add(library.make("Second"), filename="gone.md")
+        as_carl.post(all_of(collection, "delete", "?name=gone"), self.CONFIRMED)
+        titles = [document.page_title() for document in Document.objects.filter(deleted_at=None).order_by("pk")]
+        assert titles == ["keep.md", "gone.md"]
+        assert not Version.objects.filter(is_searched=True, filename="gone.md", collection=collection).exists()
+
+    @pytest.mark.parametrize("what", ["delete", "retry", "reprocess"])
+    def test_without_scripts_it_asks_first(self, as_carl: Client, what: str):
+        collection = library.make()
+        library.add_failing(collection)
+        answer = as_carl.post(all_of(collection, what))
+        assert f"{what.title()} 1 document?" in text_of(answer)
+        assert f">{what.title()}</button>" in text_of(answer)
+        assert Version.objects.get().state == "failed" and Document.objects.get().deleted_at is None
+
+    def test_nothing_to_do_is_a_404(self, as_carl: Client):
+        collection = library.make()
+        library.add(collection)
+        assert as_carl.post(all_of(collection, "retry"), self.CONFIRMED).status_code == 404
+
+    def test_more_than_may_be_queued_are_refused_and_named(self, as_carl: Client, settings: Any):
+        settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 1}
+        collection = library.make()
+        for number in range(3):
+            library.add(collection, f"Text {number}.")
+        path = all_of(collection, "reprocess")
+        page_text = text_of(as_carl.post(path, self.CONFIRMED, headers={**HTMX, "HX-Target": "documents"}))
+        assert page_text.count("1 of your documents are queued.") == 2
+        assert list(Document.objects.values_list("newest__state", flat=True)).count("queued") == 1
+
+    def test_refusals_name_the_first_of_them(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
+        def refuse(*_: Any) -> None:
+            raise Conflict("Not now.")
+
+        monkeypatch.setattr(loading, "reprocess", refuse)
+        collection = library.make()
+        Document.objects.bulk_create(Document(collection=collection, doc_id=f"docu-{n:03}") for n in range(60))
+        response = as_carl.post(all_of(collection, "reprocess"), self.CONFIRMED, follow=True)
+        lines = [str(message) for message in response.context["messages"]]
+        assert len(lines) == MOST_NAMED + 1 and lines[-1] == "… and 10 more"
+
+    def test_a_request_changes_a_limited_number(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(document_actions, "MAX_DOCUMENTS", 2)
+        collection = library.make()
+        Document.objects.bulk_create(Document(collection=collection, doc_id=f"docu-{n}") for n in range(3))
+        page_text = text_of(as_carl.post(all_of(collection, "delete"), self.CONFIRMED, follow=True))
+        assert "2 documents deleted." in page_text and "Only the first 2 documents were changed." in page_text
+        assert Document.objects.filter(deleted_at=None).count() == 1
 
 
 def test_limit_of_a_file_is_a_round_number(as_carl: Client):

@@ -1,0 +1,147 @@
+"""Actions of the collection pages: delete, retry or reprocess one document, or all that the list shows."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from collections_app import access
+from collections_app.documents import deletion
+from collections_app.ingest import loading, worker
+from collections_app.models import Collection, Document
+from collections_app.models.documents import State
+from collections_app.pages.views import DocumentListing, OneCollection, ask, open_document
+from system.admin_site.name_lists import named
+from system.errors import NotFound, ServiceError
+
+# More documents need another request.
+MAX_DOCUMENTS = 500
+CANNOT_BE_UNDONE = "This cannot be undone."
+
+
+class DocumentView(OneCollection):
+    """Base of the actions. The response is the list, or a redirect to it."""
+
+    http_method_names = ["post", "options"]
+
+    def change(self, document: Document) -> None:
+        raise NotImplementedError
+
+    def done(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
+        if self.wanted_part() == "documents":
+            return self.show_documents(collection, problems)
+        for problem in problems:
+            messages.error(self.request, problem)
+        if message:
+            messages.success(self.request, message)
+        return redirect("collection", collection.pk)
+
+
+class Delete(DocumentView):
+    def change(self, document: Document) -> None:
+        deletion.delete_document(document.collection, document.doc_id)
+
+
+class Retry(DocumentView):
+    def change(self, document: Document) -> None:
+        worker.retry(document)
+
+
+class Reprocess(DocumentView):
+    """Searches use the present version until the new one is ready."""
+
+    def change(self, document: Document) -> None:
+        loading.reprocess(self.user(), document.collection, document)
+
+
+class ChangeDocument(DocumentView):
+    """One document; `question` asks for confirmation first."""
+
+    message = ""
+    question = ""
+
+    def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
+        collection = access.open_by_id(self.user(), sys_id, "write")
+        opened = open_document(collection, document)
+        title = opened.page_title()
+        if self.question and "confirmed" not in request.POST:
+            return ask(request, self.question.format(title=title), collection)
+        self.change(opened)
+        return self.done(collection, self.message.format(title=title), [])
+
+
+class DeleteDocument(Delete, ChangeDocument):
+    message = "“{title}” was deleted."
+    question = f"Delete “{{title}}”? {CANNOT_BE_UNDONE}"
+
+
+class RetryDocument(Retry, ChangeDocument):
+    message = "“{title}” is being processed again."
+
+
+class ReprocessDocument(Reprocess, ChangeDocument):
+    message = "“{title}” is being reprocessed with the current settings."
+
+
+class ChangeDocuments(DocumentView):
+    """All documents that match the name and state of the list."""
+
+    verb = ""
+    message = ""
+    hint = ""
+    state: State | None = None
+
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_by_id(self.user(), sys_id, "write")
+        matching = DocumentListing(request.GET).of(collection)
+        if self.state is not None:
+            matching = matching.filter(newest__state=self.state)
+        documents = list(matching[: MAX_DOCUMENTS + 1])
+        if not documents:
+            raise NotFound("No documents match.")
+        if "confirmed" not in request.POST:
+            return ask(request, f"{self.verb} {_count(documents)}? {self.hint}", collection, self.verb)
+        problems = self._change(documents[:MAX_DOCUMENTS])
+        changed = min(len(documents), MAX_DOCUMENTS) - len(problems)
+        if len(documents) > MAX_DOCUMENTS:
+            problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
+        message = f"{_count(documents[:changed])} {self.message}" if changed else ""
+        return self.done(collection, message, named(problems))
+
+    def _change(self, documents: list[Document]) -> list[str]:
+        """The refusals, one for each document that was not changed."""
+        refusals = []
+        for document in documents:
+            try:
+                self.change(document)
+            except ServiceError as error:
+                refusals.append(f"{document.page_title()}: {error.message}")
+        return refusals
+
+
+def _count(documents: list[Document]) -> str:
+    """
+    >>> _count([Document()]), _count([Document()] * 501)
+    ('1 document', '500 documents')
+    """
+    count = min(len(documents), MAX_DOCUMENTS)
+    return f"{count} document{'s' if count != 1 else ''}"
+
+
+class DeleteDocuments(Delete, ChangeDocuments):
+    verb = "Delete"
+    message = "deleted."
+    hint = CANNOT_BE_UNDONE
+
+
+class RetryDocuments(Retry, ChangeDocuments):
+    verb = "Retry"
+    message = "queued again."
+    state = State.FAILED
+
+
+class ReprocessDocuments(Reprocess, ChangeDocuments):
+    verb = "Reprocess"
+    message = "queued with the current settings."
+    hint = "Searches use the present versions until the new ones are ready."
