@@ -19,6 +19,14 @@ from tests.collections_app.ingest.world import accept, expire_leases, text, work
 pytestmark = pytest.mark.django_db
 
 AT_ONCE = 16
+# As in a new database. Autovacuum may have seen the tables while they were empty, which leads to other plans.
+FORGET_STATISTICS = """
+    SELECT pg_clear_relation_stats('public', relname), (
+        SELECT count(pg_clear_attribute_stats('public', relname, attname, false))
+        FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+    )
+    FROM pg_class WHERE oid IN ('chunk'::regclass, 'chunk_vector'::regclass, 'document_version'::regclass)
+"""
 LONG = text(500).encode()  # over 150 chunks
 
 
@@ -26,6 +34,8 @@ LONG = text(500).encode()  # over 150 chunks
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """A collection that changes to another space, so that two spaces are filled."""
     monkeypatch.setattr(chunk_vectors, "AT_ONCE", AT_ONCE)
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET_STATISTICS)
     for name in ("letters-a", "letters-b"):
         monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
     monkeypatch.setattr(local_model, "_loaded", {})
