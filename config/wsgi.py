@@ -1,4 +1,4 @@
-"""The WSGI application: Django behind a request body with a deadline."""
+"""The application: Django, and the gateway through which the web server calls it."""
 
 import codecs
 import os
@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
 
 from config.env import secret_names
-from system.http.request_body import GuardedInput
+from system.http.gateway import Gateway
 
 # No view accepts this type, so the response is 415.
 UNREADABLE = "application/octet-stream"
@@ -22,25 +22,15 @@ django_application = get_wsgi_application()
 
 from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
 
-# The server copies the process environment into that of each request. The secrets have been read, and a variable such
-# as HTTP_HOST would replace the header of a request.
-for name in [*secret_names(), *(name for name in os.environ if name.startswith("HTTP_"))]:
+# They have been read, and child processes would inherit them.
+for name in secret_names():
     os.environ.pop(name, None)
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Call Django with a body that has a deadline, and drain what its view did not read."""
-    body = environ["wsgi.input"] = GuardedInput(environ["wsgi.input"], settings.BODY_DEADLINE_S)
+    """Call Django with a Content-Type that it can parse."""
     environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
-    try:
-        response = django_application(environ, start_response)
-        length = environ.get("CONTENT_LENGTH", "")
-        # With an Expect header the client has not sent the body yet, and reading would request it.
-        if length.isascii() and length.isdigit() and "HTTP_EXPECT" not in environ:
-            body.drain(int(length))
-    finally:
-        body.detach()
-    return response
+    return django_application(environ, start_response)
 
 
 def readable_type(header: str) -> str:
@@ -64,3 +54,4 @@ def warm_up() -> None:
 
 
 warm_up()
+gateway = Gateway(application, settings.BODY_DEADLINE_S)

@@ -27,9 +27,6 @@ STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
 # A rolling restart waits this long before it stops the next process, so that the new one has loaded.
 REPLACED_EVERY_S = 10
-WEB_THREADS = 4
-# An idle thread ends and closes its connection. This is the longest time that the web server offers.
-THREAD_IDLE_S = 600
 # With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
 WEB_MEMORY = {"MALLOC_ARENA_MAX": "2"}
 HEADERS_BYTES = 64 * 1024
@@ -180,13 +177,12 @@ def part_child(part: str, environment: Environment, folder: DataFolder) -> Child
 
 def web_command(environment: Environment) -> list[str]:
     command = [
-        sys.executable, "-m", "config.runtime.web_server", "--interface", "wsgi", "--http", "1",
+        sys.executable, "-m", "config.runtime.web_server", "--interface", "rsgi", "--runtime-mode", "mt", "--http", "1",
         "--host", environment.host, "--port", str(environment.port), "--workers", str(environment.web_processes),
-        "--blocking-threads", str(WEB_THREADS), "--blocking-threads-idle-timeout", str(THREAD_IDLE_S),
         "--no-ws", "--log-level", "warning",
         "--workers-kill-timeout", str(int(DRAIN_S)), "--respawn-failed-workers",
         "--respawn-interval", str(REPLACED_EVERY_S),
-        "--http1-buffer-size", str(HEADERS_BYTES), "config.wsgi:application",
+        "--http1-buffer-size", str(HEADERS_BYTES), "config.wsgi:gateway",
     ]  # fmt: skip
     if environment.tls_cert and environment.tls_key:
         command[-1:-1] = ["--ssl-certificate", str(environment.tls_cert), "--ssl-keyfile", str(environment.tls_key)]

@@ -1,7 +1,7 @@
 """Reads request bodies with a deadline, and parses strict JSON.
 
-The web server's read blocks until all requested bytes have arrived, so four slow clients could block the four threads
-of a process. Here another thread reads, and the request waits for it: briefly, and longer only while few others do.
+The web server delivers a body by calls from its own thread, so a body that is still arriving blocks no thread. A view
+that reads faster than its client sends waits: briefly, and longer only while few others do.
 """
 
 import json
@@ -9,10 +9,9 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from decimal import Decimal, InvalidOperation
-from io import BytesIO
-from typing import Any, Protocol
+from io import IOBase
+from typing import Any
 
 from rest_framework.parsers import BaseParser
 
@@ -22,13 +21,8 @@ from system import errors
 PROMPT_S = 0.25
 # Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
 SLOW_BODIES = threading.BoundedSemaphore(2)
-# The reader of a silent client blocks until the connection ends. This limits how many there can be.
-MAX_READERS = 256
-READERS = ThreadPoolExecutor(max_workers=MAX_READERS, thread_name_prefix="body")
-FREE_READERS = threading.BoundedSemaphore(MAX_READERS)
-# An unread body is drained up to the size that a proxy lets through. As above, two threads may wait for that.
+# An unread body is drained up to the size that a proxy lets through.
 MAX_DRAIN_BYTES = 34 * 1024 * 1024
-DRAINS = threading.BoundedSemaphore(2)
 
 MAX_DEPTH = 32
 MAX_DIGITS = 400
@@ -45,84 +39,106 @@ class TooManySlowBodies(OSError):
     """Too many slow bodies at once."""
 
 
-class Stream(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
+class RequestBody(IOBase):
+    """A WSGI input whose reads end at the deadline.
 
-    def readline(self, size: int = -1, /) -> bytes: ...
+    The server calls `_receive` with each chunk that was requested. Its interface allows one request at a time.
+    """
 
-
-class GuardedInput:
-    """A WSGI input whose reads end at the deadline."""
-
-    def __init__(self, stream: Stream, deadline_s: float) -> None:
-        self.stream: Stream = stream
+    def __init__(self, protocol: Any, length: int, deadline_s: float) -> None:
+        self.protocol = protocol
+        self.length = length
         self.deadline_s = deadline_s
         self.deadline: float | None = None
+        self.on_complete: Callable[[], None] | None = None
+        self.chunks: list[bytes] = []
+        self.bytes_received = 0
         self.bytes_read = 0
-        self.is_blocked = False
+        self.bytes_wanted = 0  # by the current read
+        self.is_requested = False
+        self.has_ended = False  # the client has left, or nobody reads on
+        self.is_drained = False
+        self.changed = threading.Condition()
 
-    def read(self, size: int = -1) -> bytes:
-        return self._within_deadline(lambda: self.stream.read(size))
+    def collect(self, on_complete: Callable[[], None]) -> None:
+        """Receive the whole body without a waiting thread, then call `on_complete`."""
+        with self.changed:
+            self.on_complete = on_complete
+            self.bytes_wanted = self.length
+            self._request()
 
-    def readline(self, size: int = -1) -> bytes:
-        return self._within_deadline(lambda: self.stream.readline(size))
+    def read(self, size: int | None = -1, /) -> bytes:
+        rest = self.length - self.bytes_read
+        size = rest if size is None or size < 0 else min(size, rest)
+        with self.changed:
+            self.bytes_wanted = size
+            self._request()
+            self._wait()
+            received = b"".join(self.chunks)
+            data = received[:size]  # less if the client has left
+            self.chunks = [received[size:]]
+            self.bytes_read += len(data)
+        return data
 
-    def drain(self, length: int) -> None:
-        """Read and discard what the view did not read of a body of this length, if it arrives promptly.
+    def drain(self) -> None:
+        """Receive and discard the rest, in the background.
 
         The server closes a connection with unread data. A client that is still sending then gets a reset before it has
         read the response: a proxy would return 502 and mark this host as down.
         """
-        if length <= self.bytes_read or length > MAX_DRAIN_BYTES or self.is_blocked:
+        with self.changed:
+            self.is_drained = True
+            self.chunks = []
+            self.on_complete = None
+            self.bytes_wanted = self.length - self.bytes_read
+            if self.length > MAX_DRAIN_BYTES:
+                self.close()
+            self._request()
+
+    def close(self) -> None:
+        super().close()
+        self.has_ended = True
+        self.on_complete = None
+        self.protocol = None
+
+    def _request(self) -> None:
+        if self.is_requested or self._is_ready():
             return
-        # A silent client keeps its reader busy. Half of them are reserved for bodies that a view waits for.
-        if FREE_READERS._value < MAX_READERS // 2 or not DRAINS.acquire(blocking=False):
-            return
-        try:
-            self._submit(self._discard).result(PROMPT_S)
-        except (OSError, TimeoutError):
-            pass  # the response is sent anyway
-        finally:
-            DRAINS.release()
+        if not self.bytes_received:
+            self.protocol = self.protocol.__aiter__()
+        self.is_requested = True
+        self.protocol.__anext__().add_done_callback(self._receive, context=None)
 
-    def detach(self) -> None:
-        """Drop the server's body. The server keeps the connection while anything refers to the body (a request in a
-        reference cycle, until it is collected), and a client that only sends would wait forever."""
-        self.stream = BytesIO()
+    def _receive(self, future: Any) -> None:
+        with self.changed:
+            chunk = future.result()
+            self.is_requested = False
+            self.bytes_received += len(chunk)
+            if not chunk or self.bytes_received == self.length:
+                self.has_ended = True
+                self.protocol = None
+            if not self.is_drained:
+                self.chunks.append(chunk)
+            self._request()
+            is_ready, on_complete = self._is_ready(), self.on_complete
+            if is_ready:
+                self.changed.notify_all()
+        if is_ready and on_complete:
+            on_complete()
 
-    def _discard(self) -> bytes:
-        stream = self.stream  # `detach` must not end it: the client reads the response after it has sent the body
-        while stream.read(256 * 1024):
-            pass
-        return b""
+    def _is_ready(self) -> bool:
+        return self.has_ended or self.bytes_received - self.bytes_read >= self.bytes_wanted
 
-    def _within_deadline(self, read: Callable[[], bytes]) -> bytes:
+    def _wait(self) -> None:
         if self.deadline is None:
             self.deadline = time.monotonic() + self.deadline_s
-        future = self._submit(read)
-        try:
-            data = future.result(min(PROMPT_S, self._remaining_s()))
-        except TimeoutError:
-            self.is_blocked = True  # nothing else may read until the rest has arrived
-            data = self._wait_slowly(future)
-            self.is_blocked = False
-        self.bytes_read += len(data)
-        return data
-
-    def _submit(self, read: Callable[[], bytes]) -> "Future[bytes]":
-        if not FREE_READERS.acquire(blocking=False):
-            raise TooManySlowBodies("all readers wait for slow clients")
-        future = READERS.submit(read)
-        future.add_done_callback(lambda _: FREE_READERS.release())
-        return future
-
-    def _wait_slowly(self, future: "Future[bytes]") -> bytes:
+        if self._is_ready() or self.changed.wait_for(self._is_ready, min(PROMPT_S, self._remaining_s())):
+            return
         if not SLOW_BODIES.acquire(blocking=False):
             raise TooManySlowBodies("too many slow bodies")
         try:
-            return future.result(self._remaining_s())
-        except TimeoutError:
-            raise BodyTooSlow("the body did not arrive in time") from None
+            if not self.changed.wait_for(self._is_ready, self._remaining_s()):
+                raise BodyTooSlow("the body did not arrive in time")
         finally:
             SLOW_BODIES.release()
 

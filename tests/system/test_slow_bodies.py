@@ -2,97 +2,149 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from system.http import request_body
-from system.http.request_body import BodyTooSlow, GuardedInput, TooManySlowBodies
+from system.http.request_body import BodyTooSlow, RequestBody, TooManySlowBodies
 from tests.config.stack import eventually
 
 
-class Silent:
-    """A client that sends nothing until its gate opens."""
+class Chunk(Future):
+    def add_done_callback(self, callback: Any, context: Any = None) -> None:
+        super().add_done_callback(callback)
 
-    def __init__(self) -> None:
+
+class Client:
+    """A client that sends these chunks, and then nothing until its gate opens."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self.chunks = list(chunks)
         self.gate = threading.Event()
+        self.requested: Chunk | None = None
 
-    def read(self, size: int = -1) -> bytes:
+    def body(self, deadline_s: float, length: int = 4) -> RequestBody:
+        return RequestBody(self, length, deadline_s)
+
+    def __aiter__(self) -> "Client":
+        return self
+
+    def __anext__(self) -> Chunk:
+        chunk = self.requested = Chunk()
+        if self.chunks:
+            chunk.set_result(self.chunks.pop(0))
+        else:
+            threading.Thread(target=self.send_late, args=(chunk,), daemon=True).start()
+        return chunk
+
+    def send_late(self, chunk: Chunk) -> None:
         self.gate.wait(30)
-        return b"late"
-
-    readline = read
-
-
-class Prompt:
-    def read(self, size: int = -1) -> bytes:
-        return b"here"[:size] if size >= 0 else b"here"
-
-    readline = read
+        chunk.set_result(b"late")
 
 
 @pytest.fixture
-def silent() -> Iterator[Silent]:
-    client = Silent()
+def silent() -> Iterator[Client]:
+    client = Client()
     yield client
     client.gate.set()
 
 
 def test_available_body_is_read_immediately():
-    assert GuardedInput(Prompt(), 60).read() == b"here"
-    assert GuardedInput(Prompt(), 60).read(2) == b"he"
-    assert GuardedInput(Prompt(), 60).readline() == b"here"
+    assert Client(b"here").body(60).read() == b"here"
+    assert Client(b"here").body(60).read(2) == b"he"
+    assert Client(b"here").body(60).readline() == b"here"
 
 
-def test_silent_client_is_dropped_at_the_deadline(silent: Silent):
+def test_body_is_read_in_parts_of_any_size():
+    body = Client(b"one\n", b"t", b"wo", b"\nthree").body(60, length=12)
+
+    assert (body.read(2), body.read(3), body.readline(), body.read(100), body.read()) == (
+        b"on", b"e\nt", b"wo\n", b"thre", b"",
+    )  # fmt: skip
+
+
+def test_body_of_a_client_that_left_ends_early():
+    assert Client(b"he", b"").body(60).read() == b"he"
+
+
+def test_silent_client_is_dropped_at_the_deadline(silent: Client):
     with pytest.raises(BodyTooSlow):
-        GuardedInput(silent, 0.4).read()
+        silent.body(0.4).read()
 
 
-def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch, silent: Silent):
+def test_deadline_covers_the_whole_body(monkeypatch: pytest.MonkeyPatch):
     clock = [100.0]
     monkeypatch.setattr("system.http.request_body.time.monotonic", lambda: clock[0])
-    body = GuardedInput(Prompt(), 10)
+    client = Client(b"h")
+    body = client.body(10)
     body.read(1)
     clock[0] += 11
-    body.stream = silent
 
     with pytest.raises(BodyTooSlow):
         body.read(1)
+    client.gate.set()
 
 
-def test_slow_client_within_the_deadline_is_served(silent: Silent):
+def test_slow_client_within_the_deadline_is_served(silent: Client):
     threading.Timer(request_body.PROMPT_S * 2, silent.gate.set).start()
 
-    assert GuardedInput(silent, 20).read() == b"late"
+    assert silent.body(20).read() == b"late"
 
 
-def test_only_two_slow_bodies_wait_and_a_fast_one_passes(silent: Silent):
-    waiting = [threading.Thread(target=lambda: GuardedInput(silent, 20).read()) for _ in range(2)]
+def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
+    clients = [Client(), Client()]
+    waiting = [threading.Thread(target=client.body(20).read) for client in clients]
     for thread in waiting:
         thread.start()
     while request_body.SLOW_BODIES._value:  # both have begun to wait
         waiting[0].join(0.01)
 
     with pytest.raises(TooManySlowBodies):
-        GuardedInput(silent, 20).read()
-    assert GuardedInput(Prompt(), 20).read() == b"here"
+        Client().body(20).read()
+    assert Client(b"here").body(20).read() == b"here"
 
-    silent.gate.set()
+    for client in clients:
+        client.gate.set()
     for thread in waiting:
         thread.join(10)
     assert int(request_body.SLOW_BODIES._value) == 2
 
 
-def test_abandoned_reader_counts_until_its_client_disconnects(silent: Silent):
-    free = request_body.MAX_READERS
-    eventually(lambda: request_body.FREE_READERS._value == free, within_s=10)  # readers of earlier tests end
-    with pytest.raises(BodyTooSlow):
-        GuardedInput(silent, 0.3).read()
-    assert request_body.FREE_READERS._value == free - 1
+def test_collected_body_calls_back_when_it_is_complete(silent: Client):
+    complete = threading.Event()
+    body = silent.body(20)
+    body.collect(complete.set)
+    assert not complete.is_set()
 
     silent.gate.set()
-    for _ in range(500):
-        if request_body.FREE_READERS._value == free:
-            break
-        threading.Event().wait(0.01)
-    assert request_body.FREE_READERS._value == free
+    assert complete.wait(10)
+    assert body.read() == b"late"
+
+
+def test_unread_body_is_received_and_discarded():
+    client = Client(b"ab", b"cd", b"ef", b"gh")
+    body = client.body(20, length=6)
+    body.read(1)
+    body.drain()
+
+    assert client.chunks == [b"gh"] and body.chunks == []
+
+
+def test_drained_body_is_not_kept_in_memory(silent: Client):
+    """It may be in progress for as long as its client likes."""
+    silent.chunks = [b"x" * 1000]
+    body = silent.body(20, length=1004)
+    body.drain()
+    silent.gate.set()
+
+    eventually(lambda: body.bytes_received == 1004, within_s=10)
+    assert body.chunks == []
+
+
+def test_unread_body_that_is_too_large_is_not_requested():
+    client = Client(b"ab")
+    client.body(20, length=request_body.MAX_DRAIN_BYTES + 1).drain()
+
+    assert client.requested is None
