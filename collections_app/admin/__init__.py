@@ -17,4 +17,4 @@ dashboard.group(
 
 @start_page.register_entry
 def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
-    return start_page.Entry("Collections", "Search in documents, and add some where you may.", reverse("collections"))
+    return start_page.Entry("Collections", "Search documents and add your own.", reverse("collections"))

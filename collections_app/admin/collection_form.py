@@ -14,14 +14,14 @@ from collections_app.http.api.serializers import CollectionSettingsSerializer
 from collections_app.models import Collection
 from collections_app.models.collections import check_name, check_visible, well_named
 
-# The text search configurations that PostgreSQL brings; which of them this one has, is asked when one is chosen.
+# PostgreSQL's text search configurations. Whether the server has a configuration is checked when it is chosen.
 LANGUAGES = (
     "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
 LANGUAGE = "Language for keyword search in newly added documents. Leave empty to detect it for each document."
-TAKEN = "A collection with this name already exists."
+NAME_TAKEN = "A collection with this name already exists."
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -56,8 +56,8 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         super().__init__(*positional, **named)
         if "text_configuration" in self.fields:
             names = dict.fromkeys((*LANGUAGES.split(), self.instance.text_configuration))
-            known = [("", "Detect automatically"), *((name, name) for name in names if name)]
-            self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=known)
+            choices = [("", "Detect automatically"), *((name, name) for name in names if name)]
+            self.fields["text_configuration"].widget = UnfoldAdminSelectWidget(choices=choices)
 
     def clean_name(self) -> str:
         check_name(self.cleaned_data["name"])
@@ -69,7 +69,7 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
                 raise forms.ValidationError(str(error)) from None
         others = Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self._own_key())
         if others.exists():
-            raise forms.ValidationError(TAKEN)
+            raise forms.ValidationError(NAME_TAKEN)
         return name
 
     def clean_text_configuration(self) -> str:
@@ -81,5 +81,5 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
             ) from None
 
     def _own_key(self) -> str:
-        # The key of one that is not saved is no value yet.
+        # An unsaved collection has no key yet.
         return "" if self.instance.is_new else self.instance.pk

@@ -1,4 +1,4 @@
-"""Admin pages of collections: what they are called, how they are cut and searched, and who may."""
+"""Admin pages of collections: settings, permissions and re-embedding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.urls import path, reverse
 from accounts.admin.roles import register_usages
 from accounts.models import Role
 from collections_app import access, embed
-from collections_app.admin.collection_form import TAKEN, CollectionForm
+from collections_app.admin.collection_form import NAME_TAKEN, CollectionForm
 from collections_app.documents import counts, deletion
 from collections_app.models import Collection, Document, Version
 from collections_app.vectors import reembedding as reembed
@@ -27,7 +27,7 @@ from system.admin_site.name_lists import named
 from system.admin_site.site import TrackedAdmin
 from system.errors import Conflict, NotFound, ServiceError
 
-GIVEN_AWAY = (
+LOST_ACCESS = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
 )
@@ -35,17 +35,18 @@ GIVEN_AWAY = (
 
 @register_usages
 def collections_of(role: Role) -> Iterator[str]:
-    """Its id stays in them, so that nobody gets in who could not before."""
+    """Collections keep the id of a deleted role, so that nobody gains access."""
     for what in ("readers", "writers"):
-        having = {f"{what.removesuffix('s')}_roles__contains": [role.pk]}
-        found = Collection.objects.filter(deleted_at__isnull=True, **having)
-        names = [f"Not deleted: the collection “{each}”, which loses it from its {what}" for each in found]
-        yield from named(names)
+        has_role = {f"{what.removesuffix('s')}_roles__contains": [role.pk]}
+        collections = Collection.objects.filter(deleted_at__isnull=True, **has_role)
+        yield from named(
+            [f"Not deleted: the collection “{name}”, which loses it from its {what}" for name in collections]
+        )
 
 
 @admin.register(Collection)
 class CollectionAdmin(TrackedAdmin):
-    """Only of collections that this person may read; changed only by those who manage them."""
+    """Collections that the user can read. Only their managers can change them."""
 
     holds = (
         "A collection holds documents that are searched together. The list shows the collections that you can search."
@@ -77,13 +78,13 @@ class CollectionAdmin(TrackedAdmin):
         readable = access.readable(request.user).values("pk")  # type: ignore[arg-type]
         documents = Document.objects.filter(collection=OuterRef("pk"), deleted_at__isnull=True)
         versions = Version.objects.filter(collection=OuterRef("pk"), is_searched=True)
-        found: QuerySet[Collection] = super().get_queryset(request)
+        collections: QuerySet[Collection] = super().get_queryset(request)
         return (
-            found.filter(pk__in=readable)
+            collections.filter(pk__in=readable)
             .select_related("space", "next_space")
             .annotate(
-                documents_count=Coalesce(_of_each(documents, Count("pk")), 0),
-                chunks_count=Coalesce(_of_each(versions, Sum("chunks_count")), 0),
+                documents_count=Coalesce(_per_collection(documents, Count("pk")), 0),
+                chunks_count=Coalesce(_per_collection(versions, Sum("chunks_count")), 0),
             )
         )
 
@@ -101,29 +102,30 @@ class CollectionAdmin(TrackedAdmin):
             return "the configured model"
         if collection.next_space is None:
             return str(collection.space)
-        trouble = f" {collection.reembed_error}" if collection.reembed_error else ""
-        return f"{collection.space}, being filled for {collection.next_space}.{trouble}"
+        error = f" {collection.reembed_error}" if collection.reembed_error else ""
+        return f"{collection.space}, being re-embedded with {collection.next_space}.{error}"
 
     @admin.display(description="Documents")
     def counted(self, collection: Collection) -> str:
         if collection.is_new:
             return "none yet"
-        found = counts.of([collection.pk])[collection.pk]
-        states = ", ".join(f"{count} {state}" for state, count in found.states)
-        return (
-            f"{found.documents} ({states}), {found.chunks} passage{pluralize(found.chunks)}" if states else "none yet"
-        )
+        totals = counts.of([collection.pk])[collection.pk]
+        states = ", ".join(f"{count} {state}" for state, count in totals.states)
+        passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
+        return f"{totals.documents} ({states}), {passages}" if states else "none yet"
 
     @admin.display(description="Re-embedding")
     def reembedding(self, collection: Collection) -> str:
         if collection.next_space is None:
             return "not running"
         filled, chunks = reembed.progress(collection)
-        return f"Vectors for {collection.next_space}: {filled} of {chunks} made."
+        return f"{filled} of {chunks} vectors of {collection.next_space} are stored."
 
     def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
-        found = context.get("original")
-        may_embed = found is not None and not (embed.is_default(found.space) and found.next_space is None)
+        collection = context.get("original")
+        may_embed = collection is not None and not (
+            embed.is_default(collection.space) and collection.next_space is None
+        )
         return super().render_change_form(request, context | {"may_embed": may_embed}, *positional, **named)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -144,7 +146,7 @@ class CollectionAdmin(TrackedAdmin):
         return super().history_form_view(request, object_id, version_id, extra_context)
 
     def _refuse_unreadable(self, request: HttpRequest, object_id: str) -> None:
-        """The history looks past the list of the page, since it is of records that are gone too."""
+        """Django's history pages do not use `get_queryset`, because they also show deleted records."""
         if self.get_object(request, object_id) is None:
             raise NotFound
 
@@ -160,38 +162,38 @@ class CollectionAdmin(TrackedAdmin):
             with transaction.atomic():
                 obj.save(update_fields=sorted(changed) if change else None)
         except IntegrityError:
-            raise Conflict(TAKEN) from None
-        # What the page knows of its rights is of before.
+            raise Conflict(NAME_TAKEN) from None
+        # Read again, because the change may affect the user's own rights.
         if "manage" not in access.rights(request.user, Collection.objects.get(pk=obj.pk)):  # type: ignore[arg-type]
-            messages.warning(request, GIVEN_AWAY)
+            messages.warning(request, LOST_ACCESS)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        kept = [f"{each}, which others manage" for each in objs if not self.has_delete_permission(request, each)]
-        found = counts.of([each.pk for each in objs])
+        protected = [f"{obj}, which others manage" for obj in objs if not self.has_delete_permission(request, obj)]
+        counts_by_id = counts.of([obj.pk for obj in objs])
         deleted = []
-        for each in objs:
-            count = found[each.pk].documents
-            deleted.append(f"{each}, with {count} document{pluralize(count)}")
-        return named(deleted), {"collections": len(objs)}, set(), named(kept)
+        for obj in objs:
+            count = counts_by_id[obj.pk].documents
+            deleted.append(f"{obj}, with {count} document{pluralize(count)}")
+        return named(deleted), {"collections": len(objs)}, set(), named(protected)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         try:
             deletion.delete_collection(obj)
         except NotFound:
-            pass  # somebody else was faster, to the same end
+            pass  # somebody else has deleted it
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         for collection in queryset:
             self.delete_model(request, collection)
 
     def get_urls(self) -> Any:
-        again = path(
+        reembed_path = path(
             "<path:object_id>/reembed/", self.admin_site.admin_view(self.reembed_view), name="reembed-collection"
         )
-        return [again, *super().get_urls()]
+        return [reembed_path, *super().get_urls()]
 
     def reembed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Asks first; only what is posted does it."""
+        """A confirmation page; a POST starts the re-embedding."""
         collection = self.get_object(request, object_id)
         if collection is None:
             raise NotFound
@@ -202,17 +204,17 @@ class CollectionAdmin(TrackedAdmin):
             self._reembed(request, collection)
             return redirect(change)
         target = embed.default_space()
-        seen = {
+        page = {
             **self.admin_site.each_context(request),
             "title": f"Re-embed “{collection}”",
             "collection": collection,
             "target": target,
-            # To one that is being filled it would be a way back.
-            "is_there": target == collection.space and collection.next_space is None,
+            # While another space is being filled, this cancels the re-embedding.
+            "is_current": target == collection.space and collection.next_space is None,
             "counts": counts.of([collection.pk])[collection.pk],
             "back": change,
         }
-        return TemplateResponse(request, "admin/collections_app/collection/reembed.html", seen)
+        return TemplateResponse(request, "admin/collections_app/collection/reembed.html", page)
 
     def _reembed(self, request: HttpRequest, collection: Collection) -> None:
         try:
@@ -223,5 +225,5 @@ class CollectionAdmin(TrackedAdmin):
             messages.success(request, "Re-embedding started. Searches use the current vectors until it is complete.")
 
 
-def _of_each(found: QuerySet[Any], figure: Any) -> Subquery:
-    return Subquery(found.order_by().values("collection").annotate(figure=figure).values("figure"))
+def _per_collection(rows: QuerySet[Any], aggregate: Any) -> Subquery:
+    return Subquery(rows.order_by().values("collection").annotate(total=aggregate).values("total"))

@@ -1,4 +1,4 @@
-"""The box of document collections on the dashboard."""
+"""The dashboard tile of document collections."""
 
 from datetime import timedelta
 
@@ -14,26 +14,26 @@ from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED
 from system.admin_site import dashboard
 
-# Loading takes seconds. Chosen: who waits longer than this waits for something that is broken.
+# Processing takes seconds. A document that waits longer than this waits because of a fault.
 TOO_LONG = timedelta(minutes=15)
 
 
 @dashboard.tile(order=30)
 def documents(request: HttpRequest) -> dashboard.Tile | None:
-    """How many documents are ready, empty, in work and failed, of the collections that this person may read."""
+    """Counts the documents in collections that the user can read, by state."""
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable(user).values_list("pk", flat=True))
-    found = counts.together(list(counts.of(ids).values()))
-    in_work = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
-    oldest = in_work.aggregate(Min("created_at"))["created_at__min"]
+    totals = counts.together(list(counts.of(ids).values()))
+    unfinished = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
+    oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
     is_late = oldest is not None and timezone.now() - oldest > TOO_LONG
-    failed = "" if found.failed else ", 0 failed"
-    where = f"in {len(ids)} collection{pluralize(len(ids))}."
-    about = f"document{pluralize(found.ready)} ready, {found.empty} empty, {found.unfinished} in work{failed}, {where}"
-    worries = [f"{found.failed} failed."] if found.failed else []
+    failed = "" if totals.failed else ", 0 failed"
+    states = f"ready, {totals.empty} empty, {totals.unfinished} in progress{failed}"
+    caption = f"document{pluralize(totals.ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
+    warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
-        worries.append(f"The oldest has waited for {timesince(oldest)}.")
-    address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if found.failed else "")
-    return dashboard.Tile("Documents", str(found.ready), about, address, "folder_open", worries=" ".join(worries))
+        warnings.append(f"The oldest has waited for {timesince(oldest)}.")
+    address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
+    return dashboard.Tile("Documents", str(totals.ready), caption, address, "folder_open", worries=" ".join(warnings))

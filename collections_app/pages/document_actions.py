@@ -11,7 +11,7 @@ from collections_app.documents import deletion
 from collections_app.ingest import loading, worker
 from collections_app.models import Collection, Document
 from collections_app.models.documents import State
-from collections_app.pages.views import DocumentListing, OneCollection, ask, open_document
+from collections_app.pages.views import CollectionDetailPage, DocumentListing, ask, open_document
 from system.admin_site.name_lists import named
 from system.errors import NotFound, ServiceError
 
@@ -20,7 +20,7 @@ MAX_DOCUMENTS = 500
 CANNOT_BE_UNDONE = "This cannot be undone."
 
 
-class DocumentView(OneCollection):
+class DocumentView(CollectionDetailPage):
     """Base of the actions. The response is the list, or a redirect to it."""
 
     http_method_names = ["post", "options"]
@@ -29,7 +29,7 @@ class DocumentView(OneCollection):
         raise NotImplementedError
 
     def done(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
-        if self.wanted_part() == "documents":
+        if self.requested_part() == "documents":
             return self.show_documents(collection, problems)
         for problem in problems:
             messages.error(self.request, problem)

@@ -1,4 +1,4 @@
-"""The forms of the pages of collections: a new one, and a search."""
+"""The forms of the collection pages: a new collection, and a search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NewCollectionForm(forms.Form):
         max_length=LONGEST_NAME, help_text="You can set read and write access later, under Settings."
     )
 
-    def make(self, user: User) -> Collection:
+    def create(self, user: User) -> Collection:
         name = access.checked_name(self.cleaned_data["name"])
         if not access.may_make(user):
             raise AccessDenied("You are not allowed to create collections.")
@@ -34,40 +34,40 @@ class NewCollectionForm(forms.Form):
 
 
 class SearchForm:
-    """A search as it stands in the address; what is wrong with it is said, not thrown."""
+    """A search from the query string. Errors are in `problem`, for the page."""
 
-    def __init__(self, asked: QueryDict) -> None:
-        self.is_asked = "query" in asked
-        self.query = asked.get("query", "").strip()
-        self.filter = asked.get("filter", "").strip()
-        given = asked.get("mode", "")
-        self.mode = given if given in dict(MODES) else MODES[0][0]
-        k = asked.get("k", "")
+    def __init__(self, parameters: QueryDict) -> None:
+        self.is_submitted = "query" in parameters
+        self.query = parameters.get("query", "").strip()
+        self.filter = parameters.get("filter", "").strip()
+        mode = parameters.get("mode", "")
+        self.mode = mode if mode in dict(MODES) else MODES[0][0]
+        k = parameters.get("k", "")
         self.k = min(max(int(k), 1), MOST_K) if k.isascii() and k.isdigit() and len(k) < 5 else STEP
-        self.problem = "" if self.query or not self.is_asked else EMPTY
+        self.problem = "" if self.query or not self.is_submitted else EMPTY
         self.status = 400 if self.problem else 200
 
     @property
     def more_address(self) -> str:
-        """The same search with more passages; empty when there are no more to be had."""
+        """The address of the same search with more passages, or an empty text at the maximum."""
         if self.k >= MOST_K:
             return ""
-        made = QueryDict(mutable=True)
-        made.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(min(self.k * 2, MOST_K))})
-        return f"?{made.urlencode()}"
+        query = QueryDict(mutable=True)
+        query.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(min(self.k * 2, MOST_K))})
+        return f"?{query.urlencode()}"
 
     def search(self, collection: Collection) -> SearchResult | None:
-        """What was found; None when something is wrong, which `problem` says then."""
+        """The result, or None after an error, which is in `problem`."""
         if self.problem:
             return None
         try:
-            asked = SearchRequest(
+            request = SearchRequest(
                 query=parameters.query("query", self.query),
                 k=self.k,
                 filter=parameters.filter_in(RequestParameters({"filter": [self.filter]}), "filter"),
                 mode=self.mode,
             )
-            return search([collection], asked)
+            return search([collection], request)
         except ServiceError as error:
             self.problem, self.status = error.message, error.status
         return None

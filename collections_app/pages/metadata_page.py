@@ -1,4 +1,4 @@
-"""The page of a document's metadata, for those who may write in its collection."""
+"""The page of a document's metadata, for writers of its collection."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ STALE = "Not saved: the metadata was changed since you opened this page. The cur
 
 
 class DocumentMetadata(CollectionPage):
-    """`/collections/{sys_id}/documents/{document}/metadata/`: all of them, as a text."""
+    """`/collections/{sys_id}/documents/{document}/metadata/`: the metadata as JSON text."""
 
     http_method_names = ["get", "head", "post", "options"]
 
     def get(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, found = self._open(sys_id, document)
-        return self._show(collection, found, {"text": pretty(found), "tag": etag_of(newest(found))})
+        collection, opened = self._open(sys_id, document)
+        return self._show(collection, opened, {"text": pretty(opened), "tag": etag_of(newest(opened))})
 
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, found = self._open(sys_id, document)
-        typed = {"text": request.POST.get("metadata", ""), "tag": request.POST.get("tag", "")}
+        collection, opened = self._open(sys_id, document)
+        sent = {"text": request.POST.get("metadata", ""), "tag": request.POST.get("tag", "")}
 
-        def check(sent: Version) -> None:
-            if not typed["tag"]:
+        def check(version: Version) -> None:
+            if not sent["tag"]:
                 raise BadRequest("The form is incomplete. Reload the page and try again.")
-            if etag_of(sent) != typed["tag"]:
+            if etag_of(version) != sent["tag"]:
                 raise PreconditionFailed
 
         try:
-            with_metadata(found, validation.read(typed["text"].strip() or "{}"), check)
+            with_metadata(opened, validation.read(sent["text"].strip() or "{}"), check)
         except PreconditionFailed as error:
-            typed["stored"] = pretty(find(collection, document))
-            return self._show(collection, found, {**typed, "errors": [STALE]}, error.status)
+            sent["stored"] = pretty(find(collection, document))
+            return self._show(collection, opened, {**sent, "errors": [STALE]}, error.status)
         except BadRequest as error:
-            said = [each.message for each in (error, *error.others)]
-            return self._show(collection, found, {**typed, "errors": said}, error.status)
-        messages.success(request, f"Metadata of “{found.page_title()}” saved.")
+            errors = [problem.message for problem in (error, *error.others)]
+            return self._show(collection, opened, {**sent, "errors": errors}, error.status)
+        messages.success(request, f"Metadata of “{opened.page_title()}” saved.")
         return redirect(self._list_of(collection))
 
     def _open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
@@ -55,13 +55,13 @@ class DocumentMetadata(CollectionPage):
         return collection, find(collection, document)
 
     def _list_of(self, collection: Collection) -> str:
-        """The page of the list that led here, which stands in this address too."""
-        address, asked = reverse("collection", args=[collection.pk]), self.request.GET.urlencode()
-        return f"{address}?{asked}" if asked else address
+        """The address of the list that led here; its filter is in the query string of this page."""
+        address, query = reverse("collection", args=[collection.pk]), self.request.GET.urlencode()
+        return f"{address}?{query}" if query else address
 
-    def _show(self, collection: Collection, found: Document, seen: dict[str, Any], status: int = 200) -> HttpResponse:
-        seen |= {"collection": collection, "called": found.page_title(), "back": self._list_of(collection)}
-        return render(self.request, "collections/metadata.html", seen, status=status)
+    def _show(self, collection: Collection, opened: Document, page: dict[str, Any], status: int = 200) -> HttpResponse:
+        page |= {"collection": collection, "title": opened.page_title(), "back": self._list_of(collection)}
+        return render(self.request, "collections/metadata.html", page, status=status)
 
 
 def pretty(document: Document) -> str:

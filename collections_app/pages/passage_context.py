@@ -1,4 +1,4 @@
-"""The text around a passage: some passages before and after it."""
+"""A passage with the text before and after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections_app.pages import presenters
 from system.errors import NotFound
 
 STEP = 1
-MOST = 32
+MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +26,15 @@ class PassageContext:
 
 
 def of(document: Document, generation: int, number: int, count: int) -> PassageContext:
-    """With up to `count` passages on each side, as far as there are.
+    """The passage with up to `count` passages on each side.
 
-    Read from the text and not put together from the passages: these overlap, and are without the white space between.
+    Read from the stored text, because passages overlap and lack the white space between them.
     """
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
-        raise NotFound("This document was loaded again since. Search again to see what it says now.")
+        raise NotFound("This document has changed. Search again to see its present content.")
     near = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
-    passage = next((each for each in near if each.number == number), None)
+    passage = next((chunk for chunk in near if chunk.number == number), None)
     if passage is None:
         raise NotFound("The document has no such passage.")
     first, last = near[0], near[-1]

@@ -17,21 +17,21 @@ from collections_app.search.pipeline import Hit
 
 LONGEST_METADATA = 200
 EARLIER = "Searches use the previous version."
-# Reasons that lie in the file; as a rule no second try comes to another end, so none is offered.
-OF_THE_FILE = ("damaged", "encrypted", "limit_pages")
-MEND_IT = "Retrying won't help. Fix the file, upload it again and delete this entry."
+# Errors of the file itself, for which a retry is not offered because it would fail again.
+FILE_ERRORS = ("damaged", "encrypted", "limit_pages")
+FIX_FILE = "Retrying won't help. Fix the file, upload it again and delete this entry."
 
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A stretch of a passage."""
+    """Part of a passage."""
 
     text: str
     is_marked: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownHit:
+class HitView:
     document_id: str
     generation: int
     number: int
@@ -45,7 +45,7 @@ class ShownHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownDocument:
+class DocumentView:
     id: str
     title: str
     name_below: str
@@ -95,7 +95,7 @@ def pages(first: int | None, last: int | None) -> str:
 
 
 def limit(size: int) -> str:
-    """A size that somebody set, which is a round one as a rule.
+    """A configured size, which is usually a round number.
 
     >>> limit(32 * 1024 * 1024), limit(1_500_000)
     ('32\\xa0MB', '1.4\\xa0MB')
@@ -103,8 +103,8 @@ def limit(size: int) -> str:
     return filesizeformat(size).replace(".0", "")
 
 
-def metadata(given: Mapping[str, Any]) -> str:
-    """In one line that is not too long.
+def metadata(stored: Mapping[str, Any]) -> str:
+    """The metadata in one line of limited length.
 
     >>> metadata({"type": "manual", "tags": ["a", "b"], "priority": 2})
     'type: manual · tags: ["a", "b"] · priority: 2'
@@ -113,55 +113,55 @@ def metadata(given: Mapping[str, Any]) -> str:
     """
     values = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in given.items()
+        for name, value in stored.items()
     }
-    told = " · ".join(f"{name}: {value}" for name, value in values.items())
-    return told if len(told) <= LONGEST_METADATA else told[: LONGEST_METADATA - 1] + "…"
+    line = " · ".join(f"{name}: {value}" for name, value in values.items())
+    return line if len(line) <= LONGEST_METADATA else line[: LONGEST_METADATA - 1] + "…"
 
 
-def hit(found: Hit) -> ShownHit:
-    return ShownHit(
-        document_id=found.document_id,
-        generation=found.generation,
-        number=found.chunk_index,
-        place=f"{found.document_id}-{found.chunk_index}",
-        title=found.filename or found.doc_id,
-        pages=pages(found.page, found.page_end),
-        headings=" > ".join(found.heading_path),
-        metadata=metadata(found.metadata),
-        score=f"{found.score:.2f}",
-        parts=tuple(parts(found.page_content, found.highlights)),
+def hit(result: Hit) -> HitView:
+    return HitView(
+        document_id=result.document_id,
+        generation=result.generation,
+        number=result.chunk_index,
+        place=f"{result.document_id}-{result.chunk_index}",
+        title=result.filename or result.doc_id,
+        pages=pages(result.page, result.page_end),
+        headings=" > ".join(result.heading_path),
+        metadata=metadata(result.metadata),
+        score=f"{result.score:.2f}",
+        parts=tuple(parts(result.page_content, result.highlights)),
     )
 
 
-def documents(found: QuerySet[Document]) -> QuerySet[Document]:
-    """With all that `document` shows, in one statement."""
+def documents(rows: QuerySet[Document]) -> QuerySet[Document]:
+    """The documents with everything that `document` needs, in one statement."""
     searched = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-    return found.select_related("newest").annotate(is_searched=Exists(searched))
+    return rows.select_related("newest").annotate(is_searched=Exists(searched))
 
 
-def document(found: Document) -> ShownDocument:
-    """A document that came through `documents`, as its newest version stands."""
-    version = found.newest
-    is_at_fault = version is not None and version.error_code in OF_THE_FILE
+def document(row: Document) -> DocumentView:
+    """A document from `documents`, with the state of its newest version."""
+    version = row.newest
+    is_at_fault = version is not None and version.error_code in FILE_ERRORS
     state = version.state if version else State.QUEUED.value
-    title = found.page_title()
-    return ShownDocument(
-        id=found.pk,
+    title = row.page_title()
+    return DocumentView(
+        id=row.pk,
         title=title,
-        # One that the service made says nothing to people.
-        name_below=found.doc_id if found.doc_id not in (title, found.pk) else "",
+        # A generated id means nothing to people.
+        name_below=row.doc_id if row.doc_id not in (title, row.pk) else "",
         state=state,
         size=version.size if version else 0,
         pages=version.pages if version else None,
         chunks=version.chunks_count if version else 0,
-        loaded_at=version.created_at if version else found.created_at,
+        loaded_at=version.created_at if version else row.created_at,
         metadata=metadata(version.metadata) if version else "",
         error=version.error if version and state == State.FAILED else "",
-        # For those who may load: the others can only be told that it failed.
-        advice=MEND_IT if state == State.FAILED and is_at_fault else "",
-        # Until a new version is ready the one before is searched, and goes on to be when the new one fails.
-        note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(found)["is_searched"] else "",
+        # For writers; other users cannot do anything about it.
+        advice=FIX_FILE if state == State.FAILED and is_at_fault else "",
+        # The previous version is searched until the new one is ready, also if the new one fails.
+        note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(row)["is_searched"] else "",
         warnings=tuple(map(str, version.warnings)) if version else (),
         may_retry=state == State.FAILED and not is_at_fault,
         may_reprocess=state in (State.READY, State.EMPTY),

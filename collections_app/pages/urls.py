@@ -1,16 +1,16 @@
-"""Addresses of the pages of collections."""
+"""Addresses of the collection pages."""
 
 from django.urls import path
 
 from collections_app.pages import document_actions, metadata_page, views
 
 urlpatterns = [
-    path("collections/", views.Collections.as_view(), name="collections"),
-    path("collections/<slug:sys_id>/", views.OneCollection.as_view(), name="collection"),
+    path("collections/", views.CollectionListPage.as_view(), name="collections"),
+    path("collections/<slug:sys_id>/", views.CollectionDetailPage.as_view(), name="collection"),
     path("collections/<slug:sys_id>/delete/", views.DeleteCollection.as_view(), name="collection-delete"),
     path(
         "collections/<slug:sys_id>/documents/<slug:document>/<int:generation>/passages/<int:number>/",
-        views.Passage.as_view(),
+        views.PassagePage.as_view(),
         name="passage",
     ),
     path(

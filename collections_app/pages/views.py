@@ -26,51 +26,51 @@ from collections_app.pages import passage_context, presenters
 from collections_app.pages.forms import MODES, NewCollectionForm, SearchForm
 from system.errors import NotFound, ServiceError
 
-A_PAGE = 20
+PAGE_SIZE = 20
 # Address and verb of each action on all listed documents.
 BULK_ACTIONS = (("documents-retry", "Retry"), ("documents-reprocess", "Reprocess"), ("documents-delete", "Delete"))
 
 
 class CollectionPage(LoginRequiredMixin, View):
-    """Base of these pages. A part of one is answered to htmx, which says where it will put it; else the whole."""
+    """Base of these pages. A request of htmx gets only the part that it replaces."""
 
     def user(self) -> User:
         assert isinstance(self.request.user, User)
         return self.request.user
 
     def handle_no_permission(self) -> HttpResponseBase:  # type: ignore[override]  # wider than it needs to be
-        if self.wanted_part() is None:
+        if self.requested_part() is None:
             return super().handle_no_permission()
-        # The session has ended: the page asks to sign in, not a list inside it.
+        # The session has ended. Reload the page, which then asks the user to sign in.
         return HttpResponse(headers={"HX-Refresh": "true"})
 
-    def wanted_part(self) -> str | None:
+    def requested_part(self) -> str | None:
         if "HX-Request" not in self.request.headers or "HX-History-Restore-Request" in self.request.headers:
             return None
         return self.request.headers.get("HX-Target", "")
 
-    def asked_page(self, found: Any) -> Page[Any]:
-        return Paginator(found, A_PAGE).get_page(self.request.GET.get("page"))
+    def requested_page(self, rows: Any) -> Page[Any]:
+        return Paginator(rows, PAGE_SIZE).get_page(self.request.GET.get("page"))
 
 
 class Listing:
-    """What of a list is to be shown: by Part of its name."""
+    """The filter of a list: part of the name."""
 
-    def __init__(self, asked: QueryDict) -> None:
+    def __init__(self, parameters: QueryDict) -> None:
         # Names are stored composed.
-        self.name = unicodedata.normalize("NFC", asked.get("name", "").replace("\x00", "").strip())
-        self.asked = {"name": self.name}
+        self.name = unicodedata.normalize("NFC", parameters.get("name", "").replace("\x00", "").strip())
+        self.filters = {"name": self.name}
 
     @property
     def address(self) -> str:
-        """As it stands in front of the page's number."""
-        made = QueryDict(mutable=True)
-        made.update({key: value for key, value in self.asked.items() if value})
-        return f"{made.urlencode()}&" if made else ""
+        """The query string of the filter, to which the page's number is added."""
+        query = QueryDict(mutable=True)
+        query.update({name: value for name, value in self.filters.items() if value})
+        return f"{query.urlencode()}&" if query else ""
 
 
-class Collections(CollectionPage):
-    """`/collections/`: what this person may read; making one, for those who may."""
+class CollectionListPage(CollectionPage):
+    """`/collections/`: the collections that the user can read, and a form to create one."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self._show(NewCollectionForm())
@@ -80,78 +80,77 @@ class Collections(CollectionPage):
         if not form.is_valid():
             return self._show(form, 400)
         try:
-            made = form.make(self.user())
+            collection = form.create(self.user())
         except ServiceError as error:
             form.add_error("name", error.message)
             return self._show(form, error.status)
-        messages.success(request, f"Collection “{made.name}” created.")
-        return redirect("collection", made.pk)
+        messages.success(request, f"Collection “{collection.name}” created.")
+        return redirect("collection", collection.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
         listing = Listing(self.request.GET)
-        page = self.asked_page(access.readable(self.user()).filter(name__icontains=listing.name))
-        found = counts.of([each.pk for each in page])
-        seen = {
-            "rows": [{"collection": each, "counts": found[each.pk]} for each in page],
+        page = self.requested_page(access.readable(self.user()).filter(name__icontains=listing.name))
+        counts_by_id = counts.of([collection.pk for collection in page])
+        context = {
+            "rows": [{"collection": collection, "counts": counts_by_id[collection.pk]} for collection in page],
             "page": page,
             "listing": listing,
-            "is_loading": any(each.unfinished for each in found.values()),
-            "may_make": access.may_make(self.user()),
+            "is_loading": any(collection_counts.unfinished for collection_counts in counts_by_id.values()),
+            "may_create": access.may_make(self.user()),
             "form": form,
         }
-        part = self.wanted_part() == "collections"
-        return render(self.request, f"collections/{'rows' if part else 'list'}.html", seen, status=status)
+        part = self.requested_part() == "collections"
+        return render(self.request, f"collections/{'rows' if part else 'list'}.html", context, status=status)
 
 
-class OneCollection(CollectionPage):
-    """`/collections/{sys_id}/`: a search and its passages, adding documents, and the list of them."""
+class CollectionDetailPage(CollectionPage):
+    """`/collections/{sys_id}/`: search, uploads and the list of documents."""
 
     def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_by_id(self.user(), sys_id, "read")
-        part = self.wanted_part()
+        part = self.requested_part()
         if part == "documents":
             return self.show_documents(collection)
-        seen = self._search(collection)
-        status = seen["asked"].status
+        context = self._search(collection)
+        status = context["form"].status
         if part == "results":
-            return render(request, "collections/results.html", seen, status=status)
-        may = access.rights(self.user(), collection)
-        seen |= self._documents(collection) | {
-            "may_manage": "manage" in may,
+            return render(request, "collections/results.html", context, status=status)
+        context |= self._documents(collection) | {
+            "may_manage": "manage" in access.rights(self.user(), collection),
             "settings_address": reverse("admin:collections_app_collection_change", args=[collection.pk]),
             "states": [state.value for state in counts.ORDER],
             "upload_address": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
             "modes": MODES,
             "formats": ACCEPTED,
-            "endings": ",".join(f".{each}" for each in EXTENSIONS),
+            "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
             "file_limit": settings.COLLECTIONS["file_limit"],
-            "file_limit_shown": presenters.limit(settings.COLLECTIONS["file_limit"]),
+            "file_limit_text": presenters.limit(settings.COLLECTIONS["file_limit"]),
         }
-        return render(request, "collections/collection.html", seen, status=status)
+        return render(request, "collections/collection.html", context, status=status)
 
     def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
         return render(self.request, "collections/documents.html", self._documents(collection) | {"problems": problems})
 
     def _search(self, collection: Collection) -> dict[str, Any]:
         form = SearchForm(self.request.GET)
-        found = form.search(collection) if form.is_asked else None
+        result = form.search(collection) if form.is_submitted else None
         return {
             "collection": collection,
-            "asked": form,
+            "form": form,
             "problem": form.problem,
-            "hits": None if found is None else [presenters.hit(each) for each in found.hits],
-            "is_near_only": found is not None and all(each.scores["text"] == 0 for each in found.hits),
-            "is_without_vectors": found is not None and found.is_without_vectors,
-            "more_address": form.more_address if found is not None and len(found.hits) == form.k else "",
+            "hits": None if result is None else [presenters.hit(hit) for hit in result.hits],
+            "has_no_keyword_match": result is not None and all(hit.scores["text"] == 0 for hit in result.hits),
+            "is_without_vectors": result is not None and result.is_without_vectors,
+            "more_address": form.more_address if result is not None and len(result.hits) == form.k else "",
             "counts": counts.of([collection.pk])[collection.pk],
         }
 
     def _documents(self, collection: Collection) -> dict[str, Any]:
         listing = DocumentListing(self.request.GET)
-        page = self.asked_page(listing.of(collection))
+        page = self.requested_page(listing.of(collection))
         return {
             "collection": collection,
-            "rows": [presenters.document(each) for each in page],
+            "rows": [presenters.document(document) for document in page],
             "page": page,
             "listing": listing,
             "counts": counts.of([collection.pk])[collection.pk],
@@ -161,43 +160,44 @@ class OneCollection(CollectionPage):
 
 
 class DocumentListing(Listing):
-    """Which documents are to be shown: by their state too."""
+    """The filter of the documents: part of the name, and the state."""
 
-    def __init__(self, asked: QueryDict) -> None:
-        super().__init__(asked)
-        state = asked.get("state", "")
-        self.state = self.asked["state"] = state if state in State.values else ""
+    def __init__(self, parameters: QueryDict) -> None:
+        super().__init__(parameters)
+        state = parameters.get("state", "")
+        self.state = self.filters["state"] = state if state in State.values else ""
 
     def of(self, collection: Collection) -> QuerySet[Document]:
-        found = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
+        documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
         if self.name:
-            # Files that were loaded before November 2026 may be called as they were sent, decomposed.
+            # Names of files that were loaded before November 2026 may be stored decomposed.
             older = Q(newest__filename__icontains=unicodedata.normalize("NFD", self.name))
-            found = found.filter(Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | older)
+            has_name = Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | older
+            documents = documents.filter(has_name)
         if self.state:
-            found = found.filter(newest__state=self.state)
-        return presenters.documents(found)
+            documents = documents.filter(newest__state=self.state)
+        return presenters.documents(documents)
 
 
-class Passage(CollectionPage):
-    """`/collections/{sys_id}/documents/{document}/{generation}/passages/{number}/`: a passage that was found, with what
-    stands around it. The generation: another content has other passages under the same numbers."""
+class PassagePage(CollectionPage):
+    """`/collections/{sys_id}/documents/{document}/{generation}/passages/{number}/`: a passage with its context. The
+    generation is in the address because other content has other passages under the same numbers."""
 
     def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
         collection = access.open_by_id(self.user(), sys_id, "read")
-        asked = request.GET.get("around", "")
-        count = int(asked) if asked in map(str, range(1, passage_context.MOST + 1)) else passage_context.STEP
-        found = passage_context.of(open_document(collection, document), generation, number, count)
-        has_more = not found.is_whole and count < passage_context.MOST
-        seen = {
+        around = request.GET.get("around", "")
+        count = int(around) if around in map(str, range(1, passage_context.MAX + 1)) else passage_context.STEP
+        context = passage_context.of(open_document(collection, document), generation, number, count)
+        has_more = not context.is_whole and count < passage_context.MAX
+        page = {
             "collection": collection,
             "document_id": document,
-            "found": found,
+            "context": context,
             "place": f"{document}-{number}",
-            "more_address": f"{request.path}?around={min(count * 2, passage_context.MOST)}" if has_more else "",
+            "more_address": f"{request.path}?around={min(count * 2, passage_context.MAX)}" if has_more else "",
         }
-        part = self.wanted_part() is not None
-        return render(request, f"collections/{'around' if part else 'passage'}.html", seen)
+        part = self.requested_part() is not None
+        return render(request, f"collections/{'around' if part else 'passage'}.html", page)
 
 
 class DeleteCollection(CollectionPage):
@@ -213,7 +213,7 @@ class DeleteCollection(CollectionPage):
             )
         deletion.delete_collection(collection)
         messages.success(request, f"Collection “{collection.name}” deleted.")
-        if self.wanted_part() is not None:
+        if self.requested_part() is not None:
             return HttpResponse(headers={"HX-Redirect": reverse("collections")})
         return redirect("collections")
 

@@ -284,17 +284,17 @@ class TestEmbeddingAgain:
         assert as_carl.post(page_of(collection, "reembed")).status_code == 302
         assert collection.refreshed().next_space == library.make("New").space
         page = text_of(as_carl.get(page_of(collection)))
-        assert "being filled for" in page
+        assert "being re-embedded with" in page
 
     def test_how_far_it_is_and_what_holds_it_up_is_shown(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
         assert "not running" in text_of(as_carl.get(page_of(collection)))
         target = EmbeddingSpace.objects.create(provider="other", model="new", dimensions=8)
-        for space, said in ((target, "(8): 0 of 1 made."), (collection.space, ": 1 of 1 made.")):
+        for space, filled in ((target, 0), (collection.space, 1)):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
             page = text_of(as_carl.get(page_of(collection)))
-            assert f"Vectors for {space}" in page and said in page and "It is away." in page
+            assert f"{filled} of 1 vectors of {space} are stored." in page and "It is away." in page
 
 
 class TestTheTile:
@@ -308,7 +308,7 @@ class TestTheTile:
         library.add(collection, "Other", is_loaded=False)
         library.add(library.make("Secret", writers=("itil",)))
         carl, alice = self.tile(as_carl), self.tile(as_alice)
-        assert carl.figure == "1" and "1 in work, 0 failed, in 1 collection." in carl.about and not carl.worries
+        assert carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.about and not carl.worries
         assert (
             alice.figure == "2"
             and alice.about.startswith("documents ready, 0 empty,")
