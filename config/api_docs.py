@@ -50,8 +50,8 @@ FOREIGN_LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 @cache
 def redoc_bundle() -> str:
-    found = finders.find(REDOC)
-    return Path(str(found)).read_text(encoding="utf-8").replace(FOREIGN_LOGO, static("servicebase/logo.svg"))
+    path = finders.find(REDOC)
+    return Path(str(path)).read_text(encoding="utf-8").replace(FOREIGN_LOGO, static("servicebase/logo.svg"))
 
 
 class RedocBundle(View):

@@ -148,7 +148,7 @@ def with_errors(result: Object, **_: Any) -> Object:
     components["responses"]["AnyError"] = json_response(
         reference("schemas", "Error"), "An error; the status says which one."
     )
-    for described in (each for path in result["paths"].values() for each in path.values()):
+    for described in (operation for path in result["paths"].values() for operation in path.values()):
         if "default" not in described["responses"]:
             common = (*COMMON_ERRORS, *(COMMON_BODY_ERRORS if "requestBody" in described else ()))
             described["responses"] = error_responses(common) | described["responses"]

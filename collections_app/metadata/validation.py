@@ -90,7 +90,7 @@ def depth(value: Any) -> int:
             deepest = max(deepest, level)
             if level > DEEPEST:
                 return level
-            levels += [(each, level + 1) for each in (item.values() if isinstance(item, dict) else item)]
+            levels += [(child, level + 1) for child in (item.values() if isinstance(item, dict) else item)]
     return deepest
 
 
@@ -122,7 +122,7 @@ def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
 
 def is_integer(value: Any) -> bool:
     """
-    >>> [is_integer(each) for each in (5, True, "5", 5.0, 10**20)]
+    >>> [is_integer(value) for value in (5, True, "5", 5.0, 10**20)]
     [True, False, False, False, False]
     """
     return type(value) is int and -BIGGEST <= value < BIGGEST

@@ -47,7 +47,7 @@ SIZES = """
     WHERE collection.deleted_at IS NULL
 """
 FILLED = "SELECT count(*) FROM chunk_vector WHERE collection_id = %s AND space_id = %s"
-FOUND = """
+EXISTING = """
     SELECT class.relname, index.indisvalid FROM pg_index index
     JOIN pg_class class ON class.oid = index.indexrelid
     WHERE index.indrelid = 'public.chunk_vector'::regclass AND starts_with(class.relname, %s)
@@ -100,10 +100,10 @@ def maintain_indexes() -> list[str]:
             return []
         # One process, because several need shared memory that containers lack.
         cursor.execute("SET max_parallel_maintenance_workers = 0")
-        parts, found = _parts(cursor), _found(cursor)
-        kept = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
-        dropped = [name for name in found if name not in kept and index_builds.run(cursor, name, _drop(name))]
-        built = [part.name for part in _wanted(cursor, parts) if not found.get(part.name) and _build(cursor, part)]
+        parts, existing = _parts(cursor), _existing(cursor)
+        needed = {part.name for part in parts if part.size > THRESHOLD * KEPT_ABOVE}
+        dropped = [name for name in existing if name not in needed and index_builds.run(cursor, name, _drop(name))]
+        built = [part.name for part in _wanted(cursor, parts) if not existing.get(part.name) and _build(cursor, part)]
     forget()
     return dropped + built
 
@@ -156,8 +156,8 @@ def _is_filled(cursor: Any, part: IndexedSpace) -> bool:
     return filled >= part.chunks
 
 
-def _found(cursor: Any) -> dict[str, bool]:
-    cursor.execute(FOUND, [PREFIX])
+def _existing(cursor: Any) -> dict[str, bool]:
+    cursor.execute(EXISTING, [PREFIX])
     return dict(cursor.fetchall())
 
 

@@ -34,9 +34,9 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
     """Each thread keeps its connection, and looks at it before each request."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        made = super().get_new_connection(conn_params)
-        _of_thread.closing[self] = _Closing(made)
-        return made
+        connection = super().get_new_connection(conn_params)
+        _of_thread.closing[self] = _Closing(connection)
+        return connection
 
     def is_usable(self) -> bool:
         """A server that ended a connection has said so on its socket: looking there costs nothing, asking costs a

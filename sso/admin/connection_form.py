@@ -121,8 +121,8 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         if not field.show_hidden_initial or self.instance.is_new:
             return False
         stored = self.get_initial_for_field(field, name)
-        shown = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
-        return field.has_changed(stored, shown) and field.has_changed(stored, self[name].data)
+        opened = field.hidden_widget().value_from_datadict(self.data, self.files, self.add_initial_prefix(name))
+        return field.has_changed(stored, opened) and field.has_changed(stored, self[name].data)
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs

@@ -58,14 +58,14 @@ class LinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         deleted, count, needed, protected = super().get_deleted_objects(objs, request)
-        kept = [f"{link} (protected role: only administrators can reset it)" for link in self._kept(objs)]
-        return deleted, count, set() if kept else needed, [*protected, *kept]
+        kept_links = [f"{link} (protected role: only administrators can reset it)" for link in self._kept_links(objs)]
+        return deleted, count, set() if kept_links else needed, [*protected, *kept_links]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:
         for link in queryset:
             link.delete()
 
-    def _kept(self, links: Any) -> list[IdentityLink]:
+    def _protected(self, links: Any) -> list[IdentityLink]:
         return [link for link in links if not may_reset(link)]
 
 

@@ -47,16 +47,16 @@ class CertificateUpdateFailed(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many keys were added, kept and removed, which were ignored, and warnings for the administrator."""
+    """How many keys were added, unchanged and removed, which were ignored, and warnings for the administrator."""
 
     added: int = 0
-    kept: int = 0
+    unchanged: int = 0
     removed: int = 0
     skipped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        sentences = [f"{self.added} added, {self.kept} unchanged, {self.removed} removed."]
+        sentences = [f"{self.added} added, {self.unchanged} unchanged, {self.removed} removed."]
         if self.skipped:
             sentences.append(f"Ignored: {', '.join(counted(self.skipped))}.")
         return " ".join([*sentences, *self.warnings])
@@ -168,7 +168,7 @@ def _apply(url_idp: str, realm: str, published: KeySet, number: int) -> Outcome:
         if number < pair.last_applied:
             # A later request was answered sooner, so this answer is outdated.
             CertificatePair.objects.filter(pk=pair.pk).update(answered_at=now)
-            return Outcome(kept=len(stored), skipped=published.skipped)
+            return Outcome(unchanged=len(stored), skipped=published.skipped)
         outcome = _update(url_idp, realm, stored, published)
         pair.last_applied, pair.fetched_at, pair.answered_at = number, now, now
         pair.failure, pair.warning = "", " ".join(outcome.warnings)
@@ -183,15 +183,15 @@ def _update(url_idp: str, realm: str, stored: Mapping[str, IdpCertificate], publ
         IdpCertificate(kid=kid, url_idp=url_idp, realm=realm, json=published.keys[kid]).save()
     for kid in absent:
         stored[kid].delete()
-    kept = {kid: row for kid, row in stored.items() if kid not in absent}
-    return Outcome(len(new), len(kept), len(absent), published.skipped, tuple(_warnings(kept, published)))
+    remaining = {kid: row for kid, row in stored.items() if kid not in absent}
+    return Outcome(len(new), len(remaining), len(absent), published.skipped, tuple(_warnings(remaining, published)))
 
 
-def _warnings(kept: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
+def _warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> list[str]:
     """ "A key changed under its old kid stays as stored and is shown as a warning." """
     changed = [
         kid
-        for kid, row in kept.items()
+        for kid, row in remaining.items()
         if kid not in published.keys or thumbprint(published.keys[kid]) != thumbprint(row.json)
     ]
     if not changed:

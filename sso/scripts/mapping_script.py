@@ -91,19 +91,19 @@ def check(source: str) -> None:
     if size > LONGEST_SOURCE:
         raise ScriptRefused(f"The script is longer than {LONGEST_SOURCE // 1024} KB.")
     try:
-        made = run_all(source, SAMPLE)
+        values = run_all(source, SAMPLE)
     except ScriptFailed as error:
         if error.at == "map":
             return
         raise ScriptRefused(f"The script does not run. {error}") from None
-    if others := sorted(set(made) - set(COLUMNS)):
+    if others := sorted(set(values) - set(COLUMNS)):
         raise ScriptRefused(f"A script sets {', '.join(COLUMNS)}, but this one sets {', '.join(others)[:100]}.")
 
 
 def run(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     """The columns that the script sets, whatever their values; others are left out."""
-    made = run_all(source, claims, deadline)
-    return {name: made[name] for name in COLUMNS if name in made}
+    values = run_all(source, claims, deadline)
+    return {name: values[name] for name in COLUMNS if name in values}
 
 
 def run_all(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:

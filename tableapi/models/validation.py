@@ -90,10 +90,10 @@ def _check_name(column: Column, table: Table) -> None:
     if name in POSTGRESQL_COLUMNS:
         raise ValidationError({"name": "This name is reserved by the database. Choose another name."})
     relatives = [*table.lineage, *table.descendants]
-    taken = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
-    if taken is not None:
-        hint = "" if taken.table == table else " Tables that extend each other share their column names."
-        raise ValidationError({"name": f"{taken.table.name} already has a column with this name.{hint}"})
+    existing = type(column).objects.filter(table__in=relatives, name=name).select_related("table").first()
+    if existing is not None:
+        hint = "" if existing.table == table else " Tables that extend each other share their column names."
+        raise ValidationError({"name": f"{existing.table.name} already has a column with this name.{hint}"})
 
 
 def _check_new_type(column: Column, before: Column) -> None:

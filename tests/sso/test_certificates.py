@@ -81,7 +81,7 @@ class TestTheAlgorithm:  # A34
         update(provider, setting, "rsa-1")
         before = list(IdpCertificate.objects.values())
         outcome = update(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
-        assert (outcome.added, outcome.kept, outcome.removed) == (1, 1, 0)
+        assert (outcome.added, outcome.unchanged, outcome.removed) == (1, 1, 0)
         assert "another key under the kid “rsa-1”" in str(outcome)
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == before
         assert "rsa-1" in pair_of(setting).warning
@@ -117,7 +117,7 @@ class TestTheAlgorithm:  # A34
         old = key_sets.usable({"keys": [jwk("rsa-1")]})
         number = certificate_updates._draw(*setting.pair)
         update(provider, setting, "rsa-2")
-        assert certificate_updates._apply(*setting.pair, old, number) == Outcome(kept=1)
+        assert certificate_updates._apply(*setting.pair, old, number) == Outcome(unchanged=1)
         assert kids(setting) == ["rsa-2"] and logged() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):

@@ -107,7 +107,7 @@ class Pages(LimitOffsetPagination):
             "offset": {"minimum": 0, "maximum": DEEPEST, "default": 0},
         }
         described = super().get_schema_operation_parameters(view)
-        return [each | {"schema": each["schema"] | bounds[each["name"]]} for each in described]
+        return [parameter | {"schema": parameter["schema"] | bounds[parameter["name"]]} for parameter in described]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema

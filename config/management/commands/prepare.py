@@ -142,18 +142,18 @@ def refuse_unsuitable_database() -> None:
 
 def refuse_unsuitable_vector(installed: str | None, available: str | None) -> None:
     required = dotted(OLDEST_VECTOR)
-    found = installed or available
-    if found is None:
+    pgvector = installed or available
+    if pgvector is None:
         raise ConfigurationError(
             f"The database has no extension vector. Install pgvector {required} or newer on its server."
         )
-    if version(found) >= OLDEST_VECTOR:
+    if version(pgvector) >= OLDEST_VECTOR:
         return
     if available and version(available) >= OLDEST_VECTOR:
         raise ConfigurationError(
-            f"The database still uses pgvector {found}. Let its owner run: ALTER EXTENSION vector UPDATE"
+            f"The database still uses pgvector {pgvector}. Let its owner run: ALTER EXTENSION vector UPDATE"
         )
-    raise ConfigurationError(f"The database has pgvector {found}, but {required} or newer is required.")
+    raise ConfigurationError(f"The database has pgvector {pgvector}, but {required} or newer is required.")
 
 
 def dotted(numbers: tuple[int, ...]) -> str:
