@@ -24,7 +24,7 @@ NEVER: dict[str, set[str]] = {
     "system.DeletionLogEntry": {"add", "change", "delete"},
     "django_celery_beat.PeriodicTask": {"add", "delete"},
     "tableapi.DeferredRecord": {"add", "change", "delete"},
-    "collections_app.Document": {"add", "change"},
+    "collections_app.Document": {"add", "change", "delete"},
     "sso.IdpCertificate": {"add", "change"},
     "sso.IdentityLink": {"add", "change"},
     "sso.SignIn": {"add", "change", "delete"},

@@ -103,7 +103,7 @@ def equals(value: Any, operand: Any, kind: str) -> bool:
     if kind == "time" or isinstance(operand, datetime):
         return second(as_time(value)) == second(read_instant(operand))
     if kind == "truth":
-        return bool(value) == (operand in ("true", "1"))
+        return bool(value) == (operand.lower() in ("true", "1"))
     if isinstance(value, bool):
         return str(operand).lower() == as_text(value)
     if is_number(value):
