@@ -57,7 +57,7 @@ for key in SECRET_ENCRYPTION_KEYS:
         Fernet(key)
     except ValueError:
         raise env.ConfigurationError(
-            "SVC_SECRET_KEYS must hold Fernet keys: 32 bytes in URL-safe base64, separated by commas."
+            "SVC_SECRET_KEYS must be a comma-separated list of Fernet keys, each 32 bytes in URL-safe base64."
         ) from None
 BASE_URL = ENVIRONMENT.base_url
 TRUSTED_PROXIES = ENVIRONMENT.trusted_proxies

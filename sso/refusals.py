@@ -40,7 +40,7 @@ class Refusal(Enum):
     STATE_EXPIRED = "state_expired", 400, f"This sign-in took longer than ten minutes. {RETRY}", "Sign in again."
     ISSUER_UNKNOWN = (
         "issuer_unknown", 400, "The link that you followed names an unknown identity provider.",
-        "Correct the link: iss must be exactly the issuer of the connection.",
+        "Correct the link: its parameter iss must exactly match the issuer of the connection.",
     )  # fmt: skip
     TOKEN_REPLAYED = "token_replayed", 400, "This token was used before.", "No action is needed."
     LOGOUT_STATE = (
@@ -75,7 +75,8 @@ class Refusal(Enum):
     )  # fmt: skip
     USERINFO_SUBJECT = (
         "userinfo_subject", 401, NOT_VERIFIED,
-        "This is a fault of the provider. Do not proceed until you have found the cause.",
+        "The error is on the provider's side. Report it to the provider. "
+        "Do not proceed until you have found the cause.",
     )  # fmt: skip
 
     # The ID token, in the order of its checks.
@@ -98,7 +99,7 @@ class Refusal(Enum):
     TOKEN_AUDIENCE = (
         "token_audience", 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token.",
     )  # fmt: skip
-    TOKEN_TIME = "token_time", 401, NOT_VERIFIED, "This is a fault of the provider."
+    TOKEN_TIME = "token_time", 401, NOT_VERIFIED, "The error is on the provider's side. Report it to the provider."
     TOKEN_CLOCK = (
         "token_clock", 401, f"The clocks of this service and of the identity provider differ. {TELL}",
         "Synchronize both clocks by NTP. The detail shows the difference.",
@@ -107,10 +108,18 @@ class Refusal(Enum):
         "token_nonce", 401, NOT_VERIFIED,
         "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
-    TOKEN_SUBJECT = "token_subject", 401, NOT_VERIFIED, "This is a fault of the provider."
+    TOKEN_SUBJECT = (
+        "token_subject",
+        401,
+        NOT_VERIFIED,
+        "The error is on the provider's side. Report it to the provider.",
+    )
     TOKEN_ACCESS_HASH = (
-        "token_access_hash", 401, NOT_VERIFIED, "This is a fault of the provider, or the access token was replaced.",
-    )  # fmt: skip
+        "token_access_hash",
+        401,
+        NOT_VERIFIED,
+        "The error is on the provider's side, or the access token was replaced.",
+    )
     TOKEN_KIND = "token_kind", 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
     # The user.

@@ -116,7 +116,7 @@ def check_response(
 ) -> OidcSetting:
     """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
     if attempt.kind != kind and "error" not in parameters:  # some providers always put an error into the query
-        raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"The attempt expects a response of the kind {attempt.kind}.")
+        raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"This sign-in expects a response of type {attempt.kind}.")
     if setting is None or not setting.active:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
     endpoints = setting.endpoints

@@ -130,7 +130,7 @@ class LengthRequired(ServiceError):
 class PreconditionFailed(ServiceError):
     status = 412
     code = "stale"
-    message = "The record was changed since it was read. Read it again."
+    message = "The record has changed since it was read. Read it again."
 
 
 class TooLarge(ServiceError):

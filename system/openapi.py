@@ -54,7 +54,7 @@ ERROR: Object = {
                 "type": "object",
                 "required": ["message", "code"],
                 "properties": {
-                    "message": {"type": "string", "description": "A message for people; it may change."},
+                    "message": {"type": "string", "description": "A human-readable message. The wording may change."},
                     "code": {"type": "string", "description": "A code for programs; it does not change."},
                     "field": {"type": "string", "description": "The parameter, field or column that is wrong."},
                     "position": {"type": "integer", "minimum": 0, "description": "The position in a query, from 0."},

@@ -33,8 +33,8 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         help_texts = {"expires_at": "UTC, for example 2030-12-31 and 23:59:00. Leave empty for no expiry."}
         error_messages = {
             "expires_at": {
-                "invalid_date": "Enter the date as 2030-12-31.",
-                "invalid_time": "Enter the time as 23:59:00.",
+                "invalid_date": "Enter a date in the format YYYY-MM-DD, for example 2030-12-31.",
+                "invalid_time": "Enter a time in the format HH:MM:SS, for example 23:59:00.",
             }
         }
 

@@ -66,7 +66,7 @@ class SignIn(View):
             response["Retry-After"] = str(error.retry_after_s)
             return response
         if user is None:
-            form.add_error(None, "Login or password is wrong, or the account is not active.")
+            form.add_error(None, "Incorrect login or password, or the account is not active.")
             return self._show(request, form, next_url, status=401)
         login(request, user)
         return redirect(local_path(request, next_url))

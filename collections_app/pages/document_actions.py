@@ -13,7 +13,7 @@ from collections_app.models import Collection, Document
 from collections_app.models.documents import State
 from collections_app.pages.views import CollectionDetailPage, DocumentListing, ask, open_document
 from system.admin_site.name_lists import named
-from system.errors import NotFound, ServiceError
+from system.errors import ServiceError
 
 # More documents need another request.
 MAX_DOCUMENTS = 500
@@ -99,7 +99,7 @@ class ChangeDocuments(DocumentView):
             matching = matching.filter(newest__state=self.state)
         documents = list(matching[: MAX_DOCUMENTS + 1])
         if not documents:
-            raise NotFound("No documents match.")
+            return self.done(collection, "", ["No documents match."])
         if "confirmed" not in request.POST:
             return ask(request, f"{self.verb} {_count(documents)}? {self.hint}", collection, self.verb)
         problems = self._change(documents[:MAX_DOCUMENTS])

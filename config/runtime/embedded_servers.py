@@ -146,8 +146,8 @@ class Valkey:
     @property
     def did_not_start(self) -> str:
         return (
-            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder away and start again: "
-            "it holds only notices of background work, which is found again without them."
+            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again.  "
+            "No work is lost: pending background jobs are in the database."
         )
 
     def initialise(self) -> None:

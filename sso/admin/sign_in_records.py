@@ -65,7 +65,7 @@ class LinkAdmin(ReadOnlyAdmin):
         for link in queryset:
             link.delete()
 
-    def _protected(self, links: Any) -> list[IdentityLink]:
+    def _kept_links(self, links: Any) -> list[IdentityLink]:
         return [link for link in links if not may_reset(link)]
 
 

@@ -54,7 +54,7 @@ class SignInResult:
         refused = ", ".join(self.role_change.refused)
         sentences = [
             "The account was created." if self.is_new else "",
-            f"Roles that a provider cannot grant: {refused}." if refused else "",
+            f"Roles not granted, because providers cannot grant them: {refused}." if refused else "",
             *self.notes,
         ]
         return " ".join(filter(None, sentences))

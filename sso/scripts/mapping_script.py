@@ -144,7 +144,7 @@ def in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     if not result.was_ready:
         raise ScriptNotRun("The script engine did not start.")
     if result.was_starved or (result.was_killed and result.run_s < TIME_S):
-        raise ScriptNotRun(f"It was stopped after {result.run_s:.2f} s, of which {result.cpu_s:.2f} s on a processor.")
+        raise ScriptNotRun(f"It was stopped after {result.run_s:.2f} s; it had used {result.cpu_s:.2f} s of CPU time.")
     if result.was_killed:
         raise ScriptFailed(f"It was stopped after {TIME_S:g} s.", "limit")
     raise ScriptFailed("It needs too much memory or time.", "limit")

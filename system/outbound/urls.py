@@ -63,7 +63,7 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
     if parts is None or not _CHARACTERS.fullmatch(text):
         raise OutboundRefused(
             "characters",
-            "The URL contains a character that is not allowed. Write international names in their xn-- form.",
+            "The URL contains a character that is not allowed. Write international domain names in Punycode (xn--…).",
         )
     scheme, authority, path, query, fragment = parts.groups()
     scheme = _check_scheme(scheme, policy)

@@ -100,7 +100,7 @@ class _TidyHtml:
         self.words = len(html)
         self.text = MARKUP.sub(self._tidy, html)
         if self.strays * self.words > MOST_COPIED:
-            raise TooComplex("The HTML has too many characters that are written as &…;.")
+            raise TooComplex("The HTML contains too many < or & characters outside of tags.")
         if not self.tags:
             # "accept text": a text without tags keeps its lines.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._counted("<br>"), self.text)

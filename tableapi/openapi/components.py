@@ -53,7 +53,9 @@ PARAMETERS: dict[str, Object] = {
     "ifMatch": parameter(
         "If-Match", {"type": "string"}, "The ETag that was read; a record that has changed since is a 412.", "header"
     ),
-    "ifNoneMatch": parameter("If-None-Match", {"type": "string"}, "An ETag; 304 if the record still has it.", "header"),
+    "ifNoneMatch": parameter(
+        "If-None-Match", {"type": "string"}, "An ETag. If it still matches, the response is 304.", "header"
+    ),
     "idempotencyKey": parameter(
         "Idempotency-Key",
         {"type": "string", "maxLength": 255},

@@ -68,7 +68,7 @@ def _read(table: TableDescription) -> Object:
 
 
 def _create(table: TableDescription) -> Object:
-    about = "What the caller may read of the new record."
+    about = "The new record, with the fields that the caller can read."
     success = {"201": _records(table, about, "Location", "ETag", *RECORD_HEADERS)}
     created = _operation(table, "create", "Create a record", WRITE_PARAMETERS, CREATE_ERRORS, success)
     return _with_body(table, "post", created)

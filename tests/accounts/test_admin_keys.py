@@ -163,8 +163,14 @@ def test_key_name_is_escaped(as_alice: Client, bob: User):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"expires_at_0": "31.12.2030", "expires_at_1": "12:00"}, "Enter the date as 2030-12-31."),
-        ({"expires_at_0": "2030-12-31", "expires_at_1": "noon"}, "Enter the time as 23:59:00."),
+        (
+            {"expires_at_0": "31.12.2030", "expires_at_1": "12:00"},
+            "Enter a date in the format YYYY-MM-DD, for example 2030-12-31.",
+        ),
+        (
+            {"expires_at_0": "2030-12-31", "expires_at_1": "noon"},
+            "Enter a time in the format HH:MM:SS, for example 23:59:00.",
+        ),
     ],
 )
 def test_invalid_expiry_date_names_the_format(as_alice: Client, bob: User, given: dict[str, str], said: str):

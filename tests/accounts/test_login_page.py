@@ -64,7 +64,7 @@ def test_wrong_password_shows_the_page_again_with_401(client: Client, bob: User)
     page = client.post("/login/", {**RIGHT, "password": "wrong-canary", "next": "/account/"})
 
     assert page.status_code == 401
-    assert b"Login or password is wrong" in page.content
+    assert b"Incorrect login or password" in page.content
     assert b'value="bob"' in page.content and b'value="/account/"' in page.content
     assert b"canary" not in page.content
     assert client.get(ME).status_code == 401

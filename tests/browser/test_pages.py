@@ -48,7 +48,7 @@ def test_wrong_password_is_reported_and_keeps_the_login(at_desk: Visitor):
     page.get_by_label("Password").fill("not it")
     page.get_by_role("button", name="Sign in").click()
 
-    assert page.get_by_role("alert").get_by_text("Login or password is wrong").is_visible()
+    assert page.get_by_role("alert").get_by_text("Incorrect login or password").is_visible()
     assert page.get_by_label("Login").input_value() == "bob"
     assert page.get_by_label("Password").input_value() == ""
 

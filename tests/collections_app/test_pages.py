@@ -503,10 +503,11 @@ class TestAllDocuments:
         assert f">{what.title()}</button>" in text_of(answer)
         assert Version.objects.get().state == "failed" and Document.objects.get().deleted_at is None
 
-    def test_nothing_to_do_is_a_404(self, as_carl: Client):
+    def test_nothing_to_do_is_said(self, as_carl: Client):
         collection = library.make()
         library.add(collection)
-        assert as_carl.post(all_of(collection, "retry"), self.CONFIRMED).status_code == 404
+        assert ">Retry failed</button>" not in text_of(as_carl.get(page_of(collection)))
+        assert "No documents match." in text_of(as_carl.post(all_of(collection, "retry"), self.CONFIRMED, follow=True))
 
     def test_more_than_may_be_queued_are_refused_and_named(self, as_carl: Client, settings: Any):
         settings.COLLECTIONS = {**settings.COLLECTIONS, "waiting_limit": 1}

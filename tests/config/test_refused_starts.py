@@ -61,7 +61,7 @@ def test_safe_production_settings_are_accepted(tmp_path: Path):
 def test_malformed_keys_are_refused(tmp_path: Path):
     message = refusal("prepare", tmp_path, **{**SAFE, "SVC_SECRET_KEYS": "no-key-at-all"})
 
-    assert "SVC_SECRET_KEYS must hold Fernet keys" in message
+    assert "SVC_SECRET_KEYS must be a comma-separated list of Fernet keys" in message
     assert "no-key-at-all" not in message
 
 
@@ -151,7 +151,7 @@ def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("postgres/postgresql.conf", "PostgreSQL did not start with the data in"),
         ("postgres/global/pg_control", "PostgreSQL did not start with the data in"),
-        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder away and start again"),
+        ("valkey/appendonlydir/appendonly.aof.1.incr.aof", "Move that folder elsewhere and start again"),
     ],
 )
 def test_damaged_server_data_stops_the_start_with_advice(file: str, said: str, used_folder: Path):

@@ -91,7 +91,7 @@ PROTECTED = ["admin", "ADMIN", "Admin", "\uff41\uff44\uff4d\uff49\uff4e", "sso_a
 def test_protected_roles_are_not_granted_and_the_sign_in_succeeds(browser: Browser, name: str):  # A51
     assert sign_in(browser, [name, "itil"]) == {"itil"}
 
-    assert f"Roles that a provider cannot grant: {name}" in last_detail()
+    assert f"Roles not granted, because providers cannot grant them: {name}" in last_detail()
     assert not User.objects.get(login="ann").is_superuser
     assert not Role.objects.filter(name=name).exists() or name in ("admin", "sso_admin", "collection_admin")
 

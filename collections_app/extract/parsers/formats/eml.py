@@ -77,7 +77,7 @@ def add_body(body: Any, text: TextWriter) -> None:
     try:
         words = decode(content, declared=str(body.get_content_charset() or ""))
     except NotText:
-        text.warn("The text of the e-mail is not in any common encoding.")
+        text.warn("The body of the email was skipped because its encoding is not a common one.")
         return
     if body.get_content_subtype() == "html":
         visible_html.write(words, text)
