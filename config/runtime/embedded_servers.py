@@ -182,7 +182,7 @@ def last_line(output: str) -> str:
     return lines[-1] if lines else "no message"
 
 
-def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> bool:
+def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[bytes]) -> bool:
     """Return True when the server answers, False if it ended or took too long."""
     until = time.monotonic() + START_WITHIN_S
     while time.monotonic() < until and process.poll() is None:

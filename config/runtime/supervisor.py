@@ -1,6 +1,6 @@
 """Supervises child processes: start, prefixed logs, restart with back-off, ordered stop, no orphans.
 
-waiting ──start──> running ──ends──> restart after 1, 2, 4 … 30 s   (PostgreSQL: everything stops)
+waiting ──start──> running ──ends──> restart after 1, 2, 4 … 30 s
                       └──stop──> signalled ──timeout──> killed
 """
 
@@ -19,6 +19,10 @@ from typing import IO
 
 LONGEST_BACKOFF_S = 30.0
 STEADY_AFTER_S = 60.0  # a child that ran this long starts again with the shortest delay
+# Output is copied in blocks this far apart, because waking up for every line costs more than copying it.
+BLOCK_EVERY_S = 0.02
+BLOCK_BYTES = 64 * 1024
+LONGEST_LINE_BYTES = 1024 * 1024
 COLOURS = ("36", "33", "35", "32", "34", "31")
 
 
@@ -30,8 +34,8 @@ class Child:
     command: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
     stop_signal: int = signal.SIGTERM
-    is_vital: bool = False  # everything stops when it ends by itself
-    process: subprocess.Popen[str] | None = None
+    process: subprocess.Popen[bytes] | None = None
+    relay: threading.Thread | None = None
     started_at: float = 0.0
     backoff_s: float = 1.0
 
@@ -39,7 +43,7 @@ class Child:
 @dataclass(frozen=True)
 class Ended:
     child: Child
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     code: int
 
 
@@ -101,6 +105,9 @@ class Supervisor:
             self.reaper.stdin.close()
 
     def say(self, text: str, name: str = "up") -> None:
+        self._write([text], name)
+
+    def _write(self, lines: Sequence[str], name: str) -> None:
         names = [child.name for child in self.children]
         prefix = f"{name:>8} | " if self.has_prefix else ""
         if self.has_prefix and self.has_colour:
@@ -108,7 +115,8 @@ class Supervisor:
             prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
         try:
             with self.writing:
-                print(prefix + text, file=self.out, flush=True)
+                self.out.write("".join(f"{prefix}{line}\n" for line in lines))
+                self.out.flush()
         except (OSError, ValueError):
             pass  # nobody reads the output; the children matter more than their logs
 
@@ -117,7 +125,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda received, _frame: self.events.put(SignalReceived(received)))
 
-    def start(self, child: Child) -> subprocess.Popen[str]:
+    def start(self, child: Child) -> subprocess.Popen[bytes]:
         if child not in self.children:
             self.children.append(child)
         child.process = subprocess.Popen(
@@ -126,16 +134,15 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
             start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
         child.started_at = time.monotonic()
         self._announce(child, child.process)
-        threading.Thread(target=self._relay, args=(child, child.process), daemon=True).start()
+        child.relay = threading.Thread(target=self._relay, args=(child, child.process), daemon=True)
+        child.relay.start()
         return child.process
 
-    def _announce(self, child: Child, process: subprocess.Popen[str]) -> None:
+    def _announce(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         self._tell_reaper(f"+ {process.pid} {int(child.stop_signal)}")
 
     def _tell_reaper(self, line: str) -> None:
@@ -146,17 +153,24 @@ class Supervisor:
             except OSError:
                 pass  # it was killed; the next one gets the whole list
 
-    def _relay(self, child: Child, process: subprocess.Popen[str]) -> None:
+    def _relay(self, child: Child, process: subprocess.Popen[bytes]) -> None:
         """Copy a child's output lines until all processes that hold it have ended, and report the child's end."""
         waiter = threading.Thread(target=lambda: self.events.put(Ended(child, process, process.wait())), daemon=True)
         waiter.start()
         assert process.stdout is not None
-        with process.stdout:
-            for line in process.stdout:
-                self.say(line.rstrip("\n"), child.name)
+        rest = b""
+        with process.stdout as pipe:
+            while block := os.read(pipe.fileno(), BLOCK_BYTES):
+                *lines, rest = (rest + block).split(b"\n")
+                if len(rest) > LONGEST_LINE_BYTES:
+                    lines, rest = [*lines, rest], b""
+                self._write([line.decode(errors="replace") for line in lines], child.name)
+                time.sleep(BLOCK_EVERY_S)
+        if rest:
+            self.say(rest.decode(errors="replace"), child.name)
 
-    def watch(self) -> tuple[int, str]:
-        """Keep everything running until a signal arrives or a vital child ends; return exit code and reason."""
+    def watch(self) -> str:
+        """Keep everything running until a signal arrives; return the reason to stop."""
         while True:
             for child in [child for child in self.children if self.restarts.get(child.name, 0) <= time.monotonic()]:
                 if self.restarts.pop(child.name, None) is not None:
@@ -171,9 +185,9 @@ class Supervisor:
                     self._reload_web()
                     continue
                 self.is_stopping = True
-                return 0, "interrupt" if event.signal == signal.SIGINT else "drain"
-            if event.child.process is event.process and self._plan_restart(event):
-                return 1, f"{event.child.name} ended"
+                return "interrupt" if event.signal == signal.SIGINT else "drain"
+            if event.child.process is event.process:
+                self._plan_restart(event)
 
     def _reload_web(self) -> None:
         for child in self.children:
@@ -181,19 +195,15 @@ class Supervisor:
                 self.say("SIGHUP: replacing the web processes one after another")
                 child.process.send_signal(signal.SIGHUP)
 
-    def _plan_restart(self, event: Ended) -> bool:
-        """Plan the restart of a child that ended by itself; return True if everything must stop."""
+    def _plan_restart(self, event: Ended) -> None:
+        """Plan the restart of a child that ended by itself."""
         child = event.child
         self.sweep(event.process.pid)
-        if child.is_vital:
-            self.say(f"{child.name} ended ({describe(event.code)}); stopping everything. Start again with ./run")
-            return True
         if time.monotonic() - child.started_at > STEADY_AFTER_S:
             child.backoff_s = 1.0
         self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
         self.restarts[child.name] = time.monotonic() + child.backoff_s
         child.backoff_s = min(LONGEST_BACKOFF_S, child.backoff_s * 2)
-        return False
 
     def sweep(self, group: int) -> None:
         """Kill what a dead child left of its process group, such as workers that still hold its port."""
@@ -221,9 +231,10 @@ class Supervisor:
                     self.say(f"{child.name} did not stop in time and was killed")
                     self.sweep(process.pid)  # now, because it must not run during the next step
         for child in self.children:
-            if child.process is not None:
+            if child.process is not None and child.relay is not None:
                 self.sweep(child.process.pid)
                 child.process.wait()
+                child.relay.join(1.0)  # its last lines
 
     def close(self) -> None:
         """End the reaper and release the data folder."""

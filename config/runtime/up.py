@@ -3,7 +3,6 @@
 import argparse
 import os
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -50,12 +49,12 @@ def main(words: list[str], environment: Environment) -> int:
     # A single part has no prefix, so that its lines stay JSON for log collectors.
     supervisor = Supervisor(claim, has_prefix=only is None)
     supervisor.listen()
-    reason = "interrupt"
+    code, reason = 0, "interrupt"
     try:
         start(supervisor, environment, folder, parts)
-        code, reason = supervisor.watch()
+        reason = supervisor.watch()
     except Stopped:
-        code = 0
+        pass
     except Unprepared:
         code = 1
     except ConfigurationError:
@@ -138,7 +137,7 @@ def start_servers(supervisor: Supervisor, environment: Environment, folder: Data
     if environment.database_url is None:
         postgres = Postgres(folder)
         postgres.initialise()
-        launch(supervisor, Child("postgres", postgres.command(), stop_signal=signal.SIGINT, is_vital=True), postgres)
+        launch(supervisor, Child("postgres", postgres.command(), stop_signal=postgres.stop_signal), postgres)
         postgres.make_database()
     if environment.redis_url is None:
         valkey = Valkey(folder)

@@ -52,7 +52,7 @@ class SharedServers:
         process.send_signal(number or self.children[name].stop_signal)
         process.wait(30)
 
-    def process(self, name: str) -> "subprocess.Popen[str]":
+    def process(self, name: str) -> "subprocess.Popen[bytes]":
         process = self.children[name].process
         assert process is not None
         return process

@@ -74,6 +74,7 @@ NO_LIMITS = {
     "tableapi.catalogue.value_readers.BIGGEST",
     "tableapi.values.comparison.BIGGEST",
     "tableapi.catalogue.html.MOST_COPIED",
+    "config.runtime.supervisor.BLOCK_BYTES",
 }
 
 
