@@ -247,10 +247,16 @@ def test_proxy_uses_every_web_host_and_retries_on_another(
     assert mounted == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}
 
 
+def test_proxy_refuses_characters_that_the_web_server_refuses_without_a_body(proxy: dict[str, list[list[str]]]):
+    assert proxy["if"] == [["($request_uri", "~", '[<>"]', ")"]]
+    assert ["400", "=400", "/.proxy/malformed"] in proxy["error_page"]
+
+
 def test_proxy_errors_equal_those_of_the_service(proxy: dict[str, list[list[str]]]):
-    answers = {int(status): json.loads(text) for status, text in proxy["return"]}
+    answers = {int(status): json.loads(text[0]) for status, *text in proxy["return"] if text}
 
     assert {status: answer["errors"][0]["code"] for status, answer in answers.items()} == {
+        400: errors.BadRequest.code,
         413: errors.TooLarge.code,
         414: errors.QueryTooLong.code,
         503: errors.Unavailable.code,
