@@ -122,6 +122,13 @@ class Environment:
         "PostgreSQL 17 or newer with pgvector, instead of the embedded one.",
         secret=True,
     )
+    postgres_sizes: tuple[str, ...] = variable(
+        "SVC_POSTGRES_SIZES",
+        parsers.postgres_sizes,
+        (),
+        "Sizes of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: fitting to the memory "
+        "and the disk of the machine.",
+    )
     database_replica_url: str | None = variable(
         "DATABASE_REPLICA_URL", parsers.postgres_url, None, "A replica for reads that request it.", secret=True
     )

@@ -4,11 +4,15 @@ Standard library only.
 """
 
 import ipaddress
+import re
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+# The settings of the embedded PostgreSQL that an administrator can choose.
+SIZED = ("shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_wal_size", "min_wal_size")
+POSTGRES_SIZE = re.compile(rf"({'|'.join(SIZED)})=[1-9][0-9]{{0,8}}(kB|MB|GB)")
 
 
 def text(value: str) -> str:
@@ -71,6 +75,17 @@ def word_list(value: str) -> tuple[str, ...]:
     ('a', 'b')
     """
     return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def postgres_sizes(value: str) -> tuple[str, ...]:
+    """
+    >>> postgres_sizes("shared_buffers=2GB, work_mem=64MB")
+    ('shared_buffers=2GB', 'work_mem=64MB')
+    """
+    words = word_list(value)
+    if not all(POSTGRES_SIZE.fullmatch(word) for word in words):
+        raise ValueError(f"must be sizes such as shared_buffers=2GB, separated by commas, of {', '.join(SIZED)}")
+    return words
 
 
 def networks(value: str) -> tuple[Network, ...]:

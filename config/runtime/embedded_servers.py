@@ -7,13 +7,13 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from config.env import ConfigurationError, Environment
-from config.runtime import unprivileged
+from config.runtime import postgres_sizes, unprivileged
 from config.runtime.data_folder import AlreadyRunning, DataFolder
 from config.runtime.supervisor import Child, Supervisor
 
@@ -44,8 +44,9 @@ class Postgres:
 
     stop_signal = signal.SIGINT  # "fast": ends sessions, writes a checkpoint
 
-    def __init__(self, folder: DataFolder) -> None:
+    def __init__(self, folder: DataFolder, chosen_sizes: Sequence[str] = ()) -> None:
         self.folder = folder
+        self.chosen_sizes = chosen_sizes  # by the administrator, such as work_mem=64MB
 
     @property
     def url(self) -> str:
@@ -107,8 +108,11 @@ class Postgres:
             "log_error_verbosity": "terse",
             "log_parameter_max_length": "0",
             "log_parameter_max_length_on_error": "0",
+            **postgres_sizes.for_machine(self.folder.root),
         }
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        # The last one of a name counts.
+        values = [*(f"{name}={value}" for name, value in settings.items()), *self.chosen_sizes]
+        words = [word for value in values for word in ("-c", value)]
         return [*unprivileged.prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *words]
 
     def is_ready(self, process_id: int) -> bool:
@@ -202,7 +206,7 @@ def borrowed(environment: Environment) -> Iterator[None]:
     except AlreadyRunning:
         yield
         return
-    server = Postgres(folder)
+    server = Postgres(folder, environment.postgres_sizes)
     server.initialise()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
         supervisor = Supervisor(claim, out=log)  # its reaper ends the server when this command is killed

@@ -135,7 +135,7 @@ def refuse_taken_port(environment: Environment) -> None:
 def start_servers(supervisor: Supervisor, environment: Environment, folder: DataFolder) -> None:
     """Start the embedded servers, unless the addresses of external ones are set."""
     if environment.database_url is None:
-        postgres = Postgres(folder)
+        postgres = Postgres(folder, environment.postgres_sizes)
         postgres.initialise()
         launch(supervisor, Child("postgres", postgres.command(), stop_signal=postgres.stop_signal), postgres)
         postgres.make_database()

@@ -16,6 +16,7 @@ WRONG = {
     "SVC_TRUSTED_PROXIES": ["10.0.0.0/99", "proxy.example.com"],
     "SVC_TLS_CERT": ["/nowhere/tls.crt"],
     "DATABASE_URL": ["mysql://x/y", "db.example.com"],
+    "SVC_POSTGRES_SIZES": ["shared_buffers", "work_mem=4 MB", "max_connections=9", "work_mem=-1MB"],
     "REDIS_URL": ["http://x", "localhost:6379"],
     "SVC_SECRET_KEYS": [],
     "SVC_EMBEDDING_PROVIDER": ["remote", "OpenAI"],
@@ -55,6 +56,12 @@ def test_password_in_the_providers_address_is_refused_and_not_repeated():
         env.read({"OPENAI_BASE_URL": "http://me:canary@127.0.0.1/v1"})
 
     assert "canary" not in str(error.value)
+
+
+def test_sizes_of_postgresql_may_follow_commas_and_spaces():
+    chosen = env.read({"SVC_POSTGRES_SIZES": "shared_buffers=2GB, max_wal_size=512MB"})
+
+    assert chosen.postgres_sizes == ("shared_buffers=2GB", "max_wal_size=512MB")
 
 
 def test_empty_value_means_not_set():

@@ -1,0 +1,48 @@
+"""Sizes the embedded PostgreSQL to the machine."""
+
+import os
+import shutil
+from pathlib import Path
+
+# Memory limits of a container: cgroup version 2 and 1.
+CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def for_machine(data: Path) -> dict[str, str]:
+    """The settings for this machine's memory and the disk of the data folder."""
+    return sizes(memory_bytes(), shutil.disk_usage(data).total)
+
+
+def sizes(memory: int, disk: int) -> dict[str, str]:
+    """
+    >>> sizes(memory=8 * 1024**3, disk=100 * 1024**3)["shared_buffers"]
+    '1024MB'
+    >>> sizes(memory=512 * 1024**2, disk=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
+    {'shared_buffers': '128MB', 'effective_cache_size': '256MB', 'work_mem': '4MB', 'maintenance_work_mem': '64MB',
+     'max_wal_size': '64MB', 'min_wal_size': '64MB'}
+    """
+
+    def share(total: int, divisor: int, least: int, most: int) -> str:
+        return f"{min(most, max(least, total // divisor // 1024**2))}MB"
+
+    return {
+        # More than 1 GB would cost memory at start, for the descriptors; the page cache of the machine holds the rest.
+        "shared_buffers": share(memory, 4, 128, 1024),
+        "effective_cache_size": share(memory, 2, 128, 1024 * 1024),
+        "work_mem": share(memory, 1024, 4, 32),  # several per connection, and there are 80
+        "maintenance_work_mem": share(memory, 32, 64, 1024),
+        # The size after which a checkpoint is forced, and the files that are reused after it.
+        "max_wal_size": share(disk, 20, 64, 4096),
+        "min_wal_size": share(disk, 20, 64, 256),
+    }
+
+
+def memory_bytes() -> int:
+    """The memory of the machine, or the limit of its container."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in CGROUP_LIMITS:
+        try:
+            limits.append(int(path.read_text(encoding="ascii")))
+        except (OSError, ValueError):  # another version, or "max"
+            continue
+    return min(limits)

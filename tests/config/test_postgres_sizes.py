@@ -1,0 +1,48 @@
+"""The sizes of the embedded PostgreSQL."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from config.runtime import postgres_sizes
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded_servers import Postgres
+
+MB = 1024**2
+
+
+def test_small_and_large_machines_stay_within_the_bounds():
+    small, large = postgres_sizes.sizes(256 * MB, 100 * MB), postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB)
+
+    assert (small["shared_buffers"], small["work_mem"], small["max_wal_size"]) == ("128MB", "4MB", "64MB")
+    assert (large["shared_buffers"], large["work_mem"], large["max_wal_size"]) == ("1024MB", "32MB", "4096MB")
+
+
+def test_limit_of_a_container_counts_as_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    machine = postgres_sizes.memory_bytes()
+    (tmp_path / "max").write_text("max\n")
+    (tmp_path / "limit").write_text(f"{300 * MB}\n")
+
+    monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "missing"))
+    assert postgres_sizes.memory_bytes() >= machine
+    monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "limit"))
+    assert postgres_sizes.memory_bytes() == 300 * MB
+
+
+def test_chosen_size_replaces_the_default(tmp_path: Path):
+    words = Postgres(DataFolder(tmp_path), ["work_mem=7MB"]).command()
+
+    sizes = [word for word in words if word.startswith("work_mem=")]
+    assert len(sizes) == 2 and sizes[-1] == "work_mem=7MB"
+
+
+@pytest.mark.django_db
+def test_running_server_has_the_sizes():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [["shared_buffers", "work_mem"]])
+        settings = dict(cursor.fetchall())
+
+    expected = postgres_sizes.sizes(postgres_sizes.memory_bytes(), 0)
+    assert int(settings["shared_buffers"]) * 8 // 1024 == int(expected["shared_buffers"].removesuffix("MB"))
+    assert int(settings["work_mem"]) // 1024 == int(expected["work_mem"].removesuffix("MB"))
