@@ -239,9 +239,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/(rest/v1|api)",
     # The general part comes first, in the order of the README; the tables that the caller can see follow.
-    "TAGS": [
-        {"name": name} for name in ("Credentials", "Table API", "Document collections", "Management of collections")
-    ],
+    "TAGS": [{"name": name} for name in ("Credentials", "Table API", "Document collections", "Collection management")],
     # The document has the tables that a signed-in caller can see; anonymous callers get the general part.
     "SERVE_AUTHENTICATION": [
         "accounts.authentication.schemes.Bearer",

@@ -127,7 +127,7 @@ class Connection:
             for piece in response.iter_bytes():
                 body += piece
                 if len(body) > request.max_response_bytes:
-                    raise EmbeddingRefused("answer_too_large", "The response of the embedding provider is too large.")
+                    raise EmbeddingRefused("answer_too_large", "The embedding provider's response is too large.")
                 if time.monotonic() > until:
                     raise TimeoutError
             return bytes(body)

@@ -30,7 +30,7 @@ PROBE = "The printer on the third floor is out of toner. Принтер не п�
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
 SAME_MODEL = 0.99
 PROBE_REFUSED = (
-    "The embedding provider refuses even a short text. Check the model, and whether it supports "
+    "The embedding provider refused a short test text. Check the model, and whether it supports "
     "SVC_EMBEDDING_DIMENSIONS."
 )
 # How long a process trusts that a model and its number of dimensions are unchanged.

@@ -36,11 +36,11 @@ def read_answer(body: bytes, count: int) -> list[Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        raise EmbeddingUnavailable("The response of the embedding provider is not JSON.") from None
+        raise EmbeddingUnavailable("The embedding provider's response is not JSON.") from None
     items = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(items, list):
         # Some gateways return errors with status 200.
-        raise EmbeddingUnavailable("The response of the embedding provider contains no vectors.")
+        raise EmbeddingUnavailable("The embedding provider's response contains no vectors.")
     if len(items) != count:
         message = f"The embedding provider returned {len(items)} vectors for {count} texts."
         raise EmbeddingRefused("wrong_count", message)
@@ -53,7 +53,7 @@ def _in_order(items: list[Any]) -> list[Any]:
     if all(index is None for index in indexes):
         return items
     if any(type(index) is not int for index in indexes) or sorted(indexes) != list(range(len(items))):
-        message = "The response of the embedding provider does not say which vector belongs to which text."
+        message = "The embedding provider's response does not say which vector belongs to which text."
         raise EmbeddingRefused("wrong_order", message)
     return [item for _, item in sorted(zip(indexes, items, strict=True), key=lambda pair: pair[0])]
 

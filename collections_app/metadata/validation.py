@@ -117,7 +117,9 @@ def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
 def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
         if not 1 <= len(field) <= LONGEST_FIELD:
-            yield InvalidMetadata(f"Field names have 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata")
+            yield InvalidMetadata(
+                f"Field names must have 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata"
+            )
 
 
 def is_integer(value: Any) -> bool:

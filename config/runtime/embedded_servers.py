@@ -150,7 +150,7 @@ class Valkey:
     @property
     def did_not_start(self) -> str:
         return (
-            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again.  "
+            f"Valkey did not start with the data in {self.folder.valkey}. Move that folder elsewhere and start again. "
             "No work is lost: pending background jobs are in the database."
         )
 

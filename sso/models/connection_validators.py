@@ -38,7 +38,7 @@ def redirect_uri(value: str) -> str:
 
 def scope(value: str) -> str:
     if not SCOPE.fullmatch(value):
-        raise ValueError("A scope is a list of words separated by single spaces.")
+        raise ValueError("A scope must be a list of words separated by single spaces.")
     if "openid" not in value.split(" "):
         raise ValueError("The scope must include openid.")
     return value

@@ -97,7 +97,7 @@ def check_logout(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
         raise SignInRefused(Refusal.TOKEN_NONCE, "A logout token must not have a nonce.")
     names = [claims[name] for name in ("sub", "sid") if name in claims]
     if not names or not all(isinstance(name, str) and 1 <= len(name) <= LONGEST_SUB for name in names):
-        raise SignInRefused(Refusal.TOKEN_SUBJECT, "Neither sub nor sid is valid.")
+        raise SignInRefused(Refusal.TOKEN_SUBJECT, "The token must have a valid sub or sid.")
     if not isinstance(claims.get("jti"), str):
         raise SignInRefused(Refusal.TOKEN_FORM, "The token has no id (jti).")
     return claims

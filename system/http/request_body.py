@@ -223,7 +223,7 @@ def refuse_unstorable(value: Any) -> None:
             if "\x00" in item:
                 raise InvalidJson("A string contains a NUL character.")
             if not item.isascii() and has_lone_surrogate(item):
-                raise InvalidJson("A string contains half of a surrogate pair.")
+                raise InvalidJson("A string contains an unpaired surrogate.")
         elif isinstance(item, dict):
             stack.extend(item)
             stack.extend(item.values())

@@ -83,7 +83,7 @@ def _update(table: TableDescription) -> Object:
 
 
 def _change(table: TableDescription, verb: str, title: str) -> Object:
-    success = {"200": _records(table, "What the caller may read of the record.", "ETag", *RECORD_HEADERS)}
+    success = {"200": _records(table, "The fields of the record that the caller can read.", "ETag", *RECORD_HEADERS)}
     return _operation(table, verb, title, ("sysId", "ifMatch", *WRITE_PARAMETERS), CHANGE_ERRORS, success)
 
 

@@ -111,14 +111,14 @@ def may_import_ids(view: CallerView, table: Table) -> bool:
 def create_denied(context: ReadContext, table: Table) -> AccessDenied | NotFound:
     """ "403 if the caller can read the table, else 404." """
     if context.view.can_read(table):
-        return AccessDenied("You have no access to create this record.")
+        return AccessDenied("You are not allowed to create this record.")
     return NotFound("There is no such table.", code="table_not_found")
 
 
 def write_denied(names: list[str]) -> AccessDenied:
     if not names:
-        return AccessDenied("You have no access to change this record in this way.")
-    return AccessDenied(f"You have no access to write {', '.join(names)}.", field=names[0])
+        return AccessDenied("You are not allowed to change this record in this way.")
+    return AccessDenied(f"You are not allowed to write {', '.join(names)}.", field=names[0])
 
 
 def read_only_error(column: Column) -> BadRequest:

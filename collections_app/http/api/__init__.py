@@ -1,1 +1,1 @@
-"""Management of collections under /api/collections, for scripts and for the pages: with key, password or session."""
+"""Collection management under /api/collections, for scripts and for the pages: with key, password or session."""

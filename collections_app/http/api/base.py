@@ -36,7 +36,7 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-@extend_schema(tags=["Management of collections"])
+@extend_schema(tags=["Collection management"])
 class Management(ReleasesResponse):
     """Accepts a session as well, with CSRF protection for changes."""
 

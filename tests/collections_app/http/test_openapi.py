@@ -44,7 +44,7 @@ def test_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
 
 
 def test_general_endpoints_come_before_tables(carl: User):
-    first = ["Credentials", "Table API", "Document collections", "Management of collections"]
+    first = ["Credentials", "Table API", "Document collections", "Collection management"]
     body = by_key(carl).get("/api/schema").json()
     used = {tag for path in body["paths"].values() for operation in path.values() for tag in operation["tags"]}
 

@@ -38,7 +38,7 @@ def count(archive: zipfile.ZipFile, size: int, limits: dict[str, Any]) -> None:
         if entry.flag_bits & IS_ENCRYPTED:
             raise encrypted()
         if entry.compress_type not in METHODS:
-            raise damaged("The file is an archive that is compressed in an unusual way.")
+            raise damaged("The archive uses a compression method that is not supported.")
         with archive.open(entry) as content:
             while block := content.read(BLOCK):
                 total += len(block)
