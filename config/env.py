@@ -126,7 +126,7 @@ class Environment:
         "SVC_POSTGRES_SIZES",
         parsers.postgres_sizes,
         (),
-        "Sizes of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: fitting to the memory "
+        "Sizes of the embedded PostgreSQL, such as shared_buffers=2GB,work_mem=64MB. Default: chosen for the memory "
         "and the disk of the machine.",
     )
     database_replica_url: str | None = variable(

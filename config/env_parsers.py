@@ -84,7 +84,7 @@ def postgres_sizes(value: str) -> tuple[str, ...]:
     """
     words = word_list(value)
     if not all(POSTGRES_SIZE.fullmatch(word) for word in words):
-        raise ValueError(f"must be sizes such as shared_buffers=2GB, separated by commas, of {', '.join(SIZED)}")
+        raise ValueError(f"must be sizes such as work_mem=64MB, separated by commas; the names are {', '.join(SIZED)}")
     return words
 
 

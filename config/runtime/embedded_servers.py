@@ -20,6 +20,9 @@ from config.runtime.supervisor import Child, Supervisor
 POSTGRES_MAJOR = "18"
 DATABASE = "servicebase"
 START_WITHIN_S = 60.0
+# On a full disk PostgreSQL would end when it needs a new log file. It reuses these, of 16 MB each.
+SPARE_LOG_FILES = 4
+NEXT_LOG_FILE = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
 
 
 def wheel(package: str) -> Path:
@@ -124,14 +127,16 @@ class Postgres:
         return len(lines) > 7 and lines[0] == str(process_id) and lines[7].strip() == "ready"
 
     def make_database(self) -> None:
-        """Create the database in a new cluster."""
+        """Create the database and spare log files in a new cluster."""
         psql = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
         existing = subprocess.run(
             [*psql, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         if existing.stdout.strip() != "1":
-            subprocess.run([*psql, "-d", "postgres", "-c", f"CREATE DATABASE {DATABASE}"], check=True)
+            statements = [*[NEXT_LOG_FILE] * SPARE_LOG_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
+            words = [word for statement in statements for word in ("-c", statement)]
+            subprocess.run([*psql, "-d", "postgres", *words], stdout=subprocess.DEVNULL, check=True)
 
 
 class Valkey:

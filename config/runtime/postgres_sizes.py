@@ -19,7 +19,7 @@ def sizes(memory: int, disk: int) -> dict[str, str]:
     '1024MB'
     >>> sizes(memory=512 * 1024**2, disk=400 * 1024**2)  # doctest: +NORMALIZE_WHITESPACE
     {'shared_buffers': '128MB', 'effective_cache_size': '256MB', 'work_mem': '4MB', 'maintenance_work_mem': '64MB',
-     'max_wal_size': '64MB', 'min_wal_size': '64MB'}
+     'max_wal_size': '1024MB', 'min_wal_size': '80MB'}
     """
 
     def share(total: int, divisor: int, least: int, most: int) -> str:
@@ -31,9 +31,10 @@ def sizes(memory: int, disk: int) -> dict[str, str]:
         "effective_cache_size": share(memory, 2, 128, 1024 * 1024),
         "work_mem": share(memory, 1024, 4, 32),  # several per connection, and there are 80
         "maintenance_work_mem": share(memory, 32, 64, 1024),
-        # The size after which a checkpoint is forced, and the files that are reused after it.
-        "max_wal_size": share(disk, 20, 64, 4096),
-        "min_wal_size": share(disk, 20, 64, 256),
+        # The size after which a checkpoint is forced, and the files that are reused after it. A checkpoint on a full
+        # disk ends PostgreSQL, so even a small disk has no more of them than by default.
+        "max_wal_size": share(disk, 20, 1024, 4096),
+        "min_wal_size": share(disk, 20, 80, 256),
     }
 
 

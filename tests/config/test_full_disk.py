@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.stack, pytest.mark.skipif(sys.platform != "linux", rea
 
 SIZE_MB = 400
 FILES = 10_000
-NEXT_LOG_FILES = """
+USE_LOG_FILES = """
 from django.db import connection
-for number in range(20):
-    connection.cursor().execute("SELECT pg_logical_emit_message(false, 'test', 'x'), pg_switch_wal()")
+from config.runtime.embedded_servers import NEXT_LOG_FILE
+for number in range({}):
+    connection.cursor().execute(NEXT_LOG_FILE)
 """
 
 
@@ -78,6 +79,9 @@ def test_reads_and_probes_work_on_a_full_disk(stack: Stack, disk: Path):
     key = manage("key", "admin", "test", env=stack.env).stdout.strip()
     before = web_processes(stack)
 
+    fill(disk / "filler")
+    assert manage("shell", "-c", USE_LOG_FILES.format(2), env=stack.env).returncode == 0
+
     answers: Counter[tuple[str, int]] = Counter()
     for _ in range(20):
         fill(disk / "filler")  # repeatedly, because the servers free some space in between
@@ -109,7 +113,7 @@ def test_reads_and_probes_work_on_a_full_disk(stack: Stack, disk: Path):
 def test_postgresql_without_space_for_its_log_starts_again_when_space_is_free(stack: Stack, disk: Path):
     before = web_processes(stack)
     fill(disk / "filler")
-    assert manage("shell", "-c", NEXT_LOG_FILES, env=stack.env).returncode == 1  # a few files exist already
+    assert manage("shell", "-c", USE_LOG_FILES.format(20), env=stack.env).returncode == 1  # more than there are
     stack.wait_for(r"postgres ended \(.*\); it restarts in 4 s")
     assert [stack.get(path) for path in ("/healthz", "/readyz", "/static/servicebase/logo.svg")] == [200, 503, 200]
 
@@ -130,7 +134,8 @@ def test_sigterm_stops_in_order_on_a_full_disk(stack: Stack, disk: Path):
 
 def test_start_on_a_full_disk_is_refused_in_one_sentence(stack: Stack, disk: Path):
     shutil.rmtree(disk / "fillers", ignore_errors=True)
-    fill_inodes(disk / "fillers")  # without them no part can start; without space, PostgreSQL often still can
+    fill_inodes(disk / "fillers")  # without space alone, PostgreSQL can often still start
+    fill(disk / "filler")
     refused = manage("up", env=stack.env, check=False)
 
     assert refused.returncode == 1

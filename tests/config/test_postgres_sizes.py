@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from config import env_parsers
 from config.runtime import postgres_sizes
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres
@@ -12,10 +13,14 @@ from config.runtime.embedded_servers import Postgres
 MB = 1024**2
 
 
+def test_every_size_can_be_chosen():
+    assert tuple(postgres_sizes.sizes(0, 0)) == env_parsers.SIZED
+
+
 def test_small_and_large_machines_stay_within_the_bounds():
     small, large = postgres_sizes.sizes(256 * MB, 100 * MB), postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB)
 
-    assert (small["shared_buffers"], small["work_mem"], small["max_wal_size"]) == ("128MB", "4MB", "64MB")
+    assert (small["shared_buffers"], small["work_mem"], small["max_wal_size"]) == ("128MB", "4MB", "1024MB")
     assert (large["shared_buffers"], large["work_mem"], large["max_wal_size"]) == ("1024MB", "32MB", "4096MB")
 
 

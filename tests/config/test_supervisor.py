@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from config.runtime.data_folder import AlreadyRunning, DataFolder
-from config.runtime.supervisor import Child, SignalReceived, Supervisor
+from config.runtime.supervisor import LONGEST_LINE_BYTES, Child, SignalReceived, Supervisor
 from tests.config.stack import eventually
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
@@ -22,6 +22,17 @@ STUBBORN = [
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
+# The last line comes while the relay pauses after the one before it.
+TALKS_ON_SIGTERM = """
+import signal, sys, time
+def stop(*_):
+    print("stopping", flush=True)
+    time.sleep(0.005)
+    sys.exit("the last line")
+signal.signal(signal.SIGTERM, stop)
+print("up", flush=True)
+signal.pause()
+"""
 
 
 class Output(io.StringIO):
@@ -69,6 +80,29 @@ def test_log_lines_have_the_name_of_their_child(supervisor: Watched):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('hello'); print('there')"]))
 
     eventually(lambda: "  talker | hello\n  talker | there\n" in said(supervisor))
+
+
+def test_text_that_arrives_in_pieces_is_copied_whole(supervisor: Watched):
+    pieces = "import os, time; os.write(1, b'caf\\xc3'); time.sleep(0.1); os.write(1, b'\\xa9\\nno line end')"
+    supervisor.start(Child("talker", [sys.executable, "-c", pieces]))
+
+    eventually(lambda: said(supervisor) == "  talker | café\n  talker | no line end\n")
+
+
+def test_too_long_line_is_divided_and_nothing_is_lost(supervisor: Watched):
+    supervisor.start(Child("talker", [sys.executable, "-c", "print('x' * 3_000_000)"]))
+
+    eventually(lambda: said(supervisor).count("x") == 3_000_000)
+    assert max(map(len, said(supervisor).splitlines())) < 1.2 * LONGEST_LINE_BYTES
+
+
+def test_stop_waits_for_the_last_lines(supervisor: Watched):
+    supervisor.start(Child("talker", [sys.executable, "-c", TALKS_ON_SIGTERM]))
+    eventually(lambda: "up" in said(supervisor))
+
+    supervisor.stop([["talker"]], lambda name: 10.0)
+
+    assert "the last line" in said(supervisor)
 
 
 def test_crashing_child_restarts_with_growing_delays(supervisor: Watched):
