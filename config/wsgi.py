@@ -8,7 +8,9 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from django.conf import settings
+from django.core.signals import request_started
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections, reset_queries
 from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
 
@@ -52,6 +54,10 @@ def warm_up() -> None:
     str(passwords.NOBODY)
     get_resolver().url_patterns  # noqa: B018  (loads every view)
 
+
+# The end of each request does this too, and the first statement of the next one checks the connection.
+request_started.disconnect(close_old_connections)
+request_started.disconnect(reset_queries)
 
 warm_up()
 gateway = Gateway(application, settings.BODY_DEADLINE_S)

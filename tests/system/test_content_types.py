@@ -7,8 +7,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from django.core.signals import request_started
-from django.db import close_old_connections
 from django.test import RequestFactory
 
 from accounts.models import User
@@ -34,11 +32,7 @@ def answered(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
         application = importlib.import_module("config.wsgi").application
     messages: list[str] = []
     created = RequestFactory().generic(method, path).environ  # which would fail on such a header itself
-    request_started.disconnect(close_old_connections)  # as Django's client does: the test's connection stays
-    try:
-        answer = application({**created, **environ}, lambda status, headers: messages.append(status))
-    finally:
-        request_started.connect(close_old_connections)
+    answer = application({**created, **environ}, lambda status, headers: messages.append(status))
     return int(messages[0].split()[0]), b"".join(answer)
 
 
