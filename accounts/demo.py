@@ -11,7 +11,7 @@ PREFIX = "demo."
 
 
 @transaction.atomic
-def make(password_of_all: Callable[[], str]) -> None:
+def create_demo_users(password_of_all: Callable[[], str]) -> None:
     """Once: while no login begins with `demo.`."""
     if User.objects.filter(login__startswith=PREFIX).exists():
         return

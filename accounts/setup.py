@@ -8,7 +8,7 @@ from accounts import roles
 from accounts.models import Role, User, UserRole
 
 
-def make(login: str, password: Callable[[], str]) -> None:
+def create_administrator(login: str, password: Callable[[], str]) -> None:
     """Once: while nobody holds the role `admin`, directly or through another role."""
     admin = Role.objects.get(name=roles.ADMIN)
     if UserRole.objects.filter(role__in=roles.ids_that_give(admin.pk)).exists():

@@ -22,7 +22,7 @@ from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
 from collections_app.models.collections import LONGEST_NAME, check_visible, known_form, well_named
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, together
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combined
 
 Right = Literal["read", "write", "manage"]
 REFUSALS = {
@@ -85,7 +85,7 @@ def open_all(user: User, names: Sequence[str]) -> list[Collection]:
     collections = {collection.name: collection for collection in rows}
     missing = [name for name, stored in stored_names.items() if stored not in collections]
     if missing:
-        raise together([_missing(name, "collection_names") for name in missing])
+        raise combined([_missing(name, "collection_names") for name in missing])
     return [collections[stored] for stored in dict.fromkeys(stored_names.values())]
 
 
@@ -97,14 +97,14 @@ def open_or_make(user: User, name: str) -> Collection:
         if not may_make(user):
             raise
     try:
-        return make(user, Collection(name=checked_name(name)))
+        return create_collection(user, Collection(name=checked_name(name)))
     except Conflict as conflict:
         # Created by a concurrent load, or it exists and this user cannot read it.
         collection = readable(user).filter(name=checked_name(name)).first()
         return _with_right(user, collection, "write", conflict)
 
 
-def make(user: User, collection: Collection) -> Collection:
+def create_collection(user: User, collection: Collection) -> Collection:
     """Saves a new collection.
 
     Chosen: users who may create collections can learn that a name is taken, since names are unique.

@@ -19,7 +19,7 @@ from collections_app.queue import leases
 NAME = "Product documentation"
 
 
-def make() -> None:
+def load_demo_documents() -> None:
     """Creates the collection once, for the demo users; never if a collection of this name ever existed.
 
     Does nothing without the documentation, for example in a container image.

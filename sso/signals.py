@@ -7,8 +7,8 @@ from django.db.models.signals import post_delete, pre_delete
 from sso.models import OidcSetting, activation
 
 
-def take_turn(sender: Any, instance: Any, **_: Any) -> None:
-    activation.take_turn()
+def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
+    activation.lock_for_change()
     # As it is stored: it may have been changed after this object was read.
     instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
 
@@ -21,5 +21,5 @@ def clean_up(sender: Any, instance: Any, **_: Any) -> None:
 
 
 def connect() -> None:
-    pre_delete.connect(take_turn, sender=OidcSetting)
+    pre_delete.connect(lock_for_change, sender=OidcSetting)
     post_delete.connect(clean_up, sender=OidcSetting)

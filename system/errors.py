@@ -73,10 +73,10 @@ class ServiceError(Exception):
 Kind = TypeVar("Kind", bound=ServiceError)
 
 
-def together(errors: Sequence[Kind]) -> Kind:
+def combined(errors: Sequence[Kind]) -> Kind:
     """The first error with up to MAX_ERRORS - 1 others of the same status, because a response has one status.
 
-    >>> [item["field"] for item in together([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
+    >>> [item["field"] for item in combined([Invalid(field="a"), Conflict(field="b"), Invalid(field="c")]).as_items()]
     ['a', 'c']
     """
     first = errors[0]

@@ -9,8 +9,8 @@ from django.db.models.signals import post_migrate
 def after_migrate(**_: Any) -> None:
     from tableapi.setup import shipped_tables, system_tables
 
-    system_tables.make()
-    shipped_tables.make()
+    system_tables.update_system_tables()
+    shipped_tables.create_shipped_tables()
 
 
 class TableApiConfig(AppConfig):

@@ -70,10 +70,10 @@ def locked_logins() -> int:
 def count_one(what: str, address: str, most: int) -> None:
     """Counts an action that needs no account; raises TooMany when one address exceeds the limit within the window."""
     with transaction.atomic():
-        _count(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
+        _count_attempt(hashlib.sha256(f"\n{what}\n{network(address)}".encode()).hexdigest(), most, "Too many requests.")
 
 
-def _count(key: str, most: int, message: str) -> None:
+def _count_attempt(key: str, most: int, message: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
         count, wait_s = cursor.fetchone()
@@ -143,7 +143,7 @@ class PasswordAttempt:
         try:
             with transaction.atomic():
                 for key, most in limits:
-                    _count(key, most, FAILED_ATTEMPTS)
+                    _count_attempt(key, most, FAILED_ATTEMPTS)
         except OperationalError as error:
             if not is_disk_full(error):
                 raise

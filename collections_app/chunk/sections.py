@@ -40,18 +40,18 @@ def sections(length: int, heading_offsets: Sequence[int], size: int) -> list[tup
     return spans
 
 
-def below_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
+def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
     """The offset below the titles at the beginning of a section."""
-    below = start
+    position = start
     for number in range(bisect_left(offsets, start), bisect_left(offsets, end)):
         title = headings[number].path[-1] if headings[number].path else ""
         begins = text.find(title, offsets[number], offsets[number] + len(title) + MAX_MARKS) if title else -1
-        if begins < 0 or text[below : offsets[number]].strip():
+        if begins < 0 or text[position : offsets[number]].strip():
             break
-        below = begins + len(title)
-        while below < end and text[below] in MARKS:
-            below += 1
-    return below
+        position = begins + len(title)
+        while position < end and text[position] in MARKS:
+            position += 1
+    return position
 
 
 def path_of(

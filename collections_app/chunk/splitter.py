@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from collections_app.chunk.sections import HeadingLike, below_titles, path_of, sections
+from collections_app.chunk.sections import HeadingLike, end_of_titles, path_of, sections
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # MAX_WORD are cut by length; cutting them into single characters took 40 times as long.
@@ -80,7 +80,7 @@ def spans(
     """The starts and ends of the passages, in order."""
     cut: list[tuple[int, int]] = []
     for start, end in sections(len(text), offsets, size):
-        lead = below_titles(text, start, end, headings, offsets) - start
+        lead = end_of_titles(text, start, end, headings, offsets) - start
         # A title stays with the text below it, even if that is longer than a passage.
         lead = lead if end - start > size and lead <= size // 2 and lead + overlap < size else 0
         parts = pieces(text, start + lead, end, size - lead, overlap)

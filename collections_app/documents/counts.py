@@ -61,9 +61,9 @@ def of(collection_ids: Container[str]) -> dict[str, Counts]:
     return {key: Counts(by_state=states[key], chunks=chunks.get(key) or 0) for key in ids}
 
 
-def together(counts: Container[Counts]) -> Counts:
+def total(counts: Container[Counts]) -> Counts:
     """
-    >>> together([Counts(by_state={"ready": 2}, chunks=5), Counts(by_state={"ready": 1, "failed": 1})])
+    >>> total([Counts(by_state={"ready": 2}, chunks=5), Counts(by_state={"ready": 1, "failed": 1})])
     Counts(by_state={'ready': 3, 'failed': 1}, chunks=5)
     """
     by_state: dict[str, int] = {}

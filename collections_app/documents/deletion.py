@@ -106,7 +106,7 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
         documents = Document.objects.filter(collection=locked, deleted_at=None).count()
         searched = Version.objects.filter(collection=locked, is_searched=True)
         chunks = searched.aggregate(sum=Sum("chunks_count", default=0))["sum"]
-        deletion_log.write(locked.table_name(), locked.pk, locked.shown_as(), locked.payload())
+        deletion_log.write(locked.table_name(), locked.pk, locked.display_text(), locked.payload())
         locked.mark_deleted()
         transaction.on_commit(worker_signals.purge, robust=True)
     return documents, chunks

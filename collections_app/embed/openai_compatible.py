@@ -109,11 +109,11 @@ class OpenAICompatible:
     def embed_query(self, text: str) -> list[float]:
         provider = self._connect()
         until = time.monotonic() + provider.limits.query_s
-        future = provider.queries.submit(self._once, provider, [vector_checks.readable(text)], until)
+        future = provider.queries.submit(self._embed_once, provider, [vector_checks.readable(text)], until)
         (vector,) = _wait_for(provider, future, until)
         return vector
 
-    def _once(self, provider: ProviderConnection, texts: Sequence[str], until: float) -> Vectors:
+    def _embed_once(self, provider: ProviderConnection, texts: Sequence[str], until: float) -> Vectors:
         request = EmbeddingRequest(
             model=self.model, texts=texts, dimensions=self.dimensions, sends_dimensions=self._sends_dimensions
         )
@@ -125,7 +125,7 @@ class OpenAICompatible:
         last_try = min(until, time.monotonic() + provider.limits.retry_s)
         for attempt in count():
             try:
-                return self._once(provider, texts, min(until, time.monotonic() + provider.limits.request_s))
+                return self._embed_once(provider, texts, min(until, time.monotonic() + provider.limits.request_s))
             except EmbeddingMisconfigured:
                 raise
             except EmbeddingUnavailable as error:

@@ -149,8 +149,8 @@ def kind_of_text(text: str, *, is_cut: bool) -> str:
     mail = MAIL_START.match(text)
     if mail:
         return "eml" if MAIL_HEADER.search(mail.group(2)) else "text"
-    long = LONG_MAIL_START.fullmatch(text) if is_cut else None
-    return "eml" if long and LONG_MAIL_HEADER.search(long.group(2)) else "text"
+    long_mail = LONG_MAIL_START.fullmatch(text) if is_cut else None
+    return "eml" if long_mail and LONG_MAIL_HEADER.search(long_mail.group(2)) else "text"
 
 
 def kind_of_archive(head: bytes) -> str:

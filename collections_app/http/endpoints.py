@@ -41,7 +41,7 @@ from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
 DELETE_ERRORS = (*READ_ERRORS, AccessDenied)
 BY_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
 LOAD_ERRORS = (*BY_BODY_ERRORS, *WRITE_ERRORS, Invalid)
-LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.in_query_of_post()]
+LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
     200: OpenApiResponse(Loaded, "The document exists already."),
     201: OpenApiResponse(Loaded, "The document can be found; if it is `empty`, it contains no text."),
@@ -123,7 +123,7 @@ class RelevantDocuments(Endpoint):
         "Search with a JSON body",
         PASSAGES,
         *BY_BODY_ERRORS,
-        parameters=[SearchParameters.in_query_of_post(), SEARCH_MODE],
+        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE],
         request=SearchParameters,
         methods=["POST"],
     )
@@ -166,7 +166,7 @@ class ContentByTag(Endpoint):
         "Read whole documents with a JSON body",
         {200: serializers.Content(many=True)},
         *BY_BODY_ERRORS,
-        parameters=[serializers.ContentByTagParameters.in_query_of_post(), *PAGE_HEADERS],
+        parameters=[serializers.ContentByTagParameters.as_post_query_parameters(), *PAGE_HEADERS],
         request=serializers.ContentByTagParameters,
         methods=["POST"],
     )

@@ -58,13 +58,13 @@ class Parameters(drf.Serializer[Any]):
         return tuple(cls().fields)
 
     @classmethod
-    def in_query_of_post(cls) -> Parameters:
+    def as_post_query_parameters(cls) -> Parameters:
         """The parameters that a POST accepts in its query string as well.
 
         Required ones are described in the body only, so that a generated client asks for them there. Defaults are left
         out: a client that sends them would contradict its own body.
 
-        >>> list(CollectionSearch.in_query_of_post().fields)
+        >>> list(CollectionSearch.as_post_query_parameters().fields)
         ['k', 'metadata', 'mode', 'alpha']
         """
         serializer = cls()

@@ -92,7 +92,7 @@ def split_text(version: Version, left_s: float) -> None:
 def embed_batch(version: Version, left_s: float) -> None:
     collection = version.collection
     within_s = min(max(left_s, MIN_CALL_S), MAX_CALL_S)
-    batch = chunk_vectors.make(version, collection.space, within_s) or _next_space_batch(version, within_s)
+    batch = chunk_vectors.embed_next(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
         if not publishing.publish(version, State.READY, left_s):
             leases.advance(version, embedded_to={})  # a chunk before this position lacks its vector: start over
@@ -131,7 +131,7 @@ def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.NewVec
     if space is None:
         return None
     try:
-        return chunk_vectors.make(version, space, within_s)
+        return chunk_vectors.embed_next(version, space, within_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("next_space_waits", version=version.pk, kind=type(error).__name__)
         return None

@@ -199,15 +199,15 @@ def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
 
 def count_in(version_id: int, collection_id: str) -> None:
     """Add the version's words to the counts, in the transaction that publishes it."""
-    _count(version_id, collection_id, 1)
+    _change_counts(version_id, collection_id, 1)
 
 
 def count_out(version_id: int, collection_id: str) -> None:
     """Subtract the version's words from the counts, in the transaction that withdraws it."""
-    _count(version_id, collection_id, -1)
+    _change_counts(version_id, collection_id, -1)
 
 
-def _count(version_id: int, collection_id: str, sign: int) -> None:
+def _change_counts(version_id: int, collection_id: str, sign: int) -> None:
     parameters: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
     with connection.cursor() as cursor:
         cursor.execute(LANGUAGE_OF_VERSION, [version_id])

@@ -24,7 +24,7 @@ from system.encoded_query import (
     ValueKind,
     read,
 )
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, Row, ValueReader
+from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, Comparison, ConditionCompiler, ValueReader
 
 from .fields import Field, Kind, Parameters, Subject, joined
 from .operands import Reader, instant, number
@@ -45,7 +45,7 @@ class FieldCondition(ConditionCompiler[Subject]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect: ClassVar[Dialect] = METADATA
-    rows: ClassVar[Mapping[str, Row]] = ROWS
+    rows: ClassVar[Mapping[str, Comparison]] = ROWS
 
     def __init__(self, parameters: Parameters, column: str, condition: Condition, moment: Moment) -> None:
         if condition.operator in RECORDS_ONLY:

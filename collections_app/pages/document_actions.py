@@ -101,12 +101,12 @@ class ChangeDocuments(DocumentView):
         if not documents:
             return self.done(collection, "", ["No documents match."])
         if "confirmed" not in request.POST:
-            return ask(request, f"{self.verb} {_count(documents)}? {self.hint}", collection, self.verb)
+            return ask(request, f"{self.verb} {_document_count(documents)}? {self.hint}", collection, self.verb)
         problems = self._change(documents[:MAX_DOCUMENTS])
         changed = min(len(documents), MAX_DOCUMENTS) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
-        message = f"{_count(documents[:changed])} {self.message}" if changed else ""
+        message = f"{_document_count(documents[:changed])} {self.message}" if changed else ""
         return self.done(collection, message, named(problems))
 
     def _change(self, documents: list[Document]) -> list[str]:
@@ -120,9 +120,9 @@ class ChangeDocuments(DocumentView):
         return refusals
 
 
-def _count(documents: list[Document]) -> str:
+def _document_count(documents: list[Document]) -> str:
     """
-    >>> _count([Document()]), _count([Document()] * 501)
+    >>> _document_count([Document()]), _document_count([Document()] * 501)
     ('1 document', '500 documents')
     """
     count = min(len(documents), MAX_DOCUMENTS)

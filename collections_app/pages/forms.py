@@ -30,7 +30,7 @@ class NewCollectionForm(forms.Form):
             raise AccessDenied("You are not allowed to create collections.")
         if access.readable(user).filter(name=name).exists():
             raise Conflict("A collection with this name already exists.")
-        return access.make(user, Collection(name=name))
+        return access.create_collection(user, Collection(name=name))
 
 
 class SearchForm:

@@ -70,7 +70,7 @@ class NewVectors:
         return self.rows[-1].version_id, self.rows[-1].number
 
 
-def make(version: Version, space: EmbeddingSpace, within_s: float) -> NewVectors | None:
+def embed_next(version: Version, space: EmbeddingSpace, within_s: float) -> NewVectors | None:
     """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
     rows = lacking([version.pk], space.pk, most=AT_ONCE, after=(version.pk, embedded_to(version, space)))
     if not rows:

@@ -123,8 +123,8 @@ def _moved(setting: OidcSetting, stored: OidcSetting | None, endpoints: discover
 def _may_send_secret(setting: OidcSetting, stored: OidcSetting | None, moved: str) -> bool:
     """A user who may change the record, but cannot read the secret, must not have it sent to another server."""
     is_typed = stored is None or setting.client_secret != stored.client_secret
-    is_where_it_belongs = stored is not None and stored.pair == setting.pair and not moved
-    return is_typed or is_where_it_belongs or not setting.client_secret
+    is_same_server = stored is not None and stored.pair == setting.pair and not moved
+    return is_typed or is_same_server or not setting.client_secret
 
 
 def _offline_warnings(setting: OidcSetting, callback: str) -> Iterator[str]:

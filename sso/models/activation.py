@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sso.models import OidcSetting
 
 
-def take_turn() -> None:
+def lock_for_change() -> None:
     """Until the end of the transaction nobody else changes a connection.
 
     The unique index alone would protect the data, but one of two administrators would get its error (174 of 200 tries).

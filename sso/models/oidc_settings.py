@@ -108,8 +108,8 @@ class OidcSetting(ProviderRecord):
     # Saving and deleting.
 
     @classmethod
-    def take_turn(cls) -> None:
-        activation.take_turn()
+    def lock_for_change(cls) -> None:
+        activation.lock_for_change()
 
     def validate_constraints(self, exclude: Any = None) -> None:
         """The constraint on `active` is kept by deactivating the other record, not by refusing this one."""
@@ -163,7 +163,7 @@ class OidcSetting(ProviderRecord):
 
     def lock_and_merge(self, update_fields: Collection[str] | None) -> OidcSetting | None:
         """Lock the stored record and take over all columns from it that are not being changed; return it."""
-        self.take_turn()
+        self.lock_for_change()
         before = self.stored(is_locked=True)
         if before is not None:
             for field in self._meta.concrete_fields:

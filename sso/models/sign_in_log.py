@@ -67,10 +67,10 @@ class SignIn(Record):
         advisory_locks.lock_named(advisory_locks.REFUSALS, self.kind)
         recent = timezone.now() - FOLDED_WITHIN
         entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MOST_DETAILS])
-        same_detail = next((entry for entry in entries if entry.detail == self.detail), None)
-        if same_detail is None and len(entries) < MOST_DETAILS:
+        same_entry = next((entry for entry in entries if entry.detail == self.detail), None)
+        if same_entry is None and len(entries) < MOST_DETAILS:
             return False
-        entry = same_detail or entries[0]
+        entry = same_entry or entries[0]
         last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
         type(self).objects.filter(pk=entry.pk).update(
             times=models.F("times") + 1, sys_updated_at=timezone.now(), **last

@@ -61,7 +61,7 @@ class EditConflictMixin:
 
     def _refuse_later_change(self, request: HttpRequest, record: Record, seen_change: str) -> None:
         """Called while the lock of the following save is held."""
-        type(record).take_turn()
+        type(record).lock_for_change()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._last_change(record.pk) != seen_change:
             user_id, changed_at = self._last_of(record.pk)

@@ -66,8 +66,8 @@ class _Parser:
     def start(self) -> Query:
         # "the first '^' of a tail may be missing"
         if self.text.startswith("ORDERBY"):
-            self.tail("ORDERBY")
-        self.tails()
+            self.order_clause("ORDERBY")
+        self.order_clauses()
         if self.is_over():
             return Query((), tuple(self.order))
         if self.order:
@@ -102,7 +102,7 @@ class _Parser:
     def factor(self) -> Condition | SubQuery:
         factor = self.sub_query() if self.text.startswith("(", self.at) else self.condition()
         # A tail can only begin after a factor, so the methods above never see one.
-        self.tails()
+        self.order_clauses()
         return factor
 
     def sub_query(self) -> SubQuery:
@@ -119,13 +119,13 @@ class _Parser:
         self.depth -= 1
         return SubQuery(groups, opened)
 
-    def tails(self) -> None:
+    def order_clauses(self) -> None:
         while self.text.startswith("^ORDERBY", self.at):
             if self.depth:
                 raise self.error("ORDERBY cannot be used inside parentheses")
-            self.tail("^ORDERBY")
+            self.order_clause("^ORDERBY")
 
-    def tail(self, keyword: str) -> None:
+    def order_clause(self, keyword: str) -> None:
         start = self.at
         self.at += len(keyword)
         is_descending = self.take("DESC")

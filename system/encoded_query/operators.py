@@ -135,7 +135,7 @@ def _pair(
     ]
 
 
-def _single(name: str, kind: ValueKind, description: str, kinds: frozenset[ComparisonKind]) -> Operator:
+def _operator(name: str, kind: ValueKind, description: str, kinds: frozenset[ComparisonKind]) -> Operator:
     return Operator(name=name, kind=kind, description=description, fits_kinds=kinds)
 
 
@@ -151,10 +151,10 @@ _FIELD_KINDS = _NUMBERS | _DATES
 
 _ROWS: tuple[Operator, ...] = (
     *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _ALL),
-    _single(">", ValueKind.TEXT, "after or greater than", _ORDERED),
-    _single("<", ValueKind.TEXT, "before or less than", _ORDERED),
-    _single(">=", ValueKind.TEXT, "equal to, after or greater than", _ORDERED),
-    _single("<=", ValueKind.TEXT, "equal to, before or less than", _ORDERED),
+    _operator(">", ValueKind.TEXT, "after or greater than", _ORDERED),
+    _operator("<", ValueKind.TEXT, "before or less than", _ORDERED),
+    _operator(">=", ValueKind.TEXT, "equal to, after or greater than", _ORDERED),
+    _operator("<=", ValueKind.TEXT, "equal to, before or less than", _ORDERED),
     *_pair(
         ("IN", "NOT IN"),
         ValueKind.LIST,
@@ -168,8 +168,8 @@ _ROWS: tuple[Operator, ...] = (
         _TEXTS | _CHOICE,
         aliases=(("CONTAINS",), ("NOT LIKE",)),
     ),
-    _single("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
-    _single("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
+    _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
+    _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(
         ("ISEMPTY", "ISNOTEMPTY"),
         ValueKind.NONE,
@@ -178,9 +178,9 @@ _ROWS: tuple[Operator, ...] = (
         OnEmpty.YES,
         negation=0,
     ),
-    _single("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
+    _operator("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
     *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _READABLE, OnEmpty.YES),
-    _single("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
+    _operator("BETWEEN", ValueKind.RANGE, "from the first value to the second, both included", _ORDERED | _CHOICE),
     *_pair(
         ("SAMEAS", "NSAMEAS"),
         ValueKind.PATH,
@@ -188,10 +188,10 @@ _ROWS: tuple[Operator, ...] = (
         _ALL,
         OnEmpty.IF_BOTH_EMPTY,
     ),
-    _single("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
-    _single("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
-    _single("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than another column or equal to it", _FIELD_KINDS),
-    _single("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than another column or equal to it", _FIELD_KINDS),
+    _operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
+    _operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
+    _operator("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than another column or equal to it", _FIELD_KINDS),
+    _operator("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than another column or equal to it", _FIELD_KINDS),
     *_pair(("ON", "NOTON"), ValueKind.DAY, ("on that day or in that period", "at any other time"), _DATES),
     _date_part("YEAR_IS", "in that year", range(1, 10_000)),
     _date_part("QUARTER_IS", "in that quarter of its year", range(1, 5)),
@@ -200,13 +200,13 @@ _ROWS: tuple[Operator, ...] = (
     _date_part("DAY_IS", "on that day of its month", range(1, 32)),
     _date_part("DAY_OF_WEEK_IS", "on that day of its week, 1 is Monday", range(1, 8)),
     _date_part("HOUR_IS", "in that hour of its day", range(24)),
-    _single("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
-    _single("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
-    _single("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
-    _single("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
-    _single("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is this far from now", _DATES),
-    _single("MORETHAN", ValueKind.DISTANCE, "more than a distance from another date column", _DATES),
-    _single("LESSTHAN", ValueKind.DISTANCE, "less than a distance from another date column", _DATES),
+    _operator("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
+    _operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
+    _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
+    _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
+    _operator("RELATIVEEE", ValueKind.RELATIVE, "in the minute, hour, day … that is this far from now", _DATES),
+    _operator("MORETHAN", ValueKind.DISTANCE, "more than a distance from another date column", _DATES),
+    _operator("LESSTHAN", ValueKind.DISTANCE, "less than a distance from another date column", _DATES),
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
         ValueKind.NAMED,

@@ -48,7 +48,7 @@ class ConditionCompiler(ABC, Generic[S]):
     """One condition on one or two sides, for one store."""
 
     dialect: ClassVar[Dialect] = RECORDS
-    rows: ClassVar[Mapping[str, Row]]
+    rows: ClassVar[Mapping[str, Comparison]]
 
     def __init__(self, condition: Condition, subject: S, other: S | None) -> None:
         self.condition = condition
@@ -100,18 +100,18 @@ class ConditionCompiler(ABC, Generic[S]):
 
 
 # Gets the compiler; a store's own rows use methods that only its compiler has.
-Row = Callable[[Any], str]
+Comparison = Callable[[Any], str]
 
 
-def _ordered(operator: str) -> Row:
+def _ordered(operator: str) -> Comparison:
     return lambda compiler: compiler.ordered(operator)
 
 
-def _compared(operator: str) -> Row:
+def _compared(operator: str) -> Comparison:
     return lambda compiler: compiler.holds(compiler.subject.compared(operator, compiler.other))
 
 
-def _text(template: str) -> Row:
+def _text(template: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         value = FOLD.format(compiler.bind(compiler.read_text, "text"))
         return compiler.holds(template.format(c=FOLD.format(compiler.subject.raw), v=value))
@@ -133,7 +133,7 @@ def _within(compiler: ConditionCompiler[Any]) -> str:
     return compiler.holds(f"{compiler.subject.instant} BETWEEN {start} AND {end}")
 
 
-def _part(field: str) -> Row:
+def _part(field: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         number = compiler.bind(lambda condition, _: read(condition), "integer")
         return compiler.holds(f"extract({field} FROM {compiler.subject.instant} AT TIME ZONE 'UTC') = {number}")
@@ -147,7 +147,7 @@ def _relative_instant(condition: Condition, moment: Moment) -> datetime:
     return value.instant(moment)
 
 
-def _relative(operator: str) -> Row:
+def _relative(operator: str) -> Comparison:
     def row(compiler: ConditionCompiler[Any]) -> str:
         value = compiler.bind(_relative_instant, "timestamptz")
         return compiler.holds(f"{compiler.subject.instant} {operator} {value}")
@@ -155,7 +155,7 @@ def _relative(operator: str) -> Row:
     return row
 
 
-def _distance(is_more: bool) -> Row:
+def _distance(is_more: bool) -> Comparison:
     """More than so many units after (before) the other side; or less, on the same side of it."""
 
     def row(compiler: ConditionCompiler[Any]) -> str:
@@ -173,7 +173,7 @@ def _distance(is_more: bool) -> Row:
     return row
 
 
-ROWS: Mapping[str, Row] = MappingProxyType(
+ROWS: Mapping[str, Comparison] = MappingProxyType(
     {
         "=": lambda compiler: compiler.equal(),
         ">": _ordered(">"),

@@ -97,7 +97,7 @@ def from_drf(error: drf.APIException) -> ServiceError:
 
 def from_validation(error: drf.ValidationError) -> ServiceError:
     """The errors of a serializer, the first of each field."""
-    return errors.together([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
+    return errors.combined([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
 
 
 def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:

@@ -92,7 +92,7 @@ class Record(models.Model):
                 setattr(self, field.attname, stored[field.attname])
 
     @classmethod
-    def take_turn(cls) -> None:
+    def lock_for_change(cls) -> None:
         """Called before a record of this table is locked to be changed, in the same transaction.
 
         For tables where saving one record changes others: two writers that lock their own record first would deadlock.
@@ -106,7 +106,7 @@ class Record(models.Model):
         """Whether the deletion is written to the Record Deletion Log."""
         return True
 
-    def shown_as(self) -> str:
+    def display_text(self) -> str:
         """The name of this record for people."""
         return str(self)
 

@@ -27,7 +27,7 @@ def _shared(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _or_null(schema: Schema) -> Schema:
+def _schema_or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -173,8 +173,8 @@ _ROWS = (
         # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
         value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
         display=display_formats.DATETIME,
-        schema=_or_null(_shared("Time")),
-        sent_schema=_or_null(_shared("SentTime")),
+        schema=_schema_or_null(_shared("Time")),
+        sent_schema=_schema_or_null(_shared("SentTime")),
         model_fields=("DateTimeField",),
     ),
     ColumnType(
@@ -185,7 +185,7 @@ _ROWS = (
         compare_as=ComparisonKind.DATE,
         display=display_formats.DATE,
         schema=_nullable("string", format="date"),
-        sent_schema=_or_null(_shared("SentDate")),
+        sent_schema=_schema_or_null(_shared("SentDate")),
         model_fields=("DateField",),
     ),
     ColumnType(
@@ -207,7 +207,7 @@ _ROWS = (
         target=Target.ONE,
         read=value_readers.reference,
         compare_as=ComparisonKind.REFERENCE,
-        schema=_or_null(_shared("Reference")),
+        schema=_schema_or_null(_shared("Reference")),
         has_default=False,
     ),
     ColumnType(
@@ -219,7 +219,7 @@ _ROWS = (
         read=value_readers.references,
         compare_as=ComparisonKind.LIST,
         is_sortable=False,
-        schema=_or_null({"type": "array", "items": _shared("Reference")}),
+        schema=_schema_or_null({"type": "array", "items": _shared("Reference")}),
         can_be_unique=False,
         has_default=False,
     ),

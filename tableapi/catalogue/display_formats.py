@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-YES, NO = "Yes", "No"
+YES_LABEL, NO_LABEL = "Yes", "No"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -46,7 +46,7 @@ def named_value(name: Any, values: Sequence[tuple[str, Any]]) -> Any:
 
 
 def _boolean(value: Any) -> Any:
-    named = named_value(value, [(YES, True), (NO, False)])
+    named = named_value(value, [(YES_LABEL, True), (NO_LABEL, False)])
     return value if named is None else named
 
 
@@ -83,9 +83,9 @@ def _number(value: Any) -> Any:
 
 
 BOOLEAN = DisplayFormat(
-    sql=f"CASE {{}} WHEN TRUE THEN '{YES}' WHEN FALSE THEN '{NO}' END",
+    sql=f"CASE {{}} WHEN TRUE THEN '{YES_LABEL}' WHEN FALSE THEN '{NO_LABEL}' END",
     parse=_boolean,
-    stored_texts=lambda text: {YES: ["true"], NO: ["false"]}.get(text, []),
+    stored_texts=lambda text: {YES_LABEL: ["true"], NO_LABEL: ["false"]}.get(text, []),
 )
 DATE = DisplayFormat(sql="to_char({}, 'FMDD Mon YYYY')", parse=_iso, stored_texts=lambda text: [_iso(text)])
 DATETIME = DisplayFormat(

@@ -103,9 +103,9 @@ class _TidyHtml:
             raise TooComplex("The HTML contains too many < or & characters outside of tags.")
         if not self.tags:
             # "accept text": a text without tags keeps its lines.
-            self.text = re.sub(r"\r\n?|\n", lambda _: self._counted("<br>"), self.text)
+            self.text = re.sub(r"\r\n?|\n", lambda _: self._count_markup("<br>"), self.text)
 
-    def _counted(self, text: str) -> str:
+    def _count_markup(self, text: str) -> str:
         self.markup += 1
         if self.markup * self.heaviest > MOST_WORK:
             raise TooComplex("The HTML has too many tags, or too many that are not closed.")
@@ -116,7 +116,7 @@ class _TidyHtml:
             return ""
         if match["stray"]:
             self.strays += 1
-            return self._counted("&lt;" if match["stray"] == "<" else "&")
+            return self._count_markup("&lt;" if match["stray"] == "<" else "&")
         self.tags += 1
         self.words -= len(match[0])
         name = match["name"].lower()
@@ -125,7 +125,7 @@ class _TidyHtml:
         elif self.opened and self.opened[-1][0] == name:
             # Only a tag that closes the last open one counts, so that the weight is never too low.
             self.weight -= self.opened.pop()[1]
-        return self._counted(match[0])
+        return self._count_markup(match[0])
 
     def _open(self, name: str, attributes: str) -> None:
         if name in VOID:

@@ -14,7 +14,7 @@ from tableapi.query.expressions import ResolvedPath
 from tableapi.query.path_resolver import RuleScope, resolve_path
 
 # The name of a table's view, as the catalogue has it.
-ViewName = tuple[str, str]
+TableView = tuple[str, str]
 
 
 class ColumnUsage(Enum):
@@ -39,7 +39,7 @@ def by_rules(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Colum
             yield rule, first
 
 
-def by_views(catalogue: Catalogue, column: Column) -> Iterator[ViewName]:
+def by_views(catalogue: Catalogue, column: Column) -> Iterator[TableView]:
     scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
         candidates = (path.split(".") for path in paths if column.name in path)

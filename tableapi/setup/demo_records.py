@@ -67,7 +67,7 @@ CLOSED = "5"
 WORK_NOTES = "Investigated; see the knowledge base."
 
 
-def make() -> None:
+def create_demo_records() -> None:
     """Create the records once, if the demo users exist. They are not created if the table `task` ever had a rule."""
     task = Table.objects.filter(name="task").first()
     users = {user.login.removeprefix(PREFIX): user for user in User.objects.filter(login__startswith=PREFIX)}

@@ -82,7 +82,7 @@ MANAGED_TABLES = {
 }
 
 
-def make() -> None:
+def create_shipped_tables() -> None:
     """Create what this database has not received yet."""
     with schema_editor.locked(), schema_editor.as_product():
         state = State.row()

@@ -23,7 +23,7 @@ TYPES = {field: row.name for row in COLUMN_TYPES.values() for field in row.model
 WRITE_ONLY = {"password": "password"}  # hashed; every other secret is encrypted
 
 
-def make() -> None:
+def update_system_tables() -> None:
     """Update the catalogue to match the models. Nothing is written if nothing differs."""
     with schema_editor.locked(), schema_editor.as_product():
         State.row()
@@ -66,11 +66,11 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
     changed = [stored[key] for key, values in described.items() if key in stored and _differs(stored[key], values)]
     removed = [column.pk for key, column in stored.items() if key not in described]
     for column in changed:
-        for name in DESCRIBED:
+        for name in ATTRIBUTES_FROM_MODEL:
             setattr(column, name, described[column.table_id, column.name][name])
         column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
     Column.objects.bulk_create(new)
-    Column.objects.bulk_update(changed, [*DESCRIBED, "sys_updated_at", "sys_version"])
+    Column.objects.bulk_update(changed, [*ATTRIBUTES_FROM_MODEL, "sys_updated_at", "sys_version"])
     if removed:
         Column.objects.filter(pk__in=removed).delete()
     return bool(new or changed or removed)
@@ -89,7 +89,7 @@ def _descriptions(
 
 
 # Attributes taken from the model. The label is not among them, because administrators may change it.
-DESCRIBED = (
+ATTRIBUTES_FROM_MODEL = (
     "type",
     "reference_table_id",
     "mandatory",
@@ -103,7 +103,7 @@ DESCRIBED = (
 
 
 def _differs(column: Column, values: dict[str, Any]) -> bool:
-    return any(getattr(column, name) != values[name] for name in DESCRIBED)
+    return any(getattr(column, name) != values[name] for name in ATTRIBUTES_FROM_MODEL)
 
 
 def _describe(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from system.encoded_query import ComparisonKind, Condition, Moment, Range, read, read_list
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, Row, ValueReader
+from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, Comparison, ConditionCompiler, ValueReader
 from tableapi.catalogue.definitions import Column
 from tableapi.values.comparison import SQL_TYPES, comparable
 
@@ -181,7 +181,7 @@ class ColumnCondition(ConditionCompiler[ColumnSubject]):
             return template.format(roles=self.builder.roles())
         return template.format(me=self.builder.me())
 
-    rows: ClassVar[Mapping[str, Row]] = {
+    rows: ClassVar[Mapping[str, Comparison]] = {
         **ROWS,
         "DYNAMIC": lambda it: f"{it.subject.key} {it.named(NAMED)}",
         "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(NAMED_IDS)}::varchar[]",

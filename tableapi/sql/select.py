@@ -64,10 +64,10 @@ class FromClause:
         self._joins: dict[tuple[str, ...], tuple[TableAlias, str]] = {}
 
     def value(self, path: ResolvedPath) -> str:
-        alias = self.reach(path.steps)
+        alias = self.alias_at(path.steps)
         return predicates.guarded(self.builder, path.guard, alias, alias.column(path.column))
 
-    def reach(self, steps: tuple[PathStep, ...]) -> TableAlias:
+    def alias_at(self, steps: tuple[PathStep, ...]) -> TableAlias:
         """The records at the end of these references."""
         alias = self.alias
         names: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ def _json(
     """The record as JSON. A row is fastest; fields whose names are too long for its columns are appended."""
     short, long = [], []
     for output in fields:
-        sql = output_fields.field(builder, style, output, from_clause.reach(output.path.steps))
+        sql = output_fields.field(builder, style, output, from_clause.alias_at(output.path.steps))
         if len(output.key.encode()) <= LONGEST_NAME:
             short.append(f"{sql} AS {quoted(output.key)}")
         else:

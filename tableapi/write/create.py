@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import Invalid, together
+from system.errors import Invalid, combined
 from tableapi.catalogue.definitions import CREATE, DISPLAY_NAME, NUMBER, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
@@ -39,7 +39,7 @@ def create(change: WriteRequest) -> WriteResult:
         statement_runner.check_version(context.inputs())
     _add_defaults(change, values, sent, errors)
     if errors:
-        raise together(errors)
+        raise combined(errors)
 
     def insert() -> WriteResult:
         new_id = _insert(change, values, sys_id)

@@ -19,7 +19,7 @@ from psycopg import errors
 from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.privileges.last_admin import keeping_an_admin
-from system.errors import AccessDenied, Conflict, Invalid, together
+from system.errors import AccessDenied, Conflict, Invalid, combined
 from system.records import savers
 from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
@@ -50,10 +50,10 @@ def can_be_created_by_clients(table: Table) -> bool:
     return all(field.editable or field.has_default() or field.null or field.blank for field in sent)
 
 
-def take_turn(table: Table) -> None:
+def lock_for_change(table: Table) -> None:
     """Serialise writes to tables where saving one record changes others. Called before the record is locked."""
     if table.is_system:
-        model_of(table.name).take_turn()
+        model_of(table.name).lock_for_change()
 
 
 def insert(table: Table, values: Mapping[Column, Any]) -> str:
@@ -177,7 +177,7 @@ def _as_service_errors(record: Record, names: Mapping[str, str]) -> Iterator[Non
 def _to_service_errors(error: ValidationError, record: Record, names: Mapping[str, str]) -> Invalid | Conflict:
     """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
     by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-    return together([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
+    return combined([_to_service_error(field, errors_[0], record, names) for field, errors_ in by_field.items()])
 
 
 def _to_service_error(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from system.errors import AccessDenied, BadRequest, Invalid, together
+from system.errors import AccessDenied, BadRequest, Invalid, combined
 from system.records import savers
 from tableapi.catalogue.definitions import WRITE, Column
 from tableapi.query.expressions import NEVER
@@ -38,7 +38,7 @@ def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
         payload.check_references(change, _added_references(values, current))
     _check_mandatory(change, values, current, errors, replaces=replaces)
     if errors:
-        raise together(errors)
+        raise combined(errors)
     if values:
         _save(change, sys_id, values, prepared)
         current_record.check_allowed(change, WRITE, sys_id, tuple(values))

@@ -16,29 +16,29 @@ def never() -> str:
 
 
 def test_first_administrator_can_sign_in(db: Any):
-    setup.make("root", lambda: SECRET)
+    setup.create_administrator("root", lambda: SECRET)
 
     assert ask(basic("root", SECRET)).json()["roles"] == ["admin"]
 
 
 def test_second_start_creates_nobody(db: Any):
-    setup.make("root", lambda: SECRET)
-    setup.make("root", never)
-    setup.make("other", never)
+    setup.create_administrator("root", lambda: SECRET)
+    setup.create_administrator("root", never)
+    setup.create_administrator("other", never)
 
     assert User.objects.get().login == "root"
 
 
 def test_existing_user_becomes_administrator_and_keeps_the_password(bob: User):
     before = bob.password
-    setup.make("bob", never)
+    setup.create_administrator("bob", never)
 
     assert bob.refreshed().password == before
     assert User.objects.get(login="bob").is_superuser
 
 
 def test_demo_creates_an_agent_and_a_user(db: Any):
-    demo.make(lambda: SECRET)
+    demo.create_demo_users(lambda: SECRET)
 
     assert ask(basic("demo.agent", SECRET)).json()["roles"] == ["itil"]
     assert ask(basic("demo.user", SECRET)).json()["roles"] == []
@@ -46,9 +46,9 @@ def test_demo_creates_an_agent_and_a_user(db: Any):
 
 
 def test_demo_is_created_once(db: Any):
-    demo.make(lambda: SECRET)
+    demo.create_demo_users(lambda: SECRET)
     User.objects.get(login="demo.user").delete()
-    demo.make(never)
+    demo.create_demo_users(never)
 
     assert guess("demo.user", SECRET) == 401
     assert (User.objects.count(), Group.objects.count(), Company.objects.count()) == (1, 1, 1)

@@ -29,8 +29,8 @@ QUESTIONS = {
 
 
 def make() -> None:
-    demo_people.make(lambda: PASSWORD)
-    demo_documents.make()
+    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_documents.load_demo_documents()
 
 
 def load() -> Collection:
@@ -88,6 +88,6 @@ def test_installation_without_documentation_has_no_demo_collection(tmp_path: Pat
 
 
 def test_without_demo_users_there_is_no_demo_collection():
-    demo_documents.make()
+    demo_documents.load_demo_documents()
 
     assert not Collection.objects.exists() and Role.objects.filter(name="collection_admin").exists()

@@ -53,7 +53,7 @@ def work() -> None:
 @pytest.fixture
 def people(db: Any) -> None:
     make_user("admin", "admin")
-    demo_people.make(lambda: PASSWORD)
+    demo_people.create_demo_users(lambda: PASSWORD)
 
 
 def check_curl(text: str, printed: str) -> None:

@@ -103,8 +103,8 @@ def demo_records(db: Any) -> None:
     make_user("admin", "admin")
     task = Table.objects.get(name="task")
     ask(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
-    demo_people.make(lambda: PASSWORD)
-    demo.make()
+    demo_people.create_demo_users(lambda: PASSWORD)
+    demo.create_demo_records()
 
 
 def steps() -> Iterator[re.Match[str]]:

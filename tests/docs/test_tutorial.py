@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs/tutorial/first-steps.md").read_text()
 
 def test_commands_work_as_printed(db: Any):
     make_user("admin", "admin")
-    demo_people.make(lambda: PASSWORD)
+    demo_people.create_demo_users(lambda: PASSWORD)
     steps = re.findall(r"```\n(curl .*?)```\n+```json\n(.*?)```", PAGE, re.S)
     assert len(re.findall(r"^curl ", PAGE, re.M)) == sum(len(curl.commands(text)) for text, _ in steps) >= 8
 

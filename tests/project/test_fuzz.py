@@ -67,8 +67,8 @@ def known(ids: dict[str, str], admin: Client) -> dict[str, str]:
 
 @pytest.fixture(params=NAMES)
 def place(request: pytest.FixtureRequest, db: None) -> Place:
-    demo_people.make(lambda: PASSWORD)
-    demo_records.make()
+    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_records.create_demo_records()
     ids, everybody = world.make(), {each.name: each for each in callers.everybody()}
     return Place(everybody[request.param], known(ids, Client(headers=everybody["admin"].headers)))
 

@@ -129,13 +129,13 @@ class TestSaving:
 
     def test_a_concurrent_change_of_another_column_is_kept(self, as_sonja: Client, monkeypatch: Any):
         setting = make(active=True)
-        take_turn = OidcSetting.take_turn
+        lock_for_change = OidcSetting.lock_for_change
 
         def late() -> None:
             OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email")
-            take_turn()
+            lock_for_change()
 
-        monkeypatch.setattr(OidcSetting, "take_turn", staticmethod(late))
+        monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(late))
         press(as_sonja, "_save", setting, name="Renamed")
         stored = setting.refreshed()
         assert (stored.name, stored.scope) == ("Renamed", "openid email")

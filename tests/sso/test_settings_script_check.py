@@ -123,13 +123,13 @@ def test_unchanged_or_forbidden_scripts_do_not_run(runs: list[Any], sonja: User,
 
 def changed_meanwhile(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
     """Somebody else stores this script between the look ahead and the turn."""
-    take_turn = activation.take_turn
+    lock_for_change = activation.lock_for_change
 
     def late() -> None:
         OidcSetting.objects.filter(pk=setting.pk).update(script=script)
-        take_turn()
+        lock_for_change()
 
-    monkeypatch.setattr(activation, "take_turn", late)
+    monkeypatch.setattr(activation, "lock_for_change", late)
 
 
 def test_a_concurrently_stored_script_is_checked_under_the_lock(runs: list[Any], sonja: User, monkeypatch: Any):

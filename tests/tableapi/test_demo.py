@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 
 def make() -> None:
-    demo_people.make(lambda: PASSWORD)
-    demo_records.make()
+    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_records.create_demo_records()
 
 
 def call(login: str, method: str, path: str, body: Any = None, **query: str) -> Any:
@@ -110,14 +110,14 @@ def test_removed_demo_data_is_not_created_again():
 
 
 def test_existing_rules_are_kept():
-    demo_people.make(lambda: PASSWORD)
+    demo_people.create_demo_users(lambda: PASSWORD)
     saving.save_rule(Rule(table=Table.objects.get(name="task"), operation="read", description="Ours"))
-    demo_records.make()
+    demo_records.create_demo_records()
 
     assert [rule.description for rule in Rule.objects.filter(table__name="task")] == ["Ours"]
 
 
 def test_no_demo_data_without_demo_users():
-    demo_records.make()
+    demo_records.create_demo_records()
 
     assert not Rule.objects.filter(table__name="task").exists()

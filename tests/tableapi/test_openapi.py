@@ -302,8 +302,8 @@ def test_invalid_credentials_are_refused_not_ignored(bob: User):
 
 
 def test_schemathesis_loads_every_operation():
-    demo_people.make(lambda: PASSWORD)
-    demo_records.make()
+    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_records.create_demo_records()
 
     result = list(schemathesis.openapi.from_dict(described("demo.agent")).get_all_operations())
     assert len(result) > 12 and all(isinstance(each, schemathesis.core.result.Ok) for each in result)

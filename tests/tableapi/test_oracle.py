@@ -129,7 +129,7 @@ LEVELS: list[tuple[str, list[Rule], str, str]] = [
     ("a child's own rule opens only it", [rule("incident")], "2", "0123"),
     ("one rule of the level is enough", [rule("task", "", "", *CLOSED), rule("task")], "012", "0123"),
     ("a broken rule decides and never holds", [OPEN, rule("task", is_broken=True)], "", "0123"),
-    ("so does one not understood", [OPEN, rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
+    ("so does one not query_test", [OPEN, rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
     ("a rule of another operation says nothing", [rule("task", operation=WRITE)], "", "0123"),
     ("a name is read in each table anew", [rule(None, "", "y=a")], "2", "0123"),
     ("a parent's rule knows no child's names", [rule("task", "", "y=a")], "", "0123"),

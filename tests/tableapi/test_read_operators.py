@@ -346,7 +346,7 @@ def test_operator_unsupported_by_the_type_is_refused(bob: User):
         field("thing", f"a_{kind}", kind, **({"to": "user"} if kind in ("reference", "list") else {}))
     open_table("thing")
     catalogue = catalogue_loader.reload_if_changed()
-    eyes = path_resolver.RuleScope(catalogue)
+    values = path_resolver.RuleScope(catalogue)
     refused = {}
     for kind, type_row in ROWS.items():
         fitting = FITTING[type_row.family]
@@ -355,7 +355,7 @@ def test_operator_unsupported_by_the_type_is_refused(bob: User):
                 continue
             query = f"a_{kind}{name}{SAMPLES[row.kind.value].replace('it', f'a_{kind}')}"
             try:
-                path_resolver.expression(eyes, catalogue.tables["thing"], parse(query))
+                path_resolver.expression(values, catalogue.tables["thing"], parse(query))
                 accepted = True
             except QueryError:
                 accepted, refused[kind] = False, query

@@ -55,7 +55,7 @@ def test_everybody_reads_names_and_nothing_else():
 
 def test_second_run_creates_nothing():
     before = State.objects.get().version
-    shipped_tables.make()
+    shipped_tables.create_shipped_tables()
 
     assert State.objects.get().version == before
 
@@ -63,7 +63,7 @@ def test_second_run_creates_nothing():
 def test_deleted_shipped_parts_stay_deleted():
     Table.objects.get(name="task").delete()
     Rule.objects.filter(table__name="user").delete()
-    shipped_tables.make()
+    shipped_tables.create_shipped_tables()
 
     assert types_of("task") == {} and not Rule.objects.filter(table__name="user").exists()
 
@@ -76,11 +76,11 @@ def test_failure_rolls_everything_back(monkeypatch: Any):
     State.objects.update(shipped_level=0)
     monkeypatch.setattr(shipped_tables, "_create_rules", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        shipped_tables.make()
+        shipped_tables.create_shipped_tables()
 
     assert types_of("task") == {} and State.objects.get().shipped_level == 0
     monkeypatch.undo()
-    shipped_tables.make()
+    shipped_tables.create_shipped_tables()
     assert types_of("task") and Choice.objects.filter(column__table__name="task").count() == 19
     assert ask("SELECT count(*) FROM records.task") == [(0,)]
 

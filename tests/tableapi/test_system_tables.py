@@ -83,7 +83,7 @@ def test_secrets_are_not_exposed():
 def test_second_run_writes_nothing():
     before = version()
     stored = sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
-    system_tables.make()
+    system_tables.update_system_tables()
 
     assert version() == before
     assert sorted(ask("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == stored
@@ -96,19 +96,19 @@ def test_model_changes_are_applied(monkeypatch: Any):
     monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
     monkeypatch.setattr(User, "table_columns", User.table_columns[:-1])
     monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
-    system_tables.make()
+    system_tables.update_system_tables()
 
     assert described("company", "max_length") == {"name": (100,)}
     assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
     assert version() > before
     monkeypatch.undo()
-    system_tables.make()
+    system_tables.update_system_tables()
     assert described("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
 def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
     monkeypatch.setattr(Property, "table_columns", ())
-    system_tables.make()
+    system_tables.update_system_tables()
 
     assert not Table.objects.filter(name="sys_property").exists()
     assert ask("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
@@ -117,7 +117,7 @@ def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
 def test_choices_are_updated(monkeypatch: Any):
     field = apps.get_model("accounts", "UserRole")._meta.get_field("source")
     monkeypatch.setattr(field, "choices", [("manual", "by hand")])
-    system_tables.make()
+    system_tables.update_system_tables()
 
     rows = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
     assert list(rows) == [("manual", "by hand")]
@@ -130,7 +130,7 @@ def test_changed_label_is_kept():
     column = Column.objects.get(table=table, name="email")
     column.label = "Mail"
     saving.save_column(column)
-    system_tables.make()
+    system_tables.update_system_tables()
 
     assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")
 
@@ -138,4 +138,4 @@ def test_changed_label_is_kept():
 def test_unsupported_field_type_raises(monkeypatch: Any):
     monkeypatch.setattr(Role, "references", {})
     with pytest.raises(TypeError, match=r"Role\.contains"):
-        system_tables.make()
+        system_tables.update_system_tables()

@@ -20,7 +20,7 @@ from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
 from collections_app.search.metadata_listing import DEEPEST
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, together
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combined
 from system.http import etags
 from system.http.response_cleanup import ReleasesResponse
 from system.openapi import response_header
@@ -66,7 +66,7 @@ class StrictFilters(DjangoFilterBackend):  # type: ignore[misc]  # has no types
         parameters.refuse_unknown(request.query_params, (*filters.filters, *Pages.names))
         if not filters.is_valid():
             fields = filters.form.fields
-            raise together([_refusal(name, fields[name], errors) for name, errors in filters.errors.items()])
+            raise combined([_refusal(name, fields[name], errors) for name, errors in filters.errors.items()])
         return filters.qs
 
 

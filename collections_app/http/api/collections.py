@@ -91,7 +91,7 @@ class CollectionList(Management, GenericAPIView[Collection]):
             raise AccessDenied("You are not allowed to create collections.")
         settings = CollectionSettingsSerializer(data=parameters.body_of(request))
         settings.is_valid(raise_exception=True)
-        collection = access.make(self.caller(), settings.create(settings.validated_data))
+        collection = access.create_collection(self.caller(), settings.create(settings.validated_data))
         return settings_response(self.caller(), collection, status=201)
 
 
@@ -169,7 +169,7 @@ class Search(Management):
         "Search a collection",
         {200: Passage(many=True)},
         NotFound,
-        parameters=[CollectionSearch.in_query_of_post(), SEARCH_MODE],
+        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE],
         request=CollectionSearch,
     )
     def post(self, request: Request, sys_id: str) -> Response:

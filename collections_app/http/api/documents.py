@@ -101,7 +101,7 @@ class DocumentList(Management, GenericAPIView[Document]):
         NotFound,
         AccessDenied,
         Conflict,
-        parameters=[LoadParameters.in_query_of_post()],
+        parameters=[LoadParameters.as_post_query_parameters()],
         request={"multipart/form-data": FileLoad},
     )
     def post(self, request: Request, sys_id: str) -> Response:

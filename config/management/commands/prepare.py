@@ -30,7 +30,7 @@ OLDEST_POSTGRES = 17
 OLDEST_PACKAGES = {"PyJWT": (2, 15, 1), "Django": (5, 2, 19)}
 LOCK = 7_301_002  # hosts that start at the same time migrate one after the other
 
-FACTS = """
+DATABASE_PROPERTIES = """
     SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
         (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
         (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')
@@ -64,15 +64,17 @@ class Command(BaseCommand):
         # These can be new without a migration.
         properties.make_rows()
         roles.create_shipped()
-        system_tables.make()
-        shipped_tables.make()
+        system_tables.update_system_tables()
+        shipped_tables.create_shipped_tables()
         schedules.make_rows()
         environment = settings.ENVIRONMENT
-        setup.make(environment.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD))
+        setup.create_administrator(
+            environment.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD)
+        )
         if environment.wants_demo:
-            demo.make(lambda: stored_password(DEMO_PASSWORD))
-            demo_records.make()
-            demo_documents.make()
+            demo.create_demo_users(lambda: stored_password(DEMO_PASSWORD))
+            demo_records.create_demo_records()
+            demo_documents.load_demo_documents()
 
 
 def migrate() -> None:
@@ -122,7 +124,7 @@ def refuse_unsuitable_database() -> None:
     """Refuse a database that cannot be used, with one sentence."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute(FACTS)
+            cursor.execute(DATABASE_PROPERTIES)
             major, encoding, is_replica, installed, available = cursor.fetchone()
     except Error as error:
         raise ConfigurationError(

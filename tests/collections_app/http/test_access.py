@@ -195,7 +195,7 @@ def test_collection_cannot_be_called_anything(carl: User, name: str):  # C11
 
 def test_creation_requires_the_role(bob: User):
     with pytest.raises(AccessDenied):
-        access.make(bob, Collection(name="new"))
+        access.create_collection(bob, Collection(name="new"))
 
 
 def test_permissions_are_not_shared_between_users(carl: User, bob: User):

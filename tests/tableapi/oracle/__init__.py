@@ -1,7 +1,7 @@
 """What the Table API may respond, computed naively in plain Python, to compare with the SQL.
 
     answers    who sees which records, fields, answers to a query        select, visible, field, matches, can
-      access       access rules; what a caller's eyes and a rule's eyes can see
+      access       access rules; what a caller's values and a rule's values can see
       conditions   a parsed query as a test of one record
       operators    what each operator means, for one value
       literals     texts of a query as Python values; what two values are compared by

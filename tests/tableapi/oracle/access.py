@@ -9,7 +9,7 @@ from typing import Any
 from system.encoded_query import Path, QueryError, parse
 from tableapi.catalogue.definitions import READ, Column, Rule, Table
 
-from .conditions import RowTest, understood
+from .conditions import RowTest, query_test
 from .world import Question, Refused, Row
 
 
@@ -71,7 +71,7 @@ def could_ever(question: Question, operation: str, own: Table, column: str | Non
 
 
 def condition_of(question: Question, rule: Rule, own: Table) -> RowTest | None:
-    """The condition of a rule as a test, or None when it cannot be understood.
+    """The condition of a rule as a test, or None when it cannot be query_test.
 
     Its names are those of the rule's table; a rule for any table is read anew for each table it is applied to.
     """
@@ -81,13 +81,13 @@ def condition_of(question: Question, rule: Rule, own: Table) -> RowTest | None:
     try:
         query = parse(rule.condition)
         # Chosen: a condition that sorts was meant to be something else.
-        return None if query.order else understood(RawEyes(question), table, query)
+        return None if query.order else query_test(AllValues(question), table, query)
     except (Refused, QueryError):
         return None
 
 
 @dataclass(frozen=True)
-class RawEyes:
+class AllValues:
     """How the condition of a rule sees a record: everything, but write-only columns."""
 
     question: Question
@@ -113,7 +113,7 @@ class RawEyes:
 
 
 @dataclass(frozen=True)
-class CallerEyes:
+class ReadableValues:
     """How the caller sees a record: "an unreadable column behaves as one that does not exist"."""
 
     question: Question

@@ -8,9 +8,9 @@ from system.encoded_query import Moment, OrderBy, Path, Query, QueryError, parse
 from tableapi.catalogue.definitions import READ
 
 from . import access
-from .access import CallerEyes
+from .access import ReadableValues
 from .column_types import ROWS
-from .conditions import understood
+from .conditions import query_test
 from .literals import exact, family
 from .world import Caller, Question, Refused, Row, World
 
@@ -30,47 +30,47 @@ def visible(world: World, caller: Caller, table: str, moment: Moment) -> list[Ro
 
 def field(world: World, caller: Caller, table: str, row: Row, path: Path, moment: Moment) -> Any:
     """What the caller sees at this path of a visible record, as stored; Refused where the name is left out."""
-    eyes = CallerEyes(Question(world, caller, moment))
+    values = ReadableValues(Question(world, caller, moment))
     request = world.catalogue.tables[table]
-    eyes.column(request, path)
-    return eyes.value(request, row, path)
+    values.column(request, path)
+    return values.value(request, row, path)
 
 
 def matches(world: World, caller: Caller, query: Query, table: str, row: Row, moment: Moment) -> bool:
     """Whether a visible record answers to the query."""
-    eyes = CallerEyes(Question(world, caller, moment))
+    values = ReadableValues(Question(world, caller, moment))
     try:
-        return understood(eyes, world.catalogue.tables[table], query)(row)
+        return query_test(values, world.catalogue.tables[table], query)(row)
     except QueryError:
         raise Refused from None
 
 
 def select(world: World, caller: Caller, table: str, text: str, moment: Moment) -> list[str]:
     """The sys_ids that answer to the query, in its order; Refused where the answer is a 400."""
-    eyes = CallerEyes(Question(world, caller, moment))
+    values = ReadableValues(Question(world, caller, moment))
     request = world.catalogue.tables[table]
     try:
         query = parse(text)
-        test = understood(eyes, request, query)
+        test = query_test(values, request, query)
     except QueryError:
         raise Refused from None
     for key in query.order:
-        if not ROWS[eyes.column(request, key.path).type].is_sortable:
+        if not ROWS[values.column(request, key.path).type].is_sortable:
             raise Refused
     result = [row for row in visible(world, caller, table, moment) if test(row)]
     # "sys_id is always the last key", in the direction of the one before it.
     result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].descending))
     # Sorting keeps the order of equals, also when reversed, so the first key goes last.
     for key in reversed(query.order):
-        result.sort(key=lambda row, key=key: sort_key(eyes, table, row, key), reverse=key.descending)  # type: ignore[misc]
+        result.sort(key=lambda row, key=key: sort_key(values, table, row, key), reverse=key.descending)  # type: ignore[misc]
     return [row["sys_id"] for row in result]
 
 
-def sort_key(eyes: CallerEyes, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
+def sort_key(values: ReadableValues, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
     """Empty is greater than everything: "empty last ascending and first descending"."""
-    request = eyes.question.world.catalogue.tables[table]
-    column = eyes.column(request, key.path)
-    value = exact(eyes.value(request, row, key.path), column)
+    request = values.question.world.catalogue.tables[table]
+    column = values.column(request, key.path)
+    value = exact(values.value(request, row, key.path), column)
     if value is None:
         return (1,)
     return (0, value.lower() if family(column) == "text" else value)

@@ -18,7 +18,7 @@ from .world import Question, Refused, Row
 RowTest = Callable[[Row], bool]
 
 
-class Eyes(Protocol):
+class Values(Protocol):
     """How names are resolved and values seen: raw for the condition of a rule, guarded for a caller."""
 
     @property
@@ -34,25 +34,25 @@ class Eyes(Protocol):
         """Whether INSTANCEOF may name it."""
 
 
-def understood(eyes: Eyes, table: Table, query: Query) -> RowTest:
+def query_test(values: Values, table: Table, query: Query) -> RowTest:
     """The query as a test; Refused or QueryError when any condition is bad, whatever the records are."""
     if not query.groups:
         return lambda row: True
-    return any_of(group_test(eyes, table, group) for group in query.groups)
+    return any_of(group_test(values, table, group) for group in query.groups)
 
 
-def group_test(eyes: Eyes, table: Table, group: Group) -> RowTest:
-    return all_of(any_of(factor_test(eyes, table, factor) for factor in term.factors) for term in group.terms)
+def group_test(values: Values, table: Table, group: Group) -> RowTest:
+    return all_of(any_of(factor_test(values, table, factor) for factor in term.factors) for term in group.terms)
 
 
-def factor_test(eyes: Eyes, table: Table, factor: Condition | SubQuery) -> RowTest:
+def factor_test(values: Values, table: Table, factor: Condition | SubQuery) -> RowTest:
     if isinstance(factor, SubQuery):
-        return any_of(group_test(eyes, table, group) for group in factor.groups)
+        return any_of(group_test(values, table, group) for group in factor.groups)
     if factor.operator == "ARE":
-        return has_words(eyes, table, factor)
+        return has_words(values, table, factor)
     if factor.operator == "INSTANCEOF":
-        return is_instance(eyes, table, factor)
-    return condition_test(eyes, table, factor)
+        return is_instance(values, table, factor)
+    return condition_test(values, table, factor)
 
 
 def any_of(tests: Iterable[RowTest]) -> RowTest:
@@ -65,14 +65,14 @@ def all_of(tests: Iterable[RowTest]) -> RowTest:
     return lambda row: all(test(row) for test in tests)
 
 
-def condition_test(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
-    column = eyes.column(table, condition.path)
+def condition_test(values: Values, table: Table, condition: Condition) -> RowTest:
+    column = values.column(table, condition.path)
     other_path = named_path(condition)
     if other_path is None:
-        test = test_of(Use(eyes.question, condition, column))
-        return lambda row: test(eyes.value(table, row, condition.path), None)
-    test = test_of(Use(eyes.question, condition, column, eyes.column(table, other_path)))
-    return lambda row: test(eyes.value(table, row, condition.path), eyes.value(table, row, other_path))
+        test = test_of(Use(values.question, condition, column))
+        return lambda row: test(values.value(table, row, condition.path), None)
+    test = test_of(Use(values.question, condition, column, values.column(table, other_path)))
+    return lambda row: test(values.value(table, row, condition.path), values.value(table, row, other_path))
 
 
 def named_path(condition: Condition) -> Path | None:
@@ -83,10 +83,10 @@ def named_path(condition: Condition) -> Path | None:
     return value.path if isinstance(value, Distance) else None
 
 
-def has_words(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
+def has_words(values: Values, table: Table, condition: Condition) -> RowTest:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
-    eyes.column(table, ("sys_id",))
-    columns = [each for each in table.columns.values() if is_searchable(each) and is_seen(eyes, table, each)]
+    values.column(table, ("sys_id",))
+    columns = [each for each in table.columns.values() if is_searchable(each) and is_seen(values, table, each)]
     if not columns:
         raise Refused
     words = read(condition)
@@ -95,9 +95,9 @@ def has_words(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
     def test(row: Row) -> bool:
         result = set()
         for column in columns:
-            text = stored(eyes.value(table, row, (column.name,)), column) or ""
+            text = stored(values.value(table, row, (column.name,)), column) or ""
             result.update(re.findall("[a-z0-9]+", text))
-        is_there = eyes.value(table, row, ("sys_id",)) is not None
+        is_there = values.value(table, row, ("sys_id",)) is not None
         return is_there and all(str(word).lower() in result for word in words)
 
     return test
@@ -107,23 +107,23 @@ def is_searchable(column: Column) -> bool:
     return ROWS[column.type].family == "text" and column.is_indexed and column.name != "sys_id"
 
 
-def is_seen(eyes: Eyes, table: Table, column: Column) -> bool:
+def is_seen(values: Values, table: Table, column: Column) -> bool:
     try:
-        eyes.column(table, (column.name,))
+        values.column(table, (column.name,))
     except Refused:
         return False
     return True
 
 
-def is_instance(eyes: Eyes, table: Table, condition: Condition) -> RowTest:
-    eyes.column(table, ("sys_id",))
-    world = eyes.question.world
-    if not eyes.knows_table(condition.value):
+def is_instance(values: Values, table: Table, condition: Condition) -> RowTest:
+    values.column(table, ("sys_id",))
+    world = values.question.world
+    if not values.knows_table(condition.value):
         raise Refused
     family = world.catalogue.tables[condition.value].family
 
     def test(row: Row) -> bool:
-        is_there = eyes.value(table, row, ("sys_id",)) is not None
+        is_there = values.value(table, row, ("sys_id",)) is not None
         return is_there and world.own_table(table, row).name in family
 
     return test

@@ -175,8 +175,8 @@ def rule_sets(draw: DrawFn, world: World) -> tuple[Rule, ...]:
 @st.composite
 def rules(draw: DrawFn, world: World, operation: str, table: str | None, column: str) -> Rule:
     about = world.catalogue.tables[table or draw(st.sampled_from(list(world.catalogue.tables)))]
-    kind = draw(st.sampled_from(["open"] * 4 + ["condition"] * 5 + ["not understood"]))
-    condition = "nosuch=1" if kind == "not understood" else ""
+    kind = draw(st.sampled_from(["open"] * 4 + ["condition"] * 5 + ["not query_test"]))
+    condition = "nosuch=1" if kind == "not query_test" else ""
     if kind == "condition":
         only = draw(conditions(world, about, hops=1))
         condition = to_text(Query((Group((Term((only,)),)),)))

@@ -12,7 +12,7 @@ from ..common.decoding import NotText, decode
 from ..common.failures import damaged
 from ..common.text_writer import LINE, PARAGRAPH, TextWriter
 
-DECLARED = re.compile(
+DECLARED_ENCODING = re.compile(
     rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})|<\?xml[^>]*encoding=[\"']([A-Za-z0-9_.:-]{1,40})"
 )
 HEAD_BYTES = 4096
@@ -21,7 +21,7 @@ ARTICLE_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", 
 
 
 def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
-    match = DECLARED.search(data[:HEAD_BYTES])
+    match = DECLARED_ENCODING.search(data[:HEAD_BYTES])
     declared = (match[1] or match[2]).decode() if match else ""
     try:
         page = decode(data, declared=declared)
