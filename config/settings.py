@@ -103,18 +103,19 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "system.http.program_requests.ProgramRequests",
     "system.http.middleware.SecurityHeaders",
     "system.http.middleware.TrustedProxies",
     "system.http.middleware.RequestLog",
     "system.http.middleware.RequestLimits",
-    "system.monitoring.metrics.RequestMetrics",
+    "system.http.middleware.RequestMetrics",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "system.http.page_middleware.Sessions",
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "system.http.middleware.HostNames",
-    "system.http.page_middleware.Csrf",
-    "system.http.page_middleware.Authentication",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
     "system.http.middleware.CurrentActor",
-    "system.http.page_middleware.Messages",
+    "django.contrib.messages.middleware.MessageMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"

@@ -4,12 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+import tableapi.urls
 from accounts.http.pages import SignOut
 from config.api_docs import Redoc, RedocBundle, Schema, Swagger
 from system.monitoring import health, metrics
 
 urlpatterns = [
-    path("", include("tableapi.urls")),  # first: addresses are tried one after the other
+    *tableapi.urls.urlpatterns,  # first: addresses are tried one after the other
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics.Metrics.as_view()),

@@ -2,15 +2,15 @@
 
 import codecs
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
+import django
 from django.conf import settings
-from django.core.signals import request_started
-from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections, reset_queries
+from django.core.handlers.wsgi import WSGIHandler
+from django.http import HttpResponseBase
 from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
 
@@ -20,7 +20,7 @@ from system.http.gateway import Gateway
 # No view accepts this type, so the response is 415.
 UNREADABLE = "application/octet-stream"
 
-django_application = get_wsgi_application()
+django.setup()
 
 from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
 
@@ -29,10 +29,19 @@ for name in secret_names():
     os.environ.pop(name, None)
 
 
-def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Call Django with a Content-Type that it can parse."""
-    environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
-    return django_application(environ, start_response)
+class Application(WSGIHandler):
+    """Calls Django with a Content-Type that it can parse.
+
+    Its signal for the start of a request is not sent: what listens to it also listens to the one for the end, and the
+    first statement of a request checks the connection.
+    """
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> HttpResponseBase:
+        environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
+        response = self.get_response(self.request_class(environ))
+        cookies = [("Set-Cookie", cookie.OutputString()) for cookie in response.cookies.values()]
+        start_response(f"{response.status_code} {response.reason_phrase}", [*response.items(), *cookies])
+        return response
 
 
 def readable_type(header: str) -> str:
@@ -41,6 +50,8 @@ def readable_type(header: str) -> str:
     >>> readable_type("application/json; charset=UTF-8"), readable_type("application/json; charset=rot13")
     ('application/json; charset=UTF-8', 'application/octet-stream')
     """
+    if header in ("", "application/json"):
+        return header
     try:
         _, parameters = parse_header_parameters(header)
         is_utf8 = codecs.lookup(parameters.get("charset", "utf-8")).name == "utf-8"
@@ -55,9 +66,6 @@ def warm_up() -> None:
     get_resolver().url_patterns  # noqa: B018  (loads every view)
 
 
-# The end of each request does this too, and the first statement of the next one checks the connection.
-request_started.disconnect(close_old_connections)
-request_started.disconnect(reset_queries)
-
+application = Application()
 warm_up()
 gateway = Gateway(application, settings.BODY_DEADLINE_S)

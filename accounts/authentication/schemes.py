@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.backends import BaseBackend
 from django.http import HttpRequest, QueryDict
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
@@ -22,16 +22,15 @@ LONGEST_HEADER = 4096
 
 def given(request: Request, scheme: str) -> str | None:
     """What follows the scheme's name in Authorization; None when the request uses another scheme."""
-    header = get_authorization_header(request)
+    header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if len(header) > LONGEST_HEADER:
         raise AuthenticationFailed
-    word, _, rest = header.partition(b" ")
-    if word.lower() != scheme.encode():
+    word, _, rest = header.partition(" ")
+    if word.lower() != scheme:
         return None
-    try:
-        return rest.strip().decode("ascii")
-    except UnicodeDecodeError:
-        raise AuthenticationFailed from None
+    if not rest.isascii():
+        raise AuthenticationFailed
+    return rest.strip()
 
 
 class Basic(BaseAuthentication):
@@ -73,7 +72,7 @@ class Bearer(BaseAuthentication):
         secret = given(request, "bearer")
         if secret is None:
             # A header of another kind, or of two kinds at once, must not count as no credentials.
-            if get_authorization_header(request) and given(request, "basic") is None:
+            if request.META.get("HTTP_AUTHORIZATION") and given(request, "basic") is None:
                 raise AuthenticationFailed
             return None
         user = access_keys.owner(secret)

@@ -35,7 +35,7 @@ from collections_app.search.metadata_listing import DEEPEST, DEFAULT_LIMIT, MOST
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import AccessDenied, Invalid, NotFound
 from system.http import django_request
-from system.http.response_cleanup import ReleasesResponse
+from system.http.json_view import JsonView
 from system.openapi import BODY_ERRORS, READ_ERRORS, WRITE_ERRORS, describe
 
 DELETE_ERRORS = (*READ_ERRORS, AccessDenied)
@@ -51,7 +51,7 @@ PASSAGES = {200: OpenApiResponse(serializers.Passage(many=True), "The passages, 
 
 
 @extend_schema(tags=["Document collections"])
-class Endpoint(ReleasesResponse):
+class Endpoint(JsonView):
     known: ClassVar[tuple[str, ...]] = ()
 
     def parameters_of(self, request: Request) -> RequestParameters:

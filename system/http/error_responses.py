@@ -39,6 +39,11 @@ class AlwaysJSON(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+def own_origin(request: HttpRequest) -> str:
+    """Where the addresses of this service begin: SVC_BASE_URL, otherwise the host of the request."""
+    return settings.BASE_URL or f"{request.scheme}://{request.get_host()}"
+
+
 def own_url(request: HttpRequest, path: str) -> str:
     """The full URL of a path: with SVC_BASE_URL, otherwise with the host of the request."""
     return f"{settings.BASE_URL}{path}" if settings.BASE_URL else request.build_absolute_uri(path)

@@ -6,20 +6,21 @@ from typing import Any
 from system.errors import BadRequest
 
 ANY = "*"
+IF_MATCH, IF_NONE_MATCH = "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"
 TAGS = re.compile(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*')
 
 
 def in_header(request: Any, name: str) -> list[str]:
     """The tags, without distinguishing strong and weak ones; `*` matches any."""
-    return [tag.strip().removeprefix("W/") for tag in request.headers.get(name, "").split(",")]
+    return [tag.strip().removeprefix("W/") for tag in request.META.get(name, "").split(",")]
 
 
 def to_match(request: Any) -> list[str] | None:
     """The tags in If-Match; None without that header."""
-    if "If-Match" not in request.headers:
+    if IF_MATCH not in request.META:
         return None
-    if not TAGS.fullmatch(request.headers["If-Match"]):
+    if not TAGS.fullmatch(request.META[IF_MATCH]):
         raise BadRequest(
             "If-Match must be an ETag from an earlier response.", code="invalid_parameter", field="If-Match"
         )
-    return in_header(request, "If-Match")
+    return in_header(request, IF_MATCH)

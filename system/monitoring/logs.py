@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import threading
+from functools import cache
 from typing import Any
 
 import structlog
@@ -15,6 +16,10 @@ SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
+# Texts without them, which most are, need no cleaning.
+PLAIN_TEXT = re.compile(r"[A-Za-z0-9.:/-]*+")
+
+
 def clean(value: Any) -> Any:
     """The value without secrets and without characters that could forge a line.
 
@@ -22,6 +27,8 @@ def clean(value: Any) -> Any:
     'first\\\\x0asecond \\\\x1b[31m'
     """
     if isinstance(value, str):
+        if PLAIN_TEXT.fullmatch(value):
+            return value
         value = SECRET_TEXT.sub("[hidden]", value)
         return CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", value)
     if isinstance(value, dict):
@@ -29,6 +36,12 @@ def clean(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
     return value
+
+
+@cache
+def is_secret(name: str) -> bool:
+    """Of the names that code gives to the values of a line, which are few."""
+    return SECRET_NAMES.search(name) is not None
 
 
 # Tracebacks have several lines, which are cleaned one by one.
@@ -41,7 +54,7 @@ def redact(_logger: Any, _method: str, event: structlog.types.EventDict) -> stru
         if name in MULTILINE:
             if isinstance(event[name], str):
                 event[name] = "\n".join(clean(line) for line in event[name].split("\n"))
-        elif SECRET_NAMES.search(name):
+        elif is_secret(name):
             event[name] = "[hidden]"
         elif name == "request" and not isinstance(event[name], str):
             # Django logs the request, whose text contains the URL with its query, such as a code or state.
@@ -60,9 +73,22 @@ COMMON_PROCESSORS: list[Any] = [
 ]
 
 
+def readable(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
+    """The structlog processor that writes a line for people."""
+    start = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
+    name = event.pop("logger", "")
+    after = [f"\n{event.pop(part)}" for part in ("stack", "exception") if part in event]
+    values = [f"{key}={quoted(event[key])}" for key in sorted(event) if not key.startswith("_")]
+    return " ".join([*start, f"[{name}]", *values]) + "".join(after)
+
+
+def quoted(value: Any) -> str:
+    return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) else repr(value)
+
+
 def final_processors(*, as_json: bool) -> list[Any]:
     """The processors that turn the values of a line into its text."""
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
+    renderer: Any = structlog.processors.JSONRenderer() if as_json else readable
     return [structlog.processors.format_exc_info, redact, renderer]
 
 

@@ -1,75 +1,97 @@
 """Files with the metrics of each process, safe on a full disk.
 
 prometheus_client maps a sparse file into memory. When the disk is full, the first write to a page without a block kills
-the process with SIGBUS. Here values are written with system calls, which fail with an error instead. The values
-then stay in memory and are written to the file when there is space again.
+the process with SIGBUS. Here a thread writes the values to the file, so that no request waits for the disk; those that
+do not fit are written when there is space again.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+import threading
 import time
 from typing import Any
+from weakref import WeakSet
 
 from prometheus_client import mmap_dict, values
 
-RETRY_INTERVAL_S = 5.0
+WRITE_INTERVAL_S = 0.2
 HEADER = 8
 
 
 class FileBuffer(bytearray):
-    """Bytes in memory, which are also written to a file whenever possible."""
+    """Bytes in memory and, a moment later, in a file."""
+
+    # By identity: two buffers can have equal bytes.
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(size)
         self.path = path
         self.descriptor: int | None = None
-        self.is_behind = True
-        self.retry_at = 0.0
+        self.is_changed = True
+        writer.add(self)
 
     def __setitem__(self, where: Any, data: Any) -> None:
         super().__setitem__(where, data)
-        if not self.is_behind:
-            self._write(where.start, data)
-        elif time.monotonic() >= self.retry_at:
-            self._catch_up()
+        self.is_changed = True
 
     def grow(self, size: int) -> None:
         self.extend(bytes(size - len(self)))
-        if self.descriptor is not None:
-            os.ftruncate(self.descriptor, size)
 
-    def _catch_up(self) -> None:
-        """Write everything, with the header last, so that readers see the former content until then."""
-        self.is_behind = False
+    def write(self) -> None:
+        """Write what is used, with the header last, so that readers see the former content until then."""
+        if not self.is_changed:
+            return
+        self.is_changed = False
         try:
             if self.descriptor is None:
                 self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             os.ftruncate(self.descriptor, len(self))
+            header, content = bytes(self[:HEADER]), bytes(self[HEADER : int.from_bytes(self[:4], sys.byteorder)])
+            is_written = os.pwrite(self.descriptor, content, HEADER) == len(content)
+            self.is_changed |= not (is_written and os.pwrite(self.descriptor, header, 0) == HEADER)
         except OSError:
-            self._fall_behind()
-            return
-        self._write(HEADER, self[HEADER:])
-        self._write(0, self[:HEADER])
-
-    def _write(self, start: int, data: Any) -> None:
-        assert self.descriptor is not None
-        if self.is_behind:
-            return
-        try:
-            if os.pwrite(self.descriptor, data, start) != len(data):
-                self._fall_behind()
-        except OSError:
-            self._fall_behind()
-
-    def _fall_behind(self) -> None:
-        self.is_behind = True
-        self.retry_at = time.monotonic() + RETRY_INTERVAL_S
+            self.is_changed = True
 
     def close(self) -> None:
+        self.write()
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+
+class Writer:
+    """Writes the files of this process, with a thread that starts with the first of them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.buffers: WeakSet[FileBuffer] = WeakSet()
+        self.thread: threading.Thread | None = None
+
+    def add(self, buffer: FileBuffer) -> None:
+        with self.lock:
+            self.buffers.add(buffer)
+            # A child process has none of the threads of its parent.
+            if self.thread is None or not self.thread.is_alive():
+                self.thread = threading.Thread(target=self._run, name="metric files", daemon=True)
+                self.thread.start()
+
+    def write(self) -> None:
+        with self.lock:
+            for buffer in self.buffers:
+                buffer.write()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(WRITE_INTERVAL_S)
+            self.write()
+
+
+writer = Writer()
+atexit.register(writer.write)
 
 
 class BufferedDict(mmap_dict.MmapedDict):

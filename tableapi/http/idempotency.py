@@ -36,7 +36,7 @@ class RequestInProgress(Conflict):
 def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
     """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
     write, so that a crash leaves neither."""
-    key = request.headers.get("Idempotency-Key")
+    key = request.META.get("HTTP_IDEMPOTENCY_KEY")
     if key is None:
         return respond()
     if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
@@ -65,7 +65,7 @@ def _hash(request: Request) -> str:
     """What makes two requests the same. The roles are part of it: a key for fewer roles, or a user who lost one, must
     not get what the others were answered."""
     user: Any = request.user
-    parts = ("", request.META["QUERY_STRING"], request.headers.get("If-Match", ""), *sorted(user.role_names))
+    parts = ("", request.META["QUERY_STRING"], request.META.get("HTTP_IF_MATCH", ""), *sorted(user.role_names))
     return hashlib.sha256(django_request(request).body + "?".join(parts).encode()).hexdigest()
 
 

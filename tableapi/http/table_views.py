@@ -13,9 +13,9 @@ from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
 from system.http import django_request, etags
-from system.http.error_responses import own_url
+from system.http.error_responses import own_origin
+from system.http.json_view import JsonView
 from system.http.request_body import InvalidJson
-from system.http.response_cleanup import ReleasesResponse
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.query.parameters import OutputOptions, parse_input_display, parse_output
 from tableapi.read import pipeline
@@ -30,7 +30,7 @@ from .responses import BASE, created_response, deleted_response, list_response, 
 Result = TypeVar("Result")
 
 
-class TableViewSet(ReleasesResponse, ViewSet):
+class TableViewSet(JsonView, ViewSet):
     """Records of any table, behind its access rules."""
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
@@ -94,7 +94,7 @@ def write(
 def caller_of(request: Request) -> Caller:
     user: Any = request.user
     # As it is written inside JSON.
-    link = json.dumps(own_url(django_request(request), BASE))[1:-1]
+    link = json.dumps(own_origin(django_request(request)) + BASE)[1:-1]
     return Caller(user.pk, frozenset(user.role_names), link)
 
 

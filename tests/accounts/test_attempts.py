@@ -209,7 +209,7 @@ class TestAFullDisk:
         def fail(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.DiskFull()
 
-        monkeypatch.setattr(login_attempts, "_count", fail)
+        monkeypatch.setattr(login_attempts, "_count_attempt", fail)
         monkeypatch.setattr("django.db.models.query.QuerySet.update", fail)
         monkeypatch.setattr("django.db.models.query.QuerySet.delete", fail)
         monkeypatch.setattr(login_attempts, "MEMORY_COUNTERS", login_attempts.MemoryCounters())
@@ -230,6 +230,6 @@ class TestAFullDisk:
         def fail(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.AdminShutdown()
 
-        monkeypatch.setattr(login_attempts, "_count", fail)
+        monkeypatch.setattr(login_attempts, "_count_attempt", fail)
 
         assert guess("bob", PASSWORD) == 503

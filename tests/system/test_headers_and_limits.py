@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from system.http.error_responses import own_url
-from system.http.middleware import HEADERS, STRICT
+from system.http.steps import HEADERS, STRICT
 
 HTML = {"Accept": "text/html"}
 

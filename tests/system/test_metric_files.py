@@ -1,8 +1,10 @@
 """Metric files on a disk that is temporarily full."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,12 @@ from prometheus_client.mmap_dict import MmapedDict
 
 from system.monitoring import metric_files
 from system.monitoring.metric_files import BufferedDict
+from tests.config.stack import eventually
 
 
 def stored(path: Path) -> dict[str, float]:
+    if not path.exists() or not path.stat().st_size:
+        return {}
     return {key: value for key, value, _, _ in MmapedDict.read_all_values_from_file(str(path))}
 
 
@@ -29,7 +34,6 @@ def full(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
         return really(*arguments)
 
     monkeypatch.setattr(metric_files.os, "pwrite", pwrite)  # type: ignore[attr-defined]
-    monkeypatch.setattr(metric_files, "RETRY_INTERVAL_S", 0.0)
     return state
 
 
@@ -37,6 +41,7 @@ def test_values_are_read_back_by_the_library(tmp_path: Path):
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     for number in range(3000):  # more than the first 64 KB
         metrics.write_value(f"key {number} ü", number, 0.0)
+    metric_files.writer.write()
 
     assert stored(tmp_path / "counter_1.db") == {f"key {number} ü": float(number) for number in range(3000)}
     metrics.close()
@@ -46,22 +51,47 @@ def test_values_are_written_after_a_full_disk(tmp_path: Path, full: dict[str, bo
     path = tmp_path / "counter_1.db"
     metrics = BufferedDict(str(path))
     metrics.write_value("a", 1.0, 0.0)
+    metric_files.writer.write()
     full["now"] = True
     metrics.write_value("a", 2.0, 0.0)
     metrics.write_value("b", 5.0, 0.0)
+    metric_files.writer.write()
     assert stored(path) == {"a": 1.0} and metrics.read_value("a")[0] == 2.0
 
     full["now"] = False
-    metrics.write_value("a", 3.0, 0.0)
-    assert stored(path) == {"a": 3.0, "b": 5.0}
+    metric_files.writer.write()
+    assert stored(path) == {"a": 2.0, "b": 5.0}
 
 
 def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full: dict[str, bool]):
     full["now"] = True
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
+    metric_files.writer.write()
 
     assert stored(tmp_path / "counter_1.db") == {}
+
+
+def test_values_are_written_soon(tmp_path: Path):
+    metrics = BufferedDict(str(tmp_path / "counter_1.db"))
+    metrics.write_value("a", 1.0, 0.0)
+
+    assert eventually(lambda: stored(tmp_path / "counter_1.db") == {"a": 1.0})
+
+
+def test_a_forked_process_writes_its_own_values(tmp_path: Path):
+    BufferedDict(str(tmp_path / "counter_1.db"))
+    child = os.fork()
+    if not child:
+        metrics = BufferedDict(str(tmp_path / "counter_2.db"))
+        metrics.write_value("a", 1.0, 0.0)
+        time.sleep(30)
+        os._exit(0)
+    try:
+        assert eventually(lambda: stored(tmp_path / "counter_2.db") == {"a": 1.0})
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
@@ -79,6 +109,7 @@ with open({str(tmp_path / "filler")!r}, "wb", buffering=0) as filler:
     except OSError: pass
 for number in range(3000):
     metrics.write_value(f"key {{number}}", number, 0.0)
+metric_files.writer.write()
 print("alive", metrics.read_value("key 2999")[0])
 os.unlink({str(tmp_path / "filler")!r})
 """

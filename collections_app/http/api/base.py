@@ -22,7 +22,7 @@ from collections_app.models import Collection
 from collections_app.search.metadata_listing import DEEPEST
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combined
 from system.http import etags
-from system.http.response_cleanup import ReleasesResponse
+from system.http.json_view import JsonView
 from system.openapi import response_header
 
 DELETE_ERRORS = (NotFound, AccessDenied, PreconditionFailed, BadRequest)
@@ -37,7 +37,7 @@ IF_MATCH = OpenApiParameter(
 
 
 @extend_schema(tags=["Collection management"])
-class Management(ReleasesResponse):
+class Management(JsonView):
     """Accepts a session as well, with CSRF protection for changes."""
 
     authentication_classes = (Bearer, Basic, Session)

@@ -1,0 +1,74 @@
+"""Answers the requests of programs: the steps of every request, then the view. Nothing of pages is entered."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+from django.conf import settings
+from django.core.handlers.exception import response_for_exception
+from django.http import HttpRequest, HttpResponse
+from django.urls import get_resolver
+
+from system import errors
+from system.http import error_responses, request_metrics, steps
+from system.records import acting_user
+
+
+class ProgramRequests:
+    """The first middleware. Those after it serve pages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path_info.startswith(settings.PROGRAM_PATHS):
+            return self.get_response(request)
+        try:
+            steps.use_forwarded_headers(request)
+            response = logged_response(request)
+        except errors.ServiceError as error:
+            response = error_responses.error_response(error)
+        steps.add_security_headers(request, response)
+        return response
+
+
+def logged_response(request: HttpRequest) -> HttpResponse:
+    request_id = steps.set_request_id(request)
+    try:
+        try:
+            steps.check_size(request)
+            response = counted_response(request)
+        except errors.ServiceError as error:
+            response = error_responses.error_response(error)
+        response["X-Request-ID"] = request_id
+        steps.log_request(request, response.status_code)
+        return response
+    finally:
+        structlog.contextvars.clear_contextvars()
+
+
+def counted_response(request: HttpRequest) -> HttpResponse:
+    started_at = time.perf_counter()
+    try:
+        response = view_response(request)
+    except Exception as error:
+        service_error = error_responses.to_service_error(error)
+        if service_error is not None:
+            response = error_responses.error_response(service_error)
+        else:
+            response = response_for_exception(request, error)  # wrong host names, faults
+    if not response.has_header("Content-Length"):
+        response["Content-Length"] = str(len(response.content))
+    request_metrics.count_response(request, response.status_code, started_at)
+    return response
+
+
+def view_response(request: HttpRequest) -> HttpResponse:
+    steps.check_host(request)
+    request.resolver_match = match = get_resolver().resolve(request.path_info)
+    steps.check_body_size(request, match.func)
+    # The credentials, which the view reads, name the acting user.
+    with acting_user.acting_as(None):
+        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+        render = getattr(response, "render", None)
+        return render() if render else response

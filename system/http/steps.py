@@ -1,0 +1,158 @@
+"""The steps that every request passes, in the order of this module.
+
+`program_requests` runs them for the addresses of programs, Django's middleware (`middleware`) for pages. A step that
+refuses a request raises an error.
+"""
+
+import ipaddress
+import re
+import uuid
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+
+from system import errors
+
+# Under the name that this line has always had.
+logger = structlog.get_logger("system.http.middleware")
+
+# Polled by machines, so they are not logged and have no session.
+QUIET = ("/healthz", "/readyz", "/metrics", "/static/")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+CONTENT_LENGTH = re.compile(r"[0-9]{0,15}")
+
+
+def use_forwarded_headers(request: HttpRequest) -> None:
+    """Use X-Forwarded-For and X-Forwarded-Proto of trusted proxies, and remove them from all requests."""
+    forwarded_for = request.META.pop("HTTP_X_FORWARDED_FOR", "")
+    protocol = request.META.pop("HTTP_X_FORWARDED_PROTO", "")
+    if not (forwarded_for or protocol) or not _is_trusted(request.META.get("REMOTE_ADDR", "")):
+        return
+    if forwarded_for:
+        caller = _caller(forwarded_for)
+        if caller is None:
+            raise errors.BadRequest("The header X-Forwarded-For is malformed.")
+        request.META["REMOTE_ADDR"] = caller
+    if protocol == "https":
+        request.META["wsgi.url_scheme"] = "https"
+
+
+def _caller(forwarded_for: str) -> str | None:
+    """The last address that was not added by a trusted proxy; None if the header is malformed."""
+    caller = None
+    for part in reversed(forwarded_for.split(",")):
+        caller = part.strip()
+        try:
+            ipaddress.ip_address(caller)
+        except ValueError:
+            return None
+        if not _is_trusted(caller):
+            return caller
+    return caller
+
+
+def _is_trusted(address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    # A server that also listens on IPv6 sees IPv4 peers as mapped addresses.
+    parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+    return any(parsed in network for network in settings.TRUSTED_PROXIES)
+
+
+def set_request_id(request: HttpRequest) -> str:
+    """The ID that the log lines, the response and background tasks of this request carry."""
+    header = request.META.get("HTTP_X_REQUEST_ID", "")
+    request_id = header if REQUEST_ID.fullmatch(header) else str(uuid.uuid4())
+    structlog.contextvars.bind_contextvars(request_id=request_id)
+    return request_id
+
+
+def log_request(request: HttpRequest, status: int) -> None:
+    """Log one line, never with the query string, unless the exception of the request has been logged already."""
+    has_failed = request.__dict__.pop("_raised_exception", None) is not None
+    if has_failed or (status < 500 and request.path.startswith(QUIET)):
+        return
+    log = logger.error if status >= 500 else logger.warning if status >= 400 else logger.info
+    log("request_finished", code=status, request=described(request), user_id=loaded_user_id(request))
+
+
+def described(request: HttpRequest) -> str:
+    return f"{request.method} {quote(request.path)}"
+
+
+def loaded_user_id(request: HttpRequest) -> str | None:
+    """The caller, if already loaded, because the database may be unavailable."""
+    user = getattr(request, "_cached_user", None) or request.__dict__.get("user")
+    return getattr(user, "pk", None) if not isinstance(user, SimpleLazyObject) else None
+
+
+def check_size(request: HttpRequest) -> None:
+    """Refuse what is too large or malformed before anything reads it."""
+    if len(request.META.get("QUERY_STRING", "")) > settings.MAX_QUERY_STRING:
+        raise errors.QueryTooLong()
+    if "\x00" in request.path:
+        raise errors.NotFound()  # PostgreSQL cannot store this character, so nothing has such a name
+    # The server read the body in chunks; without a length Django would treat it as empty.
+    if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
+        raise errors.LengthRequired()
+    if not CONTENT_LENGTH.fullmatch(str(request.META.get("CONTENT_LENGTH") or "")):
+        raise errors.BadRequest("The header Content-Length is malformed.")
+    if "HTTP_CONTENT_ENCODING" in request.META:
+        raise errors.UnsupportedMedia("Send the body without Content-Encoding.")
+
+
+def check_host(request: HttpRequest) -> None:
+    """Refuse host names that are not allowed."""
+    request.get_host()
+
+
+def check_body_size(request: HttpRequest, view: Any) -> None:
+    """A view that accepts larger bodies has an attribute `body_limit`."""
+    length = int(request.META.get("CONTENT_LENGTH") or 0)
+    if length:
+        view_class = getattr(view, "view_class", getattr(view, "cls", view))
+        if length > getattr(view_class, "body_limit", settings.DATA_UPLOAD_MAX_MEMORY_SIZE):
+            raise errors.TooLarge()
+
+
+STRICT = (
+    "default-src 'none'; script-src 'self'{script}; style-src 'self'{style}; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+POLICY = STRICT.format(script="", style="")
+# The admin theme's Alpine evaluates its attributes, and its widgets set style attributes.
+ADMIN_POLICY = STRICT.format(script=" 'unsafe-eval'", style=" 'unsafe-inline'")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "strict-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+}
+
+
+def add_security_headers(request: HttpRequest, response: HttpResponse) -> None:
+    """Every response has these headers, errors too. A view can set its own policy."""
+    is_admin, is_static = request.path.startswith("/admin/"), request.path.startswith(settings.STATIC_URL)
+    # Setting one by one would check the characters of each again.
+    headers: Any = response.headers
+    headers._store = security_headers(settings.SECURE_HSTS_SECONDS, is_admin, is_static) | headers._store
+
+
+@cache
+def security_headers(hsts_s: int, is_admin: bool, is_static: bool) -> dict[str, tuple[str, str]]:
+    """By names in lower case, as Django keeps the headers of a response."""
+    headers = {**HEADERS, "Content-Security-Policy": ADMIN_POLICY if is_admin else POLICY}
+    if hsts_s:
+        headers["Strict-Transport-Security"] = f"max-age={hsts_s}"
+    if not is_static:
+        headers["Cache-Control"] = "no-store"
+    return {name.lower(): (name, value) for name, value in headers.items()}
