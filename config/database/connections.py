@@ -59,8 +59,8 @@ def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, An
         options.setdefault(f"keepalives_{setting}", value)
     # No keepalives are sent while a response is pending; this timeout ends the wait for a host that disappeared.
     options.setdefault("tcp_user_timeout", "60000")
-    # The Table API binds on the server, so a frequent statement is planned once per connection.
-    options.setdefault("prepare_threshold", 5)
+    # `system.database_statements` prepares frequent statements; psycopg would close them all after a rollback.
+    options.setdefault("prepare_threshold", None)
     return {
         "ENGINE": "config.postgresql",
         # A thread of the web server keeps its connection, because a pool took an eighth of the CPU of a read. Other

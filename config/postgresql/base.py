@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 from django_prometheus.db.backends.postgresql import base
 
+from system.database_statements import ConnectionStatements
+
 
 class _Closing:
     """Ends a connection when nobody holds this any more."""
@@ -36,6 +38,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
         _of_thread.closing[self] = _Closing(connection)
+        self.statements = ConnectionStatements(connection)
         return connection
 
     def is_usable(self) -> bool:

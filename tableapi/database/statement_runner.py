@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 from django.db import DEFAULT_DB_ALIAS
 
-from system.database_cursor import bound_cursor
+from system import database_statements
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import Inputs
@@ -26,25 +23,11 @@ class CatalogueChanged(Exception):
 
 
 def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
-    with _run(statement, inputs, alias) as executed:
-        return executed.fetchall()
+    return database_statements.run(statement.encoded(inputs.version), statement.values(inputs), alias).rows()
 
 
 def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Bytes]:
-    """Values as the database returns them: its JSON is not parsed, decoded or copied."""
-    with _run(statement, inputs, alias) as executed:
-        result = executed.pgresult
-        assert result is not None  # a SELECT has one
-        columns = range(result.nfields)
-        return [tuple([result.get_value(row, column) for column in columns]) for row in range(result.ntuples)]
-
-
-@contextmanager
-def _run(statement: Statement, inputs: Inputs, alias: str) -> Iterator[psycopg.Cursor[Row]]:
-    # Raw, with PostgreSQL's own placeholders: the driver would parse longer statements for its placeholders each time.
-    with bound_cursor(alias, psycopg.RawCursor) as raw_cursor:
-        raw_cursor.execute(statement.encoded(inputs.version), statement.values(inputs))
-        yield raw_cursor
+    return database_statements.run(statement.encoded(inputs.version), statement.values(inputs), alias).byte_rows()
 
 
 def without_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:

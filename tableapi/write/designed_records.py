@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError
 from psycopg import errors
 
-from system.database_cursor import bound_cursor
+from system.database_statements import run_named
 from system.errors import Conflict, Invalid
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
@@ -25,7 +25,7 @@ Values = Mapping[Column, Any]
 def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
     """Create a record: one row in the root table and one in each table that extends it."""
     who = acting_user.current()
-    with _as_service_errors(table), bound_cursor() as run:
+    with _as_service_errors(table):
         for name in reversed(table.lineage):
             owner = catalogue.tables[name]
             columns, placeholders, parameters = _assignments(name, values)
@@ -42,10 +42,7 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
                 f"INSERT INTO records.{quoted(name)} ({', '.join(map(quoted, columns))}) "
                 f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
             )
-            run.execute(sql, parameters)
-            row = run.fetchone()
-            assert row is not None  # RETURNING of an INSERT
-            sys_id = str(row[0])
+            ((sys_id,),) = run_named(sql, parameters).rows()
     assert sys_id is not None
     return sys_id
 
@@ -81,7 +78,7 @@ def _add_number(table: Table, columns: list[str], placeholders: list[str]) -> st
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
     """Change only these columns, and increment the version."""
-    with _as_service_errors(table), bound_cursor() as run:
+    with _as_service_errors(table):
         for name in table.lineage:
             columns, placeholders, parameters = _assignments(name, values)
             assignments = [f"{quoted(column)} = {value}" for column, value in zip(columns, placeholders, strict=True)]
@@ -94,26 +91,24 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
                 parameters["who"] = acting_user.current()
             if assignments:
                 parameters["sys_id"] = sys_id
-                run.execute(
+                run_named(
                     f"UPDATE records.{quoted(name)} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s", parameters
                 )
 
 
 def delete(table: Table, sys_id: str) -> None:
     """Delete the record; its rows in the extending tables are deleted by foreign keys."""
-    with bound_cursor() as run:
-        run.execute(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
+    run_named(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
 def lock(table: Table, sys_id: str) -> None:
     """Lock every row of the record against new references."""
     anchor = TableAlias(StatementBuilder(), table)
     rows = ", ".join(anchor.whole())
-    with bound_cursor() as run:
-        run.execute(
-            f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
-            {"sys_id": sys_id},
-        )
+    run_named(
+        f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
+        {"sys_id": sys_id},
+    )
 
 
 def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
@@ -121,12 +116,11 @@ def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
     columns = [column for column in table.columns.values() if column.is_readable]
     anchor = TableAlias(StatementBuilder(), table)
     outputs = ", ".join(anchor.column(column, plain=False) for column in columns)
-    with bound_cursor() as run:
-        run.execute(f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s", {"sys_id": sys_id})
-        row = run.fetchone()
+    sql = f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s"
+    row = next(iter(run_named(sql, {"sys_id": sys_id}).rows()), ())
     return {
         column.name: column_values.for_log(column, decoded(column, value))
-        for column, value in zip(columns, row or (), strict=False)
+        for column, value in zip(columns, row, strict=False)
     }
 
 

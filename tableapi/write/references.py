@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
-import psycopg
-
-from system.database_cursor import bound_cursor
+from system.database_statements import run_named
 from system.encoded_query import QueryError
 from system.errors import MAX_ERRORS, BadRequest, Conflict
 from tableapi.catalogue.definitions import Catalogue, Column, Table
@@ -38,31 +35,26 @@ def release(catalogue: Catalogue, table: Table, sys_id: str) -> None:
     """Clear the references to a record before it is deleted."""
     # The models of the product's own tables have their own rules.
     columns = [column for column in catalogue.referring_to(table) if not catalogue.tables[column.owner].is_system]
-    with bound_cursor() as run:
-        blocking = [
-            column for column in columns if column.mandatory and _blocks_deletion(run, catalogue, table, column, sys_id)
-        ]
-        if blocking:
-            raise StillReferenced((column.owner, column.name) for column in blocking)
-        emptied = [
-            column for column in columns if _remove_from_lists(run, catalogue.tables[column.owner], column, sys_id)
-        ]
-        if emptied:  # a concurrent write removed the other items of a list
-            raise StillReferenced((column.owner, column.name) for column in emptied)
+    blocking = [column for column in columns if column.mandatory and _blocks_deletion(catalogue, table, column, sys_id)]
+    if blocking:
+        raise StillReferenced((column.owner, column.name) for column in blocking)
+    emptied = [column for column in columns if _remove_from_lists(catalogue.tables[column.owner], column, sys_id)]
+    if emptied:  # a concurrent write removed the other items of a list
+        raise StillReferenced((column.owner, column.name) for column in emptied)
 
 
-def _blocks_deletion(run: psycopg.Cursor[Any], catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
+def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
     name = quoted(column.physical)
     # A record that only refers to itself can be deleted.
     others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
     owner = physical(catalogue.tables[column.owner])
-    run.execute(f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})", {"id": sys_id})
-    row = run.fetchone()
-    return row is not None and bool(row[0])
+    sql = f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})"
+    ((is_referenced,),) = run_named(sql, {"id": sys_id}).rows()
+    return bool(is_referenced)
 
 
-def _remove_from_lists(run: psycopg.Cursor[Any], owner: Table, column: Column, sys_id: str) -> bool:
+def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> bool:
     """Remove the id from a list column; return whether a mandatory list became empty.
 
     Plain references become NULL by their foreign keys. The version of a record that loses a reference does not change:
@@ -70,12 +62,12 @@ def _remove_from_lists(run: psycopg.Cursor[Any], owner: Table, column: Column, s
     if not column.column_type.is_list:
         return False
     name = quoted(column.physical)
-    run.execute(
+    emptied = run_named(
         f"UPDATE {physical(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
         {"id": sys_id},
     )
-    return column.mandatory and any(is_empty for (is_empty,) in run.fetchall())
+    return column.mandatory and any(is_empty for (is_empty,) in emptied.rows())
 
 
 def visible_to_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:

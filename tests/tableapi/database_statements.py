@@ -11,11 +11,13 @@ from unittest.mock import patch
 
 import psycopg
 
+from system.database_statements import ConnectionStatements
+
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
     results: list[str] = []
-    execute = psycopg.Cursor.execute
+    execute, run = psycopg.Cursor.execute, ConnectionStatements.run
 
     def noting(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
         # Savepoints are numbered, and named after their thread.
@@ -23,5 +25,9 @@ def statements() -> Iterator[list[str]]:
             results.append(re.sub(r"\d+", "N", str(query)))
         return execute(cursor, query, *positional, **named)
 
-    with patch.object(psycopg.Cursor, "execute", noting):
+    def noting_run(statements_: Any, text: bytes, values: Any) -> Any:
+        results.append(re.sub(r"\d+", "N", text.decode()))
+        return run(statements_, text, values)
+
+    with patch.object(psycopg.Cursor, "execute", noting), patch.object(ConnectionStatements, "run", noting_run):
         yield results

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection
 
 from accounts.models import User
-from system.database_cursor import bound_cursor
+from system import database_statements
 from tableapi import tasks
 from tableapi.access import caller_view
 from tableapi.database import catalogue_loader, statement_runner
@@ -173,9 +172,7 @@ class TestIndexes:
         (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
         sql, values = ran[0]
         ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        with bound_cursor(kind=psycopg.RawCursor) as run:
-            run.execute(f"EXPLAIN {sql}", values)
-            explained = "\n".join(line for (line,) in run.fetchall())
+        explained = "\n".join(line for (line,) in database_statements.run(f"EXPLAIN {sql}".encode(), values).rows())
         assert f'"{name}"' in explained or f"on {name}" in explained, explained
 
     def test_list_columns_always_have_an_index(self, note: Any):

@@ -24,7 +24,7 @@ def create_callers() -> None:
     """The users, groups and roles of the oracle, once for a test."""
     # Tables are created and dropped under the same names with other columns, for which old plans would be invalid.
     connection.ensure_connection()
-    connection.connection.prepare_threshold = None
+    connection.statements.prepared_after = None  # type: ignore[attr-defined]  # of our backend
     User.objects.bulk_create(User(sys_id=each, login=f"user{number}") for number, each in enumerate(USER_IDS))
     Group.objects.bulk_create(Group(sys_id=each, name=f"group{number}") for number, each in enumerate(GROUP_IDS))
     for name, sys_id in ROLE_IDS.items():

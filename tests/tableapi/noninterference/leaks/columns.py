@@ -34,7 +34,7 @@ def a_filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
         return [predicates.expression(self.builder, found, self.alias, lambda leaf: raw(self, leaf))]
 
     def raw(scope: Any, leaf: ResolvedPath) -> str:
-        return str(scope.reach(leaf.steps).column(leaf.column))
+        return str(scope.alias_at(leaf.steps).column(leaf.column))
 
     instead(stack, select.FromClause, "condition", condition)
 

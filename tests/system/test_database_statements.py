@@ -1,0 +1,108 @@
+"""Statements that run with one call of libpq."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db.utils import DataError
+from psycopg.types.json import Jsonb
+
+from system import database_statements
+from system.database_statements import run, run_named
+
+NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def statements(db: Any) -> Any:
+    connection.ensure_connection()
+    return connection.statements  # type: ignore[attr-defined]  # of our backend
+
+
+def prepared() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        return {text for (text,) in cursor.fetchall()}
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "value"),
+    [("int", 7), ("text", "ü\n'"), ("text", None), ("varchar[]", ["a", 'b,"', ""]), ("timestamptz", NOON),
+     ("boolean", True), ("bytea", b"\x00\xff")],
+)  # fmt: skip
+def test_value_comes_back(sql_type: str, value: Any, db: Any):
+    assert run(f"SELECT $1::{sql_type}".encode(), [value]).rows() == [(value,)]
+
+
+def test_json_comes_back_as_the_bytes_of_the_database(db: Any):
+    assert run(b"SELECT $1::jsonb, NULL", [Jsonb({"a": [1]})]).byte_rows() == [(b'{"a": [1]}', None)]
+
+
+def test_a_name_stands_for_one_value(db: Any):
+    assert run_named("SELECT %(a)s::text || %(b)s::text || %(a)s::text, '100 %'", {"b": "-", "a": "x"}).rows() == [
+        ("x-x", "100 %")
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_belongs_to_the_transaction(statements: Any):
+    run(b"CREATE TABLE statement_test (a int)", [])
+    try:
+        with transaction.atomic():
+            run(b"INSERT INTO statement_test VALUES (1)", [])
+            transaction.set_rollback(True)
+        run(b"INSERT INTO statement_test VALUES (2)", [])
+        assert run(b"SELECT a FROM statement_test", []).rows() == [(2,)]
+    finally:
+        run(b"DROP TABLE statement_test", [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
+    for _ in range(database_statements.PREPARED_AFTER):
+        run(b"SELECT 'frequent', $1::int", [1])
+    assert "SELECT 'frequent', $1::int" not in prepared()
+    run(b"SELECT 'frequent', $1::int", [1])
+    assert "SELECT 'frequent', $1::int" in prepared()
+    with transaction.atomic():
+        run(b"SELECT 1", [])
+        transaction.set_rollback(True)
+    assert run(b"SELECT 'frequent', $1::int", [2]).rows() == [("frequent", 2)]
+
+
+def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(database_statements, "MOST_PREPARED", 2)
+    monkeypatch.setattr(statements, "prepared_after", 0)
+    for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3"):
+        run(text, [])
+    assert {"SELECT 1", "SELECT 3"} <= prepared() and "SELECT 2" not in prepared()
+
+
+def test_errors_are_those_of_django(statements: Any):
+    with pytest.raises(DataError) as caught, transaction.atomic():
+        run(b"SELECT $1::text::int", ["x"])
+    assert getattr(caught.value.__cause__, "sqlstate", None) == "22P02"
+    run(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
+    run(b"INSERT INTO statement_test VALUES (1)", [])
+    with pytest.raises(IntegrityError), transaction.atomic():
+        run(b"INSERT INTO statement_test VALUES (1)", [])
+
+
+def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
+    run(b"CREATE TEMPORARY TABLE statement_test (a int)", [])
+    for _ in range(database_statements.PREPARED_AFTER + 1):
+        run(b"SELECT a FROM statement_test", [])
+    run(b"ALTER TABLE statement_test ALTER a TYPE text", [])
+    with pytest.raises(Exception, match="result type"), transaction.atomic():
+        run(b"SELECT a FROM statement_test", [])
+    assert run(b"SELECT a FROM statement_test", []).rows() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_lost_connection_is_replaced(statements: Any):
+    (lost,) = run(b"SELECT pg_backend_pid()", []).rows()[0]
+    with pytest.raises(OperationalError):
+        run(b"SELECT pg_terminate_backend(pg_backend_pid())", [])
+    connection.close_if_unusable_or_obsolete()
+    assert run(b"SELECT pg_backend_pid()", []).rows() != [(lost,)]
