@@ -16,7 +16,7 @@ def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
 def clean_up(sender: Any, instance: Any, **_: Any) -> None:
     before = instance.before_deletion
     if before is not None:
-        activation.follow_deletion(before)
+        activation.clear_welcome_page(before)
         before.remove_unused_keys()
 
 

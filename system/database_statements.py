@@ -103,7 +103,7 @@ class ConnectionStatements:
         raise error
 
 
-def run(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -> Result:
+def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -> Result:
     connection: Any = connections[alias]
     connection.close_if_health_check_failed()
     connection.ensure_connection()
@@ -111,10 +111,10 @@ def run(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -> Re
         return connection.statements.run(text, values)  # type: ignore[no-any-return]
 
 
-def run_named(sql: str, values: Mapping[str, Any]) -> Result:
+def run_named_sql(sql: str, values: Mapping[str, Any]) -> Result:
     """With placeholders such as `%(name)s`."""
     text, names = numbered(sql)
-    return run(text, [values[name] for name in names])
+    return run_sql(text, [values[name] for name in names])
 
 
 def numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:

@@ -60,9 +60,9 @@ class UserManager(BaseUserManager["User"]):
             return exact
         login = composed(login)
         # lower(), never upper(): a dotless i in upper case is I, which would merge two users.
-        alike = self.annotate(folded=Lower("login")).filter(folded=login.lower())
+        candidates = self.annotate(folded=Lower("login")).filter(folded=login.lower())
         # The Kelvin sign in lower case is k, but it is another character.
-        users = [user for user in alike if user.login.isascii() == login.isascii()]
+        users = [user for user in candidates if user.login.isascii() == login.isascii()]
         return users[0] if len(users) == 1 else None
 
 

@@ -109,7 +109,7 @@ class CollectionAdmin(TrackedAdmin):
     def counted(self, collection: Collection) -> str:
         if collection.is_new:
             return "none yet"
-        totals = counts.of([collection.pk])[collection.pk]
+        totals = counts.by_collection([collection.pk])[collection.pk]
         states = ", ".join(f"{count} {state}" for state, count in totals.states)
         passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
         return f"{totals.documents} ({states}), {passages}" if states else "none yet"
@@ -169,7 +169,7 @@ class CollectionAdmin(TrackedAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         protected = [f"{obj}, which others manage" for obj in objs if not self.has_delete_permission(request, obj)]
-        counts_by_id = counts.of([obj.pk for obj in objs])
+        counts_by_id = counts.by_collection([obj.pk for obj in objs])
         deleted = []
         for obj in objs:
             count = counts_by_id[obj.pk].documents
@@ -211,7 +211,7 @@ class CollectionAdmin(TrackedAdmin):
             "target": target,
             # While another space is being filled, this cancels the re-embedding.
             "is_current": target == collection.space and collection.next_space is None,
-            "counts": counts.of([collection.pk])[collection.pk],
+            "counts": counts.by_collection([collection.pk])[collection.pk],
             "back": change,
         }
         return TemplateResponse(request, "admin/collections_app/collection/reembed.html", page)

@@ -25,7 +25,7 @@ def documents(request: HttpRequest) -> dashboard.Tile | None:
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable(user).values_list("pk", flat=True))
-    totals = counts.total(list(counts.of(ids).values()))
+    totals = counts.total(list(counts.by_collection(ids).values()))
     unfinished = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
     oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
     is_late = oldest is not None and timezone.now() - oldest > TOO_LONG

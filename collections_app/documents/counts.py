@@ -47,7 +47,7 @@ class Counts:
         return [(state.value, self.by_state[state]) for state in ORDER if self.by_state.get(state)]
 
 
-def of(collection_ids: Container[str]) -> dict[str, Counts]:
+def by_collection(collection_ids: Container[str]) -> dict[str, Counts]:
     """The counts of each collection. The state of a document is the state of its newest version."""
     ids = list(collection_ids)
     documents = Document.objects.filter(collection__in=ids, deleted_at__isnull=True)

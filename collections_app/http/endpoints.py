@@ -76,7 +76,7 @@ class LoadDocument(Endpoint):
         request={"multipart/form-data": serializers.FileLoad},
     )
     def post(self, request: Request) -> Response:
-        with uploads.received(django_request(request)) as upload:
+        with uploads.receive(django_request(request)) as upload:
             values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
             name = values.require("collection_name", parameters.nonempty_text)
             check = partial(loading.check_may_load, access.caller(request), name)

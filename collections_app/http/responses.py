@@ -87,7 +87,7 @@ def passage(hit: Hit) -> dict[str, Any]:
 
 
 def collections(readable: Sequence[Collection]) -> list[dict[str, Any]]:
-    counts_by_id = counts.of([collection.pk for collection in readable])
+    counts_by_id = counts.by_collection([collection.pk for collection in readable])
     return [collection_body(collection, counts_by_id[collection.pk]) for collection in readable]
 
 

@@ -65,7 +65,7 @@ def body_limit() -> int:
 
 
 @contextmanager
-def received(request: HttpRequest) -> Iterator[Upload]:
+def receive(request: HttpRequest) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
         raise UnsupportedMedia(f"Send multipart/form-data with a file called {FILE}.", field=FILE)

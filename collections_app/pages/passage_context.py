@@ -25,14 +25,14 @@ class PassageContext:
     is_whole: bool
 
 
-def of(document: Document, generation: int, number: int, count: int) -> PassageContext:
+def read_context(document: Document, generation: int, number: int, count: int) -> PassageContext:
     """The passage with up to `count` passages on each side.
 
     Read from the stored text, because passages overlap and lack the white space between them.
     """
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
-        raise NotFound("This document has changed. Search again to see its present content.")
+        raise NotFound("This document has changed. Search again to see its current content.")
     near = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
     passage = next((chunk for chunk in near if chunk.number == number), None)
     if passage is None:

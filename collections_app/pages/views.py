@@ -90,7 +90,7 @@ class CollectionListPage(CollectionPage):
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
         listing = Listing(self.request.GET)
         page = self.requested_page(access.readable(self.user()).filter(name__icontains=listing.name))
-        counts_by_id = counts.of([collection.pk for collection in page])
+        counts_by_id = counts.by_collection([collection.pk for collection in page])
         context = {
             "rows": [{"collection": collection, "counts": counts_by_id[collection.pk]} for collection in page],
             "page": page,
@@ -142,7 +142,7 @@ class CollectionDetailPage(CollectionPage):
             "has_no_keyword_match": result is not None and all(hit.scores["text"] == 0 for hit in result.hits),
             "is_without_vectors": result is not None and result.is_without_vectors,
             "more_address": form.more_address if result is not None and len(result.hits) == form.k else "",
-            "counts": counts.of([collection.pk])[collection.pk],
+            "counts": counts.by_collection([collection.pk])[collection.pk],
         }
 
     def _documents(self, collection: Collection) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class CollectionDetailPage(CollectionPage):
             "rows": [presenters.document(document) for document in page],
             "page": page,
             "listing": listing,
-            "counts": counts.of([collection.pk])[collection.pk],
+            "counts": counts.by_collection([collection.pk])[collection.pk],
             "may_write": "write" in access.rights(self.user(), collection),
             "bulk_actions": BULK_ACTIONS,
         }
@@ -187,7 +187,7 @@ class PassagePage(CollectionPage):
         collection = access.open_by_id(self.user(), sys_id, "read")
         around = request.GET.get("around", "")
         count = int(around) if around in map(str, range(1, passage_context.MAX + 1)) else passage_context.STEP
-        context = passage_context.of(open_document(collection, document), generation, number, count)
+        context = passage_context.read_context(open_document(collection, document), generation, number, count)
         has_more = not context.is_whole and count < passage_context.MAX
         page = {
             "collection": collection,

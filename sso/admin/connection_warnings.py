@@ -133,8 +133,8 @@ def _about_duplicates(setting: OidcSetting) -> Iterator[str]:
     is_same_provider = Q(url_idp=setting.url_idp, realm=setting.realm)
     if setting.issuer:
         is_same_provider |= Q(issuer=setting.issuer)
-    alike = others.filter(is_same_provider, client_id=setting.client_id)
-    if names := [other.name for other in alike[: MOST_NAMES + 1]]:
+    duplicates = others.filter(is_same_provider, client_id=setting.client_id)
+    if names := [other.name for other in duplicates[: MOST_NAMES + 1]]:
         yield SAME_CLIENT.format(names=first_of(names, MOST_NAMES))
 
 

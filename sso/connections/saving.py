@@ -23,7 +23,9 @@ from sso.scripts import mapping_script
 from system.records import savers
 from system.records.savers import RecordSaver
 
-NOT_LOOKED_FOR = "The provider was not looked up when the connection was saved: too many requests were in progress."
+PROVIDER_NOT_DISCOVERED = (
+    "The provider was not looked up when the connection was saved: too many requests were in progress."
+)
 
 
 class ScriptChecks:
@@ -105,7 +107,7 @@ def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
         with request_slots.request_slot():
             discovery.rediscover(setting, completes_entry=completes_entry)
     except request_slots.NoSlotFree:  # the first sign-in looks for it, or the button on the form
-        setting.note(resolve_error=NOT_LOOKED_FOR)
+        setting.note(resolve_error=PROVIDER_NOT_DISCOVERED)
 
 
 class ConnectionSaver(RecordSaver):

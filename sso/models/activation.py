@@ -27,7 +27,7 @@ def deactivate_others(setting: OidcSetting) -> None:
             other.store(active=False)
 
 
-def follow(before: OidcSetting | None, setting: OidcSetting) -> None:
+def update_welcome_page(before: OidcSetting | None, setting: OidcSetting) -> None:
     """The welcome page after a record was saved.
 
     "When an active record is saved and its Redirect URI differs from `svc.welcome_page.url`, the property takes the
@@ -39,7 +39,7 @@ def follow(before: OidcSetting | None, setting: OidcSetting) -> None:
         _set_welcome_page("")
 
 
-def follow_deletion(before: OidcSetting) -> None:
+def clear_welcome_page(before: OidcSetting) -> None:
     """Chosen: deleting the active record has the effect of clearing Active."""
     if before.active:
         _set_welcome_page("")

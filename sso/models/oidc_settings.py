@@ -148,7 +148,7 @@ class OidcSetting(ProviderRecord):
                 super().save(*positional, **options)
             finally:
                 self.untracked_change = ""
-            activation.follow(before, self)
+            activation.update_welcome_page(before, self)
             if before is not None and has_moved:
                 before.remove_unused_keys()
 

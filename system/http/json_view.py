@@ -60,5 +60,7 @@ class JsonView(APIView):
             response.accepted_renderer = RENDERER
             response.accepted_media_type = RENDERER.media_type
             response.renderer_context = {}  # type: ignore[attr-defined]
+            # Rendering puts the response itself there.
+            response.add_post_render_callback(lambda rendered: rendered.renderer_context.clear())
         response["Allow"] = ", ".join(self.allowed_methods)
         return response  # type: ignore[no-any-return]

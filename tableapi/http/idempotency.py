@@ -28,6 +28,9 @@ class IdempotencyKeyReused(Conflict):
     code = "idempotency_mismatch"
 
 
+IDEMPOTENCY_KEY = "HTTP_IDEMPOTENCY_KEY"
+
+
 class RequestInProgress(Conflict):
     code = "idempotency_in_progress"
     message = "A request with this Idempotency-Key is in progress. Send it again shortly."
@@ -36,7 +39,7 @@ class RequestInProgress(Conflict):
 def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
     """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
     write, so that a crash leaves neither."""
-    key = request.META.get("HTTP_IDEMPOTENCY_KEY")
+    key = request.META.get(IDEMPOTENCY_KEY)
     if key is None:
         return respond()
     if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():

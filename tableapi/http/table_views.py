@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
@@ -24,7 +23,7 @@ from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
 from tableapi.write.change_request import RequestedChange, WriteRequest
 
-from .idempotency import answer_once
+from .idempotency import IDEMPOTENCY_KEY, answer_once
 from .responses import BASE, created_response, deleted_response, list_response, record_response, written_response
 
 Result = TypeVar("Result")
@@ -85,10 +84,9 @@ def write(
     change: RequestedChange,
     operation: Callable[[WriteRequest], Result],
 ) -> Result:
-    """Open the table for the caller and write to it, in one transaction."""
-    with transaction.atomic():
-        context = caller.context(catalogue)
-        return operation(change.on(context, context.view.open_table(table_name)))
+    """Open the table for the caller and write to it."""
+    context = caller.context(catalogue)
+    return operation(change.on(context, context.view.open_table(table_name)))
 
 
 def caller_of(request: Request) -> Caller:
@@ -103,7 +101,7 @@ def parse_change(request: Request) -> RequestedChange:
     body = _json_object(request)
     output = parse_output(request.query_params)
     by_display = parse_input_display(request.query_params)
-    return RequestedChange(body, output, by_display, current_tag(request))
+    return RequestedChange(body, output, by_display, current_tag(request), IDEMPOTENCY_KEY in request.META)
 
 
 def _json_object(request: Request) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _read_record(
 
 def compile_record(context: ReadContext, table: Table, output: OutputOptions) -> tuple[ReadPlan, Statement]:
     """The plan and statement of one record, which answers to writes use too."""
-    style = _style(output)
+    style = style_of(output)
 
     def compile_() -> tuple[ReadPlan, Statement]:
         plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view)
@@ -116,12 +116,12 @@ def _plan_list(context: ReadContext, table: Table, request: ListRequest) -> Read
 
 
 def _compile_list(context: ReadContext, plan: ReadPlan, request: ListRequest, page: Page) -> Statement:
-    style = _style(request.output)
+    style = style_of(request.output)
     key = ("list", plan.table.name, request.output, request.query.shape, style, page)
     return context.view.cached(key, lambda: select.records(plan, style, page))
 
 
-def _style(output: OutputOptions) -> OutputStyle:
+def style_of(output: OutputOptions) -> OutputStyle:
     return OutputStyle(output.display, output.with_links, properties.get(properties.WYSIWYG_COLUMNS))
 
 

@@ -85,8 +85,8 @@ def _reference(builder: StatementBuilder, style: OutputStyle, output: OutputFiel
         return _display_value_of(builder, output.display, stored)
     if style.display == DisplayMode.VALUE:
         return f"CASE WHEN {stored} <> '' THEN {_linked(builder, column, stored)} END"
-    built = f"json_build_object({_pairs(builder, style, column, output.display, stored)})"
-    return built if style.display == DisplayMode.BOTH else f"CASE WHEN {stored} <> '' THEN {built} END"
+    json_object = f"json_build_object({_pairs(builder, style, column, output.display, stored)})"
+    return json_object if style.display == DisplayMode.BOTH else f"CASE WHEN {stored} <> '' THEN {json_object} END"
 
 
 def _linked(builder: StatementBuilder, column: Column, stored: str) -> str:

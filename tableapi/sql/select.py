@@ -112,6 +112,17 @@ def record(plan: ReadPlan, style: OutputStyle) -> Statement:
     return Statement(sql, builder.parameters)
 
 
+def written_record(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
+    """Id, version and JSON of the record that a part `written` of this statement returns. None if columns of other
+    records are needed: one may be the same record, and is read as it was before."""
+    from_clause = FromClause(builder, plan)
+    body = _json(builder, style, plan.fields, from_clause)
+    version = from_clause.value(plan.version) if plan.version else "NULL"
+    if from_clause.joins():
+        return None
+    return f"SELECT {from_clause.alias.sys_id()}, {version}, {body} FROM {from_clause.alias.joined('written')}"
+
+
 def records(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     """A page of records and one more: catalogue version, JSON, and the sort keys for the cursor."""
     builder = StatementBuilder()

@@ -116,10 +116,10 @@ class TableAlias:
         """The aliases of all rows of the record, in this table and its parents."""
         return [self._alias(name) for name in self.table.lineage]
 
-    def joined(self) -> str:
-        """For FROM; call it after every column."""
+    def joined(self, source: str = "") -> str:
+        """For FROM; call it after every column. The records come from the table or from another source."""
         own = self._aliases[self.table.name]
-        sql = f"{physical(self.table)} {own}"
+        sql = f"{source or physical(self.table)} {own}"
         for owner, alias in self._aliases.items():
             if owner != self.table.name:
                 sql += f" JOIN records.{quoted(owner)} {alias} ON {alias}.sys_id = {own}.sys_id"

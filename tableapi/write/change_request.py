@@ -23,9 +23,13 @@ class RequestedChange:
     by_display: bool = False
     # Tells whether If-Match names this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
+    # Whether the response is stored together with the write.
+    is_idempotent: bool = False
 
     def on(self, context: ReadContext, table: Table) -> WriteRequest:
-        return WriteRequest(context, table, self.body, self.output, self.by_display, self.is_current)
+        return WriteRequest(
+            context, table, self.body, self.output, self.by_display, self.is_current, self.is_idempotent
+        )
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class WriteRequest:
     by_display: bool = False
     # Tells whether If-Match names this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
+    # Whether the response is stored together with the write.
+    is_idempotent: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,16 @@ from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
 from tableapi.values import defaults
 
-from . import answer, column_errors, current_record, deferred_records, designed_records, payload, system_records
+from . import (
+    answer,
+    column_errors,
+    current_record,
+    deferred_records,
+    designed_records,
+    payload,
+    single_statement,
+    system_records,
+)
 from .change_request import WriteRequest, WriteResult
 
 
@@ -26,27 +35,41 @@ def create(change: WriteRequest) -> WriteResult:
         raise current_record.create_denied(context, table)
     read_answer = answer.prepare(change)
     sent, sys_id = payload.new_record_columns(change)
-    values: dict[Column, Any] = {}
+    sent_values: dict[Column, Any] = {}
     errors: list[Invalid] = []
+    missing: list[Invalid] = []
     for column, value in sent.items():
         with column_errors.collecting(errors):
-            values[column] = payload.value(change, column, value)
-    is_catalogue_checked = False
-    with column_errors.collecting(errors):
-        is_catalogue_checked = payload.check_references(change, values)
-    if not is_catalogue_checked:
-        # Before anything is written: the write may itself raise the version, and takes a number that would be lost.
-        statement_runner.check_version(context.inputs())
-    _add_defaults(change, values, sent, errors)
-    if errors:
-        raise combined(errors)
+            sent_values[column] = payload.value(change, column, value)
+    values = dict(sent_values)
+    _add_defaults(change, values, sent, missing)
+    if not errors and not missing and sys_id is None:
+        result = single_statement.create(change, values, tuple(sent))
+        if result is not None:
+            return result
 
     def insert() -> WriteResult:
         new_id = _insert(change, values, sys_id)
         current_record.check_allowed(change, CREATE, new_id, tuple(sent))
         return WriteResult(new_id, read_answer(new_id))
 
-    return _defer(change, values, insert) if table.deferred_create else insert()
+    with transaction.atomic():
+        _check_references(change, sent_values, errors)
+        for error in missing:
+            with column_errors.collecting(errors):
+                raise error
+        if errors:
+            raise combined(errors)
+        return _defer(change, values, insert) if table.deferred_create else insert()
+
+
+def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[Invalid]) -> None:
+    is_catalogue_checked = False
+    with column_errors.collecting(errors):
+        is_catalogue_checked = payload.check_references(change, values)
+    if not is_catalogue_checked:
+        # Before anything is written: the write may itself raise the version, and takes a number that would be lost.
+        statement_runner.check_version(change.context.inputs())
 
 
 def _add_defaults(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from system import deletion_log
 from system.errors import AccessDenied
 from tableapi.catalogue.definitions import DELETE, OWN_TABLE
@@ -13,7 +15,8 @@ from .change_request import WriteRequest
 def delete(change: WriteRequest, sys_id: str) -> None:
     """Delete the record and write its entry in the Record Deletion Log, in one transaction."""
     try:
-        _delete(change, sys_id)
+        with transaction.atomic():
+            _delete(change, sys_id)
     except references.StillReferenced as error:
         raise references.visible_to_caller(change.context, error, sys_id) from None
 

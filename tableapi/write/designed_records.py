@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError
 from psycopg import errors
 
-from system.database_statements import run_named
+from system.database_statements import run_named_sql
 from system.errors import Conflict, Invalid
 from system.records import acting_user
 from tableapi.catalogue.definitions import DISPLAY_NAME, NUMBER, Catalogue, Column, Table
@@ -37,28 +37,30 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
                 columns.append("sys_id")
                 placeholders.append("%(sys_id)s")
                 parameters["sys_id"] = sys_id
-            source = _add_number(table, columns, placeholders) if name == _number_owner(table) else ""
+            number = add_number(table, columns, placeholders) if name == number_owner(table) else ""
+            source = f" FROM (SELECT {number}) s" if number else ""
             sql = (
                 f"INSERT INTO records.{quoted(name)} ({', '.join(map(quoted, columns))}) "
                 f"SELECT {', '.join(placeholders)}{source} RETURNING sys_id"
             )
-            ((sys_id,),) = run_named(sql, parameters).rows()
+            ((sys_id,),) = run_named_sql(sql, parameters).rows()
     assert sys_id is not None
     return sys_id
 
 
-def _number_owner(table: Table) -> str | None:
+def number_owner(table: Table) -> str | None:
     column = table.columns.get(NUMBER)
     return column.owner if column is not None and table.number_prefix else None
 
 
 def defaults_to_number(table: Table, column: Column) -> bool:
     """Whether this column contains the record's number unless it is set."""
-    return column.name == DISPLAY_NAME and column.owner == _number_owner(table)
+    return column.name == DISPLAY_NAME and column.owner == number_owner(table)
 
 
-def _add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
-    """Add the number from the table's sequence, and the display name derived from it if none was sent."""
+def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
+    """Add the number, and the display name derived from it if none was sent. Returns what takes it from the table's
+    sequence."""
     digits = f"lpad(n, greatest(length(n), {NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {digits}"
     if NUMBER in columns:
@@ -73,7 +75,7 @@ def _add_number(table: Table, columns: list[str], placeholders: list[str]) -> st
         columns.append(DISPLAY_NAME)
         placeholders.append(number)
     sequence = literal(f'records."N{table.number_table}"')
-    return f" FROM (SELECT nextval({sequence})::text AS n) s"
+    return f"nextval({sequence})::text AS n"
 
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
@@ -91,21 +93,21 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
                 parameters["who"] = acting_user.current()
             if assignments:
                 parameters["sys_id"] = sys_id
-                run_named(
+                run_named_sql(
                     f"UPDATE records.{quoted(name)} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s", parameters
                 )
 
 
 def delete(table: Table, sys_id: str) -> None:
     """Delete the record; its rows in the extending tables are deleted by foreign keys."""
-    run_named(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
+    run_named_sql(f"DELETE FROM records.{quoted(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
 def lock(table: Table, sys_id: str) -> None:
     """Lock every row of the record against new references."""
     anchor = TableAlias(StatementBuilder(), table)
     rows = ", ".join(anchor.whole())
-    run_named(
+    run_named_sql(
         f"SELECT 1 FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s FOR UPDATE OF {rows}",
         {"sys_id": sys_id},
     )
@@ -117,7 +119,7 @@ def stored_values(table: Table, sys_id: str) -> dict[str, Any]:
     anchor = TableAlias(StatementBuilder(), table)
     outputs = ", ".join(anchor.column(column, plain=False) for column in columns)
     sql = f"SELECT {outputs} FROM {anchor.joined()} WHERE {anchor.sys_id()} = %(sys_id)s"
-    row = next(iter(run_named(sql, {"sys_id": sys_id}).rows()), ())
+    row = next(iter(run_named_sql(sql, {"sys_id": sys_id}).rows()), ())
     return {
         column.name: column_values.for_log(column, decoded(column, value))
         for column, value in zip(columns, row, strict=False)

@@ -104,14 +104,17 @@ def count_readable(permissions: Permissions, targets: tuple[tuple[Table, bool], 
     records that the caller can read."""
     text = StatementBuilder()
     counts = [
-        _count_readable(text, permissions, target, f"ids{number}", for_lists)
+        count_of_readable(text, permissions, target, f"ids{number}", for_lists)
         for number, (target, for_lists) in enumerate(targets)
     ]
     version = "(SELECT version FROM public.tableapi_state)"
     return Statement(f"SELECT {', '.join([version, *counts])}", text.parameters)
 
 
-def _count_readable(text: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool) -> str:
+def count_of_readable(
+    text: StatementBuilder, permissions: Permissions, target: Table, ids: str, for_lists: bool = False
+) -> str:
+    """How many records with these ids the caller can read."""
     anchor = TableAlias(text, target)
     where = [f"{anchor.sys_id()} = ANY ({text.input(ids, 'varchar[]')})"]
     readable = predicates.decision(text, permissions.records(READ, target), anchor)

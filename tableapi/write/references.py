@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from system.database_statements import run_named
+from system.database_statements import run_named_sql
 from system.encoded_query import QueryError
 from system.errors import MAX_ERRORS, BadRequest, Conflict
 from tableapi.catalogue.definitions import Catalogue, Column, Table
@@ -50,7 +50,7 @@ def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id:
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
     owner = physical(catalogue.tables[column.owner])
     sql = f"SELECT EXISTS (SELECT FROM {owner} WHERE {others}{refers})"
-    ((is_referenced,),) = run_named(sql, {"id": sys_id}).rows()
+    ((is_referenced,),) = run_named_sql(sql, {"id": sys_id}).rows()
     return bool(is_referenced)
 
 
@@ -62,7 +62,7 @@ def _remove_from_lists(owner: Table, column: Column, sys_id: str) -> bool:
     if not column.column_type.is_list:
         return False
     name = quoted(column.physical)
-    emptied = run_named(
+    emptied = run_named_sql(
         f"UPDATE {physical(owner)} SET {name} = array_remove({name}, %(id)s::varchar) "
         f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
         {"id": sys_id},

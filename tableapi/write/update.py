@@ -6,19 +6,39 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from django.db import transaction
+
 from system.errors import AccessDenied, BadRequest, Invalid, combined
 from system.records import savers
 from tableapi.catalogue.definitions import WRITE, Column
 from tableapi.query.expressions import NEVER
 from tableapi.read.pipeline import RECORD_ID
 
-from . import answer, changes, column_errors, current_record, designed_records, payload, system_records
+from . import (
+    answer,
+    changes,
+    column_errors,
+    current_record,
+    designed_records,
+    payload,
+    single_statement,
+    system_records,
+)
 from .change_request import WriteRequest, WriteResult
 from .current_record import CurrentRecord
 
 
 def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     """PUT and PATCH: `write` is needed before and after, and on each column whose value changes."""
+    if not replaces:
+        result = single_statement.update(change, sys_id)
+        if result is not None:
+            return result
+    with transaction.atomic():
+        return _update(change, sys_id, replaces=replaces)
+
+
+def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     table = change.table
     read_answer = answer.prepare(change)
     sent = payload.payload_columns(change)

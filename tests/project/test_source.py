@@ -52,13 +52,14 @@ MAY_RUN_SQL = {
     "tableapi/http/idempotency.py": "an advisory lock lets one of two equal requests through",
     "tableapi/write/references.py": "lists lose the id of a record that goes",
     "tableapi/write/system_records.py": "deferred constraints are asked before the answer",
+    "system/database_statements.py": "statements of the Table API are run",
     "tableapi/database/statement_runner.py": "statements of reads are run",
     "tableapi/ddl/schema_editor.py": "designed tables are made, changed and dropped",
     "tableapi/design/index_builder.py": "indexes are looked for",
     "system/background/index_builds.py": "indexes are built beside writers, one builder at a time",
     "system/monitoring/health.py": "the extension is asked for its version",
 }
-SQL = {"cursor", "raw", "extra", "execute", "executemany"}
+SQL = {"cursor", "raw", "extra", "execute", "executemany", "run_sql", "run_named_sql"}
 UNSAFE_MARKUP = {"mark_safe", "SafeString", "SafeText"}
 
 

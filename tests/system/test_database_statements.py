@@ -9,7 +9,7 @@ from django.db.utils import DataError
 from psycopg.types.json import Jsonb
 
 from system import database_statements
-from system.database_statements import run, run_named
+from system.database_statements import run_named_sql, run_sql
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
@@ -32,77 +32,77 @@ def prepared() -> set[str]:
      ("boolean", True), ("bytea", b"\x00\xff")],
 )  # fmt: skip
 def test_value_comes_back(sql_type: str, value: Any, db: Any):
-    assert run(f"SELECT $1::{sql_type}".encode(), [value]).rows() == [(value,)]
+    assert run_sql(f"SELECT $1::{sql_type}".encode(), [value]).rows() == [(value,)]
 
 
 def test_json_comes_back_as_the_bytes_of_the_database(db: Any):
-    assert run(b"SELECT $1::jsonb, NULL", [Jsonb({"a": [1]})]).byte_rows() == [(b'{"a": [1]}', None)]
+    assert run_sql(b"SELECT $1::jsonb, NULL", [Jsonb({"a": [1]})]).byte_rows() == [(b'{"a": [1]}', None)]
 
 
 def test_a_name_stands_for_one_value(db: Any):
-    assert run_named("SELECT %(a)s::text || %(b)s::text || %(a)s::text, '100 %'", {"b": "-", "a": "x"}).rows() == [
+    assert run_named_sql("SELECT %(a)s::text || %(b)s::text || %(a)s::text, '100 %'", {"b": "-", "a": "x"}).rows() == [
         ("x-x", "100 %")
     ]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_statement_belongs_to_the_transaction(statements: Any):
-    run(b"CREATE TABLE statement_test (a int)", [])
+    run_sql(b"CREATE TABLE statement_test (a int)", [])
     try:
         with transaction.atomic():
-            run(b"INSERT INTO statement_test VALUES (1)", [])
+            run_sql(b"INSERT INTO statement_test VALUES (1)", [])
             transaction.set_rollback(True)
-        run(b"INSERT INTO statement_test VALUES (2)", [])
-        assert run(b"SELECT a FROM statement_test", []).rows() == [(2,)]
+        run_sql(b"INSERT INTO statement_test VALUES (2)", [])
+        assert run_sql(b"SELECT a FROM statement_test", []).rows() == [(2,)]
     finally:
-        run(b"DROP TABLE statement_test", [])
+        run_sql(b"DROP TABLE statement_test", [])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
     for _ in range(database_statements.PREPARED_AFTER):
-        run(b"SELECT 'frequent', $1::int", [1])
+        run_sql(b"SELECT 'frequent', $1::int", [1])
     assert "SELECT 'frequent', $1::int" not in prepared()
-    run(b"SELECT 'frequent', $1::int", [1])
+    run_sql(b"SELECT 'frequent', $1::int", [1])
     assert "SELECT 'frequent', $1::int" in prepared()
     with transaction.atomic():
-        run(b"SELECT 1", [])
+        run_sql(b"SELECT 1", [])
         transaction.set_rollback(True)
-    assert run(b"SELECT 'frequent', $1::int", [2]).rows() == [("frequent", 2)]
+    assert run_sql(b"SELECT 'frequent', $1::int", [2]).rows() == [("frequent", 2)]
 
 
 def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database_statements, "MOST_PREPARED", 2)
     monkeypatch.setattr(statements, "prepared_after", 0)
     for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3"):
-        run(text, [])
+        run_sql(text, [])
     assert {"SELECT 1", "SELECT 3"} <= prepared() and "SELECT 2" not in prepared()
 
 
 def test_errors_are_those_of_django(statements: Any):
     with pytest.raises(DataError) as caught, transaction.atomic():
-        run(b"SELECT $1::text::int", ["x"])
+        run_sql(b"SELECT $1::text::int", ["x"])
     assert getattr(caught.value.__cause__, "sqlstate", None) == "22P02"
-    run(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
-    run(b"INSERT INTO statement_test VALUES (1)", [])
+    run_sql(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
+    run_sql(b"INSERT INTO statement_test VALUES (1)", [])
     with pytest.raises(IntegrityError), transaction.atomic():
-        run(b"INSERT INTO statement_test VALUES (1)", [])
+        run_sql(b"INSERT INTO statement_test VALUES (1)", [])
 
 
 def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
-    run(b"CREATE TEMPORARY TABLE statement_test (a int)", [])
+    run_sql(b"CREATE TEMPORARY TABLE statement_test (a int)", [])
     for _ in range(database_statements.PREPARED_AFTER + 1):
-        run(b"SELECT a FROM statement_test", [])
-    run(b"ALTER TABLE statement_test ALTER a TYPE text", [])
+        run_sql(b"SELECT a FROM statement_test", [])
+    run_sql(b"ALTER TABLE statement_test ALTER a TYPE text", [])
     with pytest.raises(Exception, match="result type"), transaction.atomic():
-        run(b"SELECT a FROM statement_test", [])
-    assert run(b"SELECT a FROM statement_test", []).rows() == []
+        run_sql(b"SELECT a FROM statement_test", [])
+    assert run_sql(b"SELECT a FROM statement_test", []).rows() == []
 
 
 @pytest.mark.django_db(transaction=True)
 def test_lost_connection_is_replaced(statements: Any):
-    (lost,) = run(b"SELECT pg_backend_pid()", []).rows()[0]
+    (lost,) = run_sql(b"SELECT pg_backend_pid()", []).rows()[0]
     with pytest.raises(OperationalError):
-        run(b"SELECT pg_terminate_backend(pg_backend_pid())", [])
+        run_sql(b"SELECT pg_terminate_backend(pg_backend_pid())", [])
     connection.close_if_unusable_or_obsolete()
-    assert run(b"SELECT pg_backend_pid()", []).rows() != [(lost,)]
+    assert run_sql(b"SELECT pg_backend_pid()", []).rows() != [(lost,)]

@@ -172,7 +172,7 @@ class TestIndexes:
         (name,) = [name for name, text in indexes_of("note").items() if "to_tsvector" in text]
         sql, values = ran[0]
         ask("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
-        explained = "\n".join(line for (line,) in database_statements.run(f"EXPLAIN {sql}".encode(), values).rows())
+        explained = "\n".join(line for (line,) in database_statements.run_sql(f"EXPLAIN {sql}".encode(), values).rows())
         assert f'"{name}"' in explained or f"on {name}" in explained, explained
 
     def test_list_columns_always_have_an_index(self, note: Any):

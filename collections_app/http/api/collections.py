@@ -184,7 +184,7 @@ def settings_response(caller: User, collection: Collection, status: int = 200) -
 def bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
     """The collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
-    counts_by_id = counts.of([collection.pk for collection in collections])
+    counts_by_id = counts.by_collection([collection.pk for collection in collections])
     return [
         {
             "sys_id": collection.pk,

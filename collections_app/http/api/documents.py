@@ -106,7 +106,7 @@ class DocumentList(Management, GenericAPIView[Document]):
     )
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "write")
-        with uploads.received(django_request(request)) as upload:
+        with uploads.receive(django_request(request)) as upload:
             values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.OPTIONS)
             load_request = load_requests.from_upload(upload, values)
             return responses.loaded(request, loading.load_document(self.caller(), collection, load_request))

@@ -41,7 +41,7 @@ def request_of(body: bytes, content_type: str = FORM, length: int | None = None)
 
 
 def received(body: bytes, **more: Any) -> tuple[bytes, uploads.Upload]:
-    with uploads.received(request_of(body, **more)) as upload:
+    with uploads.receive(request_of(body, **more)) as upload:
         assert upload.content() == b"".join(upload.parts())
         return upload.content(), upload
 
@@ -172,7 +172,7 @@ def test_file_name_is_a_label(filename: str):  # C13
 def test_upload_leaves_no_temporary_file(tmp_path: Path, monkeypatch: Any):  # C14, C15
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     large = part("file", os.urandom(2 * uploads.IN_MEMORY_BYTES), "a.bin")
-    with uploads.received(request_of(large + END)) as upload:
+    with uploads.receive(request_of(large + END)) as upload:
         assert upload.size > uploads.IN_MEMORY_BYTES
         # It lies in a file without a name: also when the process is killed here, nothing stays.
         assert list(tmp_path.iterdir()) == []
