@@ -44,7 +44,7 @@ def create(change: WriteRequest) -> WriteResult:
     values = dict(sent_values)
     _add_defaults(change, values, sent, missing)
     if not errors and not missing and sys_id is None:
-        result = single_statement.create(change, values, tuple(sent))
+        result = single_statement.create(change, values, sent)
         if result is not None:
             return result
 

@@ -9,7 +9,7 @@ can read the records referred to, and that the update changes something. If it w
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -34,7 +34,7 @@ Values = Mapping[Column, Any]
 IMPOSSIBLE = "no such statement"
 
 
-def create(change: WriteRequest, values: Values, sent: tuple[Column, ...]) -> WriteResult | None:
+def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> WriteResult | None:
     """None if nothing was written."""
     if change.is_idempotent or change.table.deferred_create:
         return None
@@ -62,8 +62,9 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     return None if is_empty else _run(change, WRITE, values, sys_id=sys_id)
 
 
-def _may_write(change: WriteRequest, operation: str, columns: tuple[Column, ...]) -> bool:
+def _may_write(change: WriteRequest, operation: str, columns: Iterable[Column]) -> bool:
     table, view = change.table, change.context.view
+    columns = _in_order(columns)
 
     def decide() -> bool:
         decisions: list[Decision] = [view.permissions.records(READ, table), view.permissions.records(operation, table)]
@@ -81,6 +82,11 @@ def _may_write(change: WriteRequest, operation: str, columns: tuple[Column, ...]
     return bool(view.cached(("direct", table.name, operation, tuple(column.name for column in columns)), decide))
 
 
+def _in_order(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """By name, so that there is one statement for every order of a body."""
+    return tuple(sorted(columns, key=lambda column: column.name))
+
+
 def _is_plain(column: Column) -> bool:
     return column.column_type.storage is Storage.PLAIN and not column.column_type.is_list
 
@@ -92,12 +98,12 @@ def _compares_plainly(table: Table, column: Column) -> bool:
 
 def _run(change: WriteRequest, operation: str, values: Values, **inputs: str) -> WriteResult | None:
     context, table = change.context, change.table
-    columns = tuple(sorted(values, key=lambda column: column.name))  # one statement for every order of the body
+    columns = _in_order(values)
     referring = tuple(column for column in columns if column.column_type.is_reference and values[column])
     plan, _ = pipeline.compile_record(context, table, change.output)
-    key = (operation, table.name, change.output, tuple(column.name for column in columns), len(referring))
+    names = tuple(tuple(column.name for column in some) for some in (columns, referring))
     statement: Statement | str = context.view.cached(
-        ("written", *key, tuple(column.name for column in referring)),
+        ("written", operation, table.name, change.output, pipeline.style_of(change.output), names),
         lambda: _statement(change, operation, columns, referring) or IMPOSSIBLE,
     )
     if isinstance(statement, str):

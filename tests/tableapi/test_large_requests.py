@@ -21,7 +21,7 @@ from tableapi.design import saving
 from tableapi.models import Column, Rule, State
 from tableapi.query import parsed_query, read_plan
 from tableapi.sql import select
-from tableapi.write import permission_queries
+from tableapi.write import permission_queries, single_statement
 from tests.tableapi.designs import ask, indexes_of, make_column
 from tests.tableapi.world import api, column, data, failed, field, next_of, open_table, record, rule, table
 
@@ -135,13 +135,19 @@ class TestWhatIsKept:
         assert [column(answer, "name") for answer in responses] == [["1"], ["2"], ["3"], ["4"], ["5"]]
         assert len(created) == 1
 
-    def test_order_of_a_body_does_not_change_the_statement(self, note: Any, bob: User, monkeypatch: Any):
+    @pytest.mark.parametrize(
+        ("headers", "module", "name"),
+        [({}, single_statement, "_statement"), ({"If-Match": "*"}, permission_queries, "current_record")],
+    )
+    def test_order_of_a_body_does_not_change_the_statement(
+        self, note: Any, bob: User, monkeypatch: Any, headers: dict[str, str], module: Any, name: str
+    ):
         field("note", "colour")
         lamp = record("note")
-        created = counted(monkeypatch, permission_queries, "current_record")
+        created = counted(monkeypatch, module, name)
         for body in ({"name": "a", "colour": "b"}, {"colour": "c", "name": "d"}):
-            (after,) = data(api(bob).patch(f"note/{lamp}", body))
-            assert {name: after[name] for name in body} == body
+            (after,) = data(api(bob).patch(f"note/{lamp}", body, headers=headers))
+            assert {key: after[key] for key in body} == body
         assert len(created) == 1
 
     def test_old_catalogues_are_released(self, note: Any, bob: User):
