@@ -5,7 +5,6 @@ are replaced; with --no-messages, so are the texts of errors.
 """
 
 import argparse
-import base64
 import http.client
 import json
 import re
@@ -40,7 +39,7 @@ COUNTED = re.compile(r"^(django_http_responses_total_by_status_view_method_total
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordedRequest:
     method: str
     path: str
     body: bytes = b""
@@ -48,7 +47,7 @@ class Asked:
     has_key: bool = True
 
 
-def reads(tasks: list[str]) -> list[Asked]:
+def read_requests(tasks: list[str]) -> list[RecordedRequest]:
     queries = [
         "",
         "priority=1",
@@ -84,11 +83,11 @@ def reads(tasks: list[str]) -> list[Asked]:
         "&sysparm_limit=x",
     ]
     lists = [
-        Asked("GET", f"{TABLE}?sysparm_limit=5&sysparm_query={quote(query)}{more}")
+        RecordedRequest("GET", f"{TABLE}?sysparm_limit=5&sysparm_query={quote(query)}{more}")
         for query, more in combinations(queries, options)
     ]
     ones = [
-        Asked(method, f"{TABLE}/{task}{more}")
+        RecordedRequest(method, f"{TABLE}/{task}{more}")
         for task in tasks[:20]
         for method in ("GET", "HEAD")
         for more in ("", "/", "?sysparm_fields=number,state", "?sysparm_display_value=all", "?sysparm_nothing=1")
@@ -96,7 +95,7 @@ def reads(tasks: list[str]) -> list[Asked]:
     return lists + ones
 
 
-def writes(tasks: list[str]) -> list[Asked]:
+def write_requests(tasks: list[str]) -> list[RecordedRequest]:
     bodies = [
         {"short_description": "New"},
         {"short_description": "New", "priority": "2"},
@@ -123,113 +122,115 @@ def writes(tasks: list[str]) -> list[Asked]:
         b'{"priority": NaN}',
     ]
     kind = {"Content-Type": "application/json"}
-    result = [Asked("POST", TABLE, text, kind) for text in texts]
+    result = [RecordedRequest("POST", TABLE, text, kind) for text in texts]
     for number, text in enumerate(texts):
-        result += [Asked(method, f"{TABLE}/{tasks[20 + number]}", text, kind) for method in ("PATCH", "PUT")]
+        result += [RecordedRequest(method, f"{TABLE}/{tasks[20 + number]}", text, kind) for method in ("PATCH", "PUT")]
     result += [
-        Asked("PATCH", f"{TABLE}/{tasks[50]}", texts[0], kind | {"If-Match": tag}) for tag in ("*", '"0-0"', "x")
+        RecordedRequest("PATCH", f"{TABLE}/{tasks[50]}", texts[0], kind | {"If-Match": tag})
+        for tag in ("*", '"0-0"', "x")
     ]
     result += [
-        Asked("POST", TABLE, texts[0], kind | {"Idempotency-Key": key}) for key in ("a", "a", "b", "ü", "x" * 300)
+        RecordedRequest("POST", TABLE, texts[0], kind | {"Idempotency-Key": key})
+        for key in ("a", "a", "b", "ü", "x" * 300)
     ]
-    result += [Asked("DELETE", f"{TABLE}/{task}") for task in (tasks[51], tasks[51], "x", "0" * 18)]
+    result += [RecordedRequest("DELETE", f"{TABLE}/{task}") for task in (tasks[51], tasks[51], "x", "0" * 18)]
     return result
 
 
-def odd(tasks: list[str]) -> list[Asked]:
-    one = f"{TABLE}/{tasks[0]}"
-    basic = base64.b64encode(b"nobody:wrong").decode()
-    headers: list[dict[str, str]] = [
-        {"Authorization": ""},
-        {"Authorization": "Bearer"},
-        {"Authorization": "Bearer sb_wrong"},
-        {"Authorization": f"Basic {basic}"},
-        {"Authorization": "Basic !"},
-        {"Authorization": "Digest x"},
-        {"Authorization": "Bearer " + "x" * 5000},
-        {"Authorization": "bearer \u00fc"},
+CREDENTIALS: list[dict[str, str]] = [
+    {"Authorization": ""},
+    {"Authorization": "Bearer"},
+    {"Authorization": "Bearer sb_wrong"},
+    {"Authorization": "Basic bm9ib2R5Ondyb25n"},
+    {"Authorization": "Basic !"},
+    {"Authorization": "Digest x"},
+    {"Authorization": "Bearer " + "x" * 5000},
+    {"Authorization": "bearer \u00fc"},
+]
+HEADERS = [
+    {"Accept": "text/html"},
+    {"Accept": "text/html", "Cookie": "servicebase_session=x"},
+    {"Host": "evil.example"},
+    {"X-Forwarded-For": "1.2.3.4"},
+    {"X-Forwarded-Proto": "https"},
+    {"X-Request-ID": "my-id"},
+    {"X-Request-ID": "a b"},
+    {"If-None-Match": "*"},
+    {"If-None-Match": '"x"'},
+    {"Content-Encoding": "gzip"},
+    {"Content-Length": "-1"},
+    {"Transfer-Encoding": "gzip"},
+    {"Origin": "https://evil.example"},
+    {"X-HTTP-Method-Override": "DELETE"},
+]
+PATHS = [
+    "/rest/",
+    "/rest/v1/table",
+    "/rest/v1/table/",
+    "/rest/v1/table/none",
+    "/rest/v1/table/none/1",
+    "/rest/v1/table/task%00",
+    "/rest/v1/table/t%C3%BCr",
+    "/rest/v1/table/task/%2e%2e",
+    "/rest//v1/table/task",
+    "/rest/v2/x",
+    "/rest/v1/table/TASK",
+    "/rest/v1/table/user",
+    "/rest/v1/table/sys_acl",
+    "/get_list_of_collection",
+    "/get_list_of_documents_names",
+    "/get_list_of_documents_names?collection_name=none",
+    "/get_relevant_documents?query=x&collection_names=none",
+    "/get_relevant_documents?query=x&k=0",
+    "/get_content_by_tag",
+    "/load_text_to_collection",
+    "/load_document_to_collection",
+    "/delete_collection",
+    "/delete_document_from_collection",
+    f"{TABLE}?sysparm_query=" + "x" * 20_000,
+    f"{TABLE}?a=%FF",
+    f"{TABLE}?sysparm_query=%00",
+]
+BODY_TYPES = ["text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded", "", "a/b;1*"]
+
+
+def odd_requests(tasks: list[str]) -> list[RecordedRequest]:
+    one, body = f"{TABLE}/{tasks[0]}", b'{"short_description": "x"}'
+    paths = [*PATHS, f"{one}/x", f"{one}//"]
+    return [
+        *(RecordedRequest("GET", one, headers=headers, has_key=False) for headers in CREDENTIALS),
+        *(RecordedRequest("GET", one, headers=headers) for headers in HEADERS),
+        *(RecordedRequest(method, path) for path in paths for method in ("GET", "POST", "DELETE", "OPTIONS")),
+        *(RecordedRequest(method, one) for method in ("POST", "TRACE", "PROPFIND", "OPTIONS")),
+        *(RecordedRequest("POST", TABLE, body, {"Content-Type": body_type}) for body_type in BODY_TYPES),
     ]
-    result = [Asked("GET", one, headers=each, has_key=False) for each in headers]
-    result += [
-        Asked("GET", one, headers=each)
-        for each in (
-            {"Accept": "text/html"},
-            {"Accept": "text/html", "Cookie": "servicebase_session=x"},
-            {"Host": "evil.example"},
-            {"X-Forwarded-For": "1.2.3.4"},
-            {"X-Forwarded-Proto": "https"},
-            {"X-Request-ID": "my-id"},
-            {"X-Request-ID": "a b"},
-            {"If-None-Match": "*"},
-            {"If-None-Match": '"x"'},
-            {"Content-Encoding": "gzip"},
-            {"Content-Length": "-1"},
-            {"Transfer-Encoding": "gzip"},
-            {"Origin": "https://evil.example"},
-            {"X-HTTP-Method-Override": "DELETE"},
-        )
-    ]
-    paths = [
-        "/rest/",
-        "/rest/v1/table",
-        "/rest/v1/table/",
-        "/rest/v1/table/none",
-        "/rest/v1/table/none/1",
-        f"{one}/x",
-        f"{one}//",
-        "/rest/v1/table/task%00",
-        "/rest/v1/table/t%C3%BCr",
-        "/rest/v1/table/task/%2e%2e",
-        "/rest//v1/table/task",
-        "/rest/v2/x",
-        "/rest/v1/table/TASK",
-        "/rest/v1/table/user",
-        "/rest/v1/table/sys_acl",
-        "/get_list_of_collection",
-        "/get_list_of_documents_names",
-        "/get_list_of_documents_names?collection_name=none",
-        "/get_relevant_documents?query=x&collection_names=none",
-        "/get_relevant_documents?query=x&k=0",
-        "/get_content_by_tag",
-        "/load_text_to_collection",
-        "/load_document_to_collection",
-        "/delete_collection",
-        "/delete_document_from_collection",
-        f"{TABLE}?sysparm_query=" + "x" * 20_000,
-        f"{TABLE}?a=%FF",
-        f"{TABLE}?sysparm_query=%00",
-    ]
-    methods = ("GET", "POST", "DELETE", "OPTIONS")
-    result += [Asked(method, path) for path in paths for method in methods]
-    result += [Asked(method, one) for method in ("POST", "TRACE", "PROPFIND", "OPTIONS")]
-    for kind in ("text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded", "", "a/b;1*"):
-        result.append(Asked("POST", TABLE, b'{"short_description": "x"}', {"Content-Type": kind}))
-    return result
 
 
 MESSAGE = re.compile(rb'"message": "(?:[^"\\]|\\.)*"')
 
 
-def neutral(text: bytes) -> bytes:
+def without_volatile_parts(text: bytes) -> bytes:
     for pattern, replacement in VOLATILE:
         text = pattern.sub(replacement, text)
     return text
 
 
-def ask(product: Product, asked: Asked, *, with_messages: bool = True) -> tuple[int, list[tuple[str, str]], bytes]:
+def send(
+    product: Product, request: RecordedRequest, *, with_messages: bool = True
+) -> tuple[int, list[tuple[str, str]], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", product.port, timeout=60)
-    headers = dict(asked.headers)
-    if asked.has_key:
+    headers = dict(request.headers)
+    if request.has_key:
         headers["Authorization"] = f"Bearer {product.key}"
     encoded = {name: value.encode("utf-8") for name, value in headers.items()}
-    connection.request(asked.method, asked.path, asked.body or None, encoded)
+    connection.request(request.method, request.path, request.body or None, encoded)
     answer = connection.getresponse()
-    body = neutral(answer.read())
+    body = without_volatile_parts(answer.read())
     ignored = IGNORED_HEADERS
     if answer.status >= 400 and not with_messages:
         body, ignored = MESSAGE.sub(b"MESSAGE", body), ignored | {"content-length"}
     shown = sorted(
-        (name.lower(), neutral(value.encode("latin-1")).decode("latin-1"))
+        (name.lower(), without_volatile_parts(value.encode("latin-1")).decode("latin-1"))
         for name, value in answer.getheaders()
         if name.lower() not in ignored
     )
@@ -245,7 +246,7 @@ def log_lines(product: Product, since: int) -> list[tuple[Any, ...]]:
         except ValueError:
             continue
         if entry.get("event") in ("request_finished", "request_failed"):
-            request = neutral(str(entry.get("request")).encode()).decode()
+            request = without_volatile_parts(str(entry.get("request")).encode()).decode()
             lines.append(
                 (entry["event"], entry.get("level"), entry.get("code"), request, entry.get("user_id") is not None)
             )
@@ -254,7 +255,7 @@ def log_lines(product: Product, since: int) -> list[tuple[Any, ...]]:
 
 def counts(product: Product) -> Counter[str]:
     product.manage("grant", "demo.agent", "monitoring")
-    _, _, body = ask(product, Asked("GET", "/metrics"))
+    _, _, body = send(product, RecordedRequest("GET", "/metrics"))
     return Counter({name: float(value) for name, value in COUNTED.findall(body.decode()) if '"metrics' not in name})
 
 
@@ -276,14 +277,14 @@ def main(words: list[str]) -> None:
 
 
 def compare(present: Product, earlier: Product, *, with_messages: bool) -> int:
-    requests = reads(present.tasks) + writes(present.tasks) + odd(present.tasks)
+    requests = read_requests(present.tasks) + write_requests(present.tasks) + odd_requests(present.tasks)
     begins = {product.name: len(product.log.read_bytes()) for product in (present, earlier)}
     differences = 0
-    for asked in requests:
-        one, other = (ask(product, asked, with_messages=with_messages) for product in (present, earlier))
+    for request in requests:
+        one, other = (send(product, request, with_messages=with_messages) for product in (present, earlier))
         if one != other:
             differences += 1
-            print(f"{asked.method} {asked.path[:120]} {asked.headers} {asked.body[:80]!r}")
+            print(f"{request.method} {request.path[:120]} {request.headers} {request.body[:80]!r}")
             for now, before in zip(one, other, strict=True):
                 if isinstance(now, list) and isinstance(before, list):
                     now, before = sorted(set(now) - set(before)), sorted(set(before) - set(now))

@@ -22,6 +22,9 @@ from psycopg.errors import error_from_result
 PREPARED_AFTER = 5
 MOST_PREPARED = 100
 
+# Classes of SQLSTATE after which a statement is prepared again: its table has changed, or it is not prepared any more.
+PLAN_ERRORS = ("0A", "26", "42")
+
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 # The text of a statement and the types of its values.
 Key = tuple[bytes, Any]
@@ -51,6 +54,7 @@ class ConnectionStatements:
         self.prepared_after: int | None = PREPARED_AFTER
         self._counts: OrderedDict[Key, int] = OrderedDict()
         self._names: OrderedDict[Key, bytes] = OrderedDict()
+        self._unused: list[bytes] = []
         self._numbers = count()
 
     def run(self, text: bytes, values: Sequence[Any]) -> Result:
@@ -60,6 +64,8 @@ class ConnectionStatements:
         parameters = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         if not self.connection.autocommit and connection.transaction_status == pq.TransactionStatus.IDLE:
             self._check(connection.exec_(b"BEGIN"))
+        if self._unused and connection.transaction_status != pq.TransactionStatus.INERROR:
+            self._check(connection.close_prepared(self._unused.pop()))
         key = (text, transformer.types)
         name = self._prepared(key)
         if name is None:
@@ -68,8 +74,9 @@ class ConnectionStatements:
             result = connection.exec_prepared(name, parameters, transformer.formats)
         try:
             self._check(result)
-        except psycopg.Error:
-            self._names.pop(key, None)  # its plan may be what is invalid
+        except psycopg.Error as error:
+            if name is not None and (error.sqlstate or "")[:2] in PLAN_ERRORS:
+                self._unused.append(self._names.pop(key))
             raise
         return Result(result, transformer)
 
@@ -90,8 +97,7 @@ class ConnectionStatements:
         self._check(self.connection.pgconn.prepare(name, *key))
         self._names[key] = name
         if len(self._names) > MOST_PREPARED:
-            _, oldest = self._names.popitem(last=False)
-            self._check(self.connection.pgconn.close_prepared(oldest))
+            self._unused.append(self._names.popitem(last=False)[1])
         return name
 
     def _check(self, result: pq.abc.PGresult) -> None:
@@ -113,14 +119,14 @@ def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -
 
 def run_named_sql(sql: str, values: Mapping[str, Any]) -> Result:
     """With placeholders such as `%(name)s`."""
-    text, names = numbered(sql)
+    text, names = with_numbered_placeholders(sql)
     return run_sql(text, [values[name] for name in names])
 
 
-def numbered(sql: str) -> tuple[bytes, tuple[str, ...]]:
+def with_numbered_placeholders(sql: str) -> tuple[bytes, tuple[str, ...]]:
     """The statement with PostgreSQL's placeholders, and the names that they stand for.
 
-    >>> numbered("SELECT %(a)s, %(b)s, %(a)s")
+    >>> with_numbered_placeholders("SELECT %(a)s, %(b)s, %(a)s")
     (b'SELECT $1, $2, $1', ('a', 'b'))
     """
     names: dict[str, int] = {}

@@ -23,6 +23,8 @@ from system.http.request_body import StrictJSONParser
 NEGOTIATOR = AlwaysJSON()
 PARSERS = (StrictJSONParser(),)
 RENDERER = JSONRenderer()
+# What `dispatch` does not ask a view for. A view that sets one of these would not get what it expects.
+IGNORED = {"permission_classes", "parser_classes", "renderer_classes", "throttle_classes", "versioning_class"}
 
 
 @cache
@@ -45,6 +47,11 @@ class JsonRequest(Request):
 
 class JsonView(APIView):
     format_kwarg = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if ignored := IGNORED & vars(cls).keys():
+            raise TypeError(f"JsonView ignores {', '.join(ignored)}.")
 
     def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:
         self.request = JsonRequest(request, self.authentication_classes)

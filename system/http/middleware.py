@@ -68,7 +68,7 @@ class RequestLog(RequestMiddleware):
 
     @staticmethod
     def format_request(request: HttpRequest) -> str:
-        return steps.described(request)
+        return steps.method_and_path(request)
 
 
 class RequestLimits:

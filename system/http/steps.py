@@ -80,10 +80,10 @@ def log_request(request: HttpRequest, status: int) -> None:
     if has_failed or (status < 500 and request.path.startswith(QUIET)):
         return
     log = logger.error if status >= 500 else logger.warning if status >= 400 else logger.info
-    log("request_finished", code=status, request=described(request), user_id=loaded_user_id(request))
+    log("request_finished", code=status, request=method_and_path(request), user_id=loaded_user_id(request))
 
 
-def described(request: HttpRequest) -> str:
+def method_and_path(request: HttpRequest) -> str:
     return f"{request.method} {quote(request.path)}"
 
 

@@ -73,22 +73,22 @@ COMMON_PROCESSORS: list[Any] = [
 ]
 
 
-def readable(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
+def render_line(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
     """The structlog processor that writes a line for people."""
     start = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
     name = event.pop("logger", "")
     after = [f"\n{event.pop(part)}" for part in ("stack", "exception") if part in event]
-    values = [f"{key}={quoted(event[key])}" for key in sorted(event) if not key.startswith("_")]
+    values = [f"{key}={quote_if_needed(event[key])}" for key in sorted(event) if not key.startswith("_")]
     return " ".join([*start, f"[{name}]", *values]) + "".join(after)
 
 
-def quoted(value: Any) -> str:
+def quote_if_needed(value: Any) -> str:
     return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) else repr(value)
 
 
 def final_processors(*, as_json: bool) -> list[Any]:
     """The processors that turn the values of a line into its text."""
-    renderer: Any = structlog.processors.JSONRenderer() if as_json else readable
+    renderer: Any = structlog.processors.JSONRenderer() if as_json else render_line
     return [structlog.processors.format_exc_info, redact, renderer]
 
 

@@ -79,7 +79,9 @@ def _may_write(change: WriteRequest, operation: str, columns: Iterable[Column]) 
             and all(decision == ALWAYS for decision in decisions)
         )
 
-    return bool(view.cached(("direct", table.name, operation, tuple(column.name for column in columns)), decide))
+    return bool(
+        view.cached(("single statement", table.name, operation, tuple(column.name for column in columns)), decide)
+    )
 
 
 def _in_order(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -15,9 +15,12 @@ NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def statements(db: Any) -> Any:
+def statements(db: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     connection.ensure_connection()
-    return connection.statements  # type: ignore[attr-defined]  # of our backend
+    statements: Any = connection.statements  # type: ignore[attr-defined]  # of our backend
+    # Tests that make and drop tables of one name turn it off.
+    monkeypatch.setattr(statements, "prepared_after", database_statements.PREPARED_AFTER)
+    return statements
 
 
 def prepared() -> set[str]:
@@ -74,7 +77,7 @@ def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
 def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database_statements, "MOST_PREPARED", 2)
     monkeypatch.setattr(statements, "prepared_after", 0)
-    for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3"):
+    for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
         run_sql(text, [])
     assert {"SELECT 1", "SELECT 3"} <= prepared() and "SELECT 2" not in prepared()
 
@@ -89,6 +92,17 @@ def test_errors_are_those_of_django(statements: Any):
         run_sql(b"INSERT INTO statement_test VALUES (1)", [])
 
 
+def test_refused_values_leave_one_prepared_statement(statements: Any):
+    run_sql(b"CREATE TEMPORARY TABLE statement_test (a int UNIQUE)", [])
+    for number in range(30):
+        run_sql(b"INSERT INTO statement_test VALUES ($1::int)", [number])
+        with pytest.raises(IntegrityError), transaction.atomic():
+            run_sql(b"INSERT INTO statement_test VALUES ($1::int)", [number])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'INSERT INTO statement_test%'")
+        assert cursor.fetchone() == (1,)
+
+
 def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
     run_sql(b"CREATE TEMPORARY TABLE statement_test (a int)", [])
     for _ in range(database_statements.PREPARED_AFTER + 1):
@@ -97,6 +111,7 @@ def test_statement_whose_plan_became_invalid_is_prepared_again(statements: Any):
     with pytest.raises(Exception, match="result type"), transaction.atomic():
         run_sql(b"SELECT a FROM statement_test", [])
     assert run_sql(b"SELECT a FROM statement_test", []).rows() == []
+    assert "SELECT a FROM statement_test" not in prepared()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from system import properties
+from tableapi.design import saving
 from tableapi.models import Table
 from tableapi.write import single_statement
 from tests.tableapi.database_statements import statements
@@ -55,7 +57,7 @@ def comparable(answer: Any) -> tuple[int, Any, set[str]]:
     return answer.status_code, rows or body, set(answer.headers)
 
 
-def asked_about_records(send: Any) -> list[str]:
+def statements_on_records(send: Any) -> list[str]:
     with statements() as executed:
         assert send().status_code < 300
     return [sql for sql in executed if "records." in sql or "tableapi_state" in sql]
@@ -105,14 +107,14 @@ def test_changed_record_is_the_same(device: Table, bob: User, in_transaction: An
 def test_usual_writes_are_one_statement(device: Table, bob: User):
     made_by, lamp = record("maker", name="Acme"), record("device", name="Lamp")
     body = {"name": "Chair", "maker": made_by}
-    assert len(asked_about_records(lambda: api(bob).post("device", body))) == 1
-    assert len(asked_about_records(lambda: api(bob).patch(f"device/{lamp}", body))) == 1
+    assert len(statements_on_records(lambda: api(bob).post("device", body))) == 1
+    assert len(statements_on_records(lambda: api(bob).patch(f"device/{lamp}", body))) == 1
 
 
 @pytest.mark.parametrize("headers", [{"If-Match": "*"}, {"Idempotency-Key": "once"}])
 def test_other_writes_are_several(device: Table, bob: User, headers: dict[str, str]):
     lamp = record("device", name="Lamp")
-    assert len(asked_about_records(lambda: api(bob).patch(f"device/{lamp}", {"name": "New"}, headers=headers))) > 1
+    assert len(statements_on_records(lambda: api(bob).patch(f"device/{lamp}", {"name": "New"}, headers=headers))) > 1
 
 
 def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(device: Table, bob: User):
@@ -122,9 +124,15 @@ def test_reference_to_a_hidden_record_is_refused_as_one_to_a_missing_record(devi
     field("device", "owner", to="owner")
     hidden = record("owner", name="Secret")
     for method, path in (("POST", "device"), ("PATCH", f"device/{record('device')}")):
-        answers = [api(bob).send(method, path, {"owner": sys_id}) for sys_id in (hidden, "0" * 18)]
+        api(bob).send(method, path, {"owner": hidden})  # fills the caches
+        answers, sent = [], []
+        for sys_id in (hidden, "0" * 18):
+            with statements() as executed:
+                answers.append(api(bob).send(method, path, {"owner": sys_id}))
+            sent.append(executed)
         assert failed(answers[0]) == (422, "invalid_value", "owner")
         assert answers[0].content == answers[1].content
+        assert sent[0] == sent[1] and any("WITH written" in sql for sql in sent[0])
     assert ask("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
 
@@ -150,3 +158,14 @@ def test_refused_write_takes_no_number(device: Table, bob: User):
     assert api(bob).post("device", {"maker": "0" * 18}).status_code == 422
     numbers.append(data(api(bob).post("device", {"name": "b"}))[0]["number"])
     assert int(numbers[1][3:]) == int(numbers[0][3:]) + 1
+
+
+def test_converted_text_is_shown_as_the_property_says(device: Table, bob: User):
+    body = field("device", "body", "text")
+    body.type = "wysiwyg"
+    saving.save_column(body)
+    lamp = record("device", name="Lamp", body="<p>a <b>b</b></p>")
+    (plain,) = data(api(bob).patch(f"device/{lamp}", {"name": "One"}))
+    properties.put(properties.WYSIWYG_COLUMNS, body.pk)
+    (formatted,) = data(api(bob).patch(f"device/{lamp}", {"name": "Two"}))
+    assert (plain["body"], formatted["body"]) == ("a b", "<p>a <b>b</b></p>")

@@ -25,6 +25,7 @@ from tableapi.write import (
     payload,
     permission_queries,
     references,
+    single_statement,
 )
 from tests.tableapi.noninterference.leaks.switch import instead, leak, with_open_eyes
 
@@ -41,6 +42,15 @@ def a_reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
         "count_readable",
         lambda right, rights, target, **named: right(Everything(), target, **named),
     )
+
+
+@leak("B23", by="write_checks")
+def a_single_statement_ignores_the_rules(stack: ExitStack) -> None:
+    def may_write(right: Any, change: Any, operation: str, columns: Any) -> bool:
+        table = change.table
+        return not table.is_system and len(table.family) == len(table.lineage) == 1
+
+    instead(stack, single_statement, "_may_write", may_write)
 
 
 @leak("B29")
