@@ -17,8 +17,10 @@ from rest_framework.parsers import BaseParser
 
 from system import errors
 
-# A body is normally in the server's buffer already. A client that takes longer than this is slow.
+# A body is normally in the server's buffer already. A client that takes longer than this is slow, unless it sends at
+# least so many bytes per second: on a busy machine, a few megabytes take longer to arrive.
 PROMPT_S = 0.25
+PROMPT_BYTES_PER_S = 10_000_000
 # Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
 SLOW_BODIES = threading.BoundedSemaphore(2)
 # An unread body is drained up to the size that a proxy lets through.
@@ -132,7 +134,7 @@ class RequestBody(IOBase):
     def _wait(self) -> None:
         if self.deadline is None:
             self.deadline = time.monotonic() + self.deadline_s
-        if self._is_ready() or self.changed.wait_for(self._is_ready, min(PROMPT_S, self._remaining_s())):
+        if self._is_ready() or self._arrives_promptly():
             return
         if not SLOW_BODIES.acquire(blocking=False):
             raise TooManySlowBodies("too many slow bodies")
@@ -141,6 +143,16 @@ class RequestBody(IOBase):
                 raise BodyTooSlow("the body did not arrive in time")
         finally:
             SLOW_BODIES.release()
+
+    def _arrives_promptly(self) -> bool:
+        start = time.monotonic()
+        rest_s = min(PROMPT_S, self._remaining_s())
+        while rest_s > 0:
+            if self.changed.wait_for(self._is_ready, rest_s):
+                return True
+            allowed_s = PROMPT_S + (self.bytes_received - self.bytes_read) / PROMPT_BYTES_PER_S
+            rest_s = min(start + allowed_s - time.monotonic(), self._remaining_s())
+        return False
 
     def _remaining_s(self) -> float:
         return max(0.0, (self.deadline or 0.0) - time.monotonic())

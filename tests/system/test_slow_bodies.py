@@ -93,6 +93,22 @@ def test_slow_client_within_the_deadline_is_served(silent: Client):
     assert silent.body(20).read() == b"late"
 
 
+@pytest.mark.parametrize(("size", "counts_as_slow"), [(1_000, True), (8_000_000, False)])
+def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(request_body, "SLOW_BODIES", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(request_body, "PROMPT_S", 0.1)
+    request_body.SLOW_BODIES.acquire()
+    client = Client(b"x" * size)
+    threading.Timer(0.4, client.gate.set).start()
+    body = client.body(20, length=size + 4)
+
+    if counts_as_slow:
+        with pytest.raises(TooManySlowBodies):
+            body.read()
+    else:
+        assert len(body.read()) == size + 4
+
+
 def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
     clients = [Client(), Client()]
     waiting = [threading.Thread(target=client.body(20).read) for client in clients]
