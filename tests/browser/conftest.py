@@ -44,10 +44,17 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.end()
 
 
+@pytest.fixture(scope="package")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
 @pytest.fixture(scope="package")  # ends with this folder: its event loop would disturb Django elsewhere
-def browser() -> Iterator[Browser]:
+def browser(certificates: Certificates) -> Iterator[Browser]:
+    # Trusted by its key. If Chromium ignored the error instead, it would repeat requests, and now and then give up.
+    trust = f"--ignore-certificate-errors-spki-list={certificates.key_hash}"
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        started = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS, trust])
         yield started
         started.close()
 
@@ -79,8 +86,7 @@ def at_manuals(visitor: Visitor) -> Visitor:
 
 
 @pytest.fixture(scope="package")
-def pairing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairing]:
-    certificates = Certificates(tmp_path_factory.mktemp("certificates"))
+def pairing(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Pairing]:
     product = SecureStack(tmp_path_factory.mktemp("secure") / "data", certificates)
     product.start().wait_until_up()
     provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)

@@ -1,6 +1,7 @@
 """A product and a certified identity provider, both over https, with browsers that visit both."""
 
 import base64
+import hashlib
 import json
 import ssl
 import urllib.request
@@ -34,6 +35,10 @@ class Certificates:
         leaf = make("127.0.0.1", issuer=authority, addresses=("127.0.0.1",))
         self.ca = self._write(folder / "ca.pem", authority)
         self.certificate = self._write(folder / "certificate.pem", leaf)
+        public_key = leaf.key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        self.key_hash = base64.b64encode(hashlib.sha256(public_key).digest()).decode()
         self.key = folder / "key.pem"
         self.key.write_bytes(
             leaf.key.private_bytes(
@@ -120,9 +125,7 @@ class Traveller:
     """Somebody with a browser window of their own, at the product and at the provider, nowhere else."""
 
     def __init__(self, browser: Browser, product: str, provider: str) -> None:
-        self.context = browser.new_context(
-            viewport={"width": 1280, "height": 850}, base_url=product, ignore_https_errors=True
-        )
+        self.context = browser.new_context(viewport={"width": 1280, "height": 850}, base_url=product)
         self.page: Page = self.context.new_page()
         self.product, self.provider = product, provider
         self.complaints: list[str] = []
@@ -133,7 +136,7 @@ class Traveller:
 
     def _hear(self, message: Any) -> None:
         if message.type == "error" and "status of 4" not in message.text and "status of 503" not in message.text:
-            self.complaints.append(f"{self.page.url}: {message.text}")
+            self.complaints.append(f"{self.page.url}: {message.text} ({message.location['url']})")
 
     def _note(self, url: str) -> None:
         self.addresses.append(url)
