@@ -116,9 +116,10 @@ def written_record(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle
     """Id, version and JSON of the record that a part `written` of this statement returns. None if columns of other
     records are needed: one may be the same record, and is read as it was before."""
     from_clause = FromClause(builder, plan)
+    tables = builder.tables_count
     body = _json(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
-    if from_clause.joins():
+    if builder.tables_count > tables:
         return None
     return f"SELECT {from_clause.alias.sys_id()}, {version}, {body} FROM {from_clause.alias.joined('written')}"
 

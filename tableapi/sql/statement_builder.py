@@ -49,10 +49,15 @@ class StatementBuilder:
     def __init__(self) -> None:
         self.parameters: list[Parameter] = []
         self._shared: dict[str, str] = {}
+        self.tables_count = 0
         self._aliases = count(1)
 
     def alias(self) -> str:
         return f"t{next(self._aliases)}"
+
+    def table_alias(self) -> str:
+        self.tables_count += 1
+        return self.alias()
 
     def parameter(self, value: Parameter, sql_type: str) -> str:
         self.parameters.append(value)
@@ -84,7 +89,7 @@ class TableAlias:
     def __init__(self, builder: StatementBuilder, table: Table) -> None:
         self.table = table
         self._builder = builder
-        self._aliases: dict[str, str] = {table.name: builder.alias()}
+        self._aliases: dict[str, str] = {table.name: builder.table_alias()}
 
     def sys_id(self) -> str:
         return f"{self._aliases[self.table.name]}.sys_id"
@@ -109,7 +114,7 @@ class TableAlias:
 
     def _alias(self, owner: str) -> str:
         if owner not in self._aliases:
-            self._aliases[owner] = self._builder.alias()
+            self._aliases[owner] = self._builder.table_alias()
         return self._aliases[owner]
 
     def whole(self) -> list[str]:

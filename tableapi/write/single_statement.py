@@ -1,9 +1,9 @@
 """Creates or updates a record and reads it for the answer, in one statement, which is its own transaction.
 
-A write takes this way if nothing about it depends on what is stored: the rules allow it whatever the record contains,
-and no column needs more than a comparison. The statement itself checks the version of the catalogue, that the caller
-can read the records referred to, and that the update changes something. If it writes nothing, the transaction of
-`create` or `update` follows, which finds out why.
+A write takes this way if the rules concerned look at no other record, and no column needs more than a comparison. The
+statement itself checks the version of the catalogue, the rules on the record as it is and as it will be, that the
+caller can read the records referred to, and that the update changes something. If it writes nothing, the transaction
+of `create` or `update` follows, which finds out why.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from django.db import IntegrityError, connection, transaction
 
 from system.errors import BadRequest, Invalid
 from system.records import acting_user
+from tableapi.access.permissions import Permissions
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
 from tableapi.database import statement_runner
-from tableapi.query.expressions import ALWAYS, Decision
+from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.read import pipeline
-from tableapi.sql import select
+from tableapi.sql import predicates, select
 from tableapi.sql.select import Statement
-from tableapi.sql.statement_builder import StatementBuilder, literal, physical, quoted
+from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, physical, quoted
 
 from . import designed_records, payload, permission_queries
 from .change_request import WriteRequest, WriteResult
@@ -38,9 +39,9 @@ def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> Writ
     """None if nothing was written."""
     if change.is_idempotent or change.table.deferred_create:
         return None
-    if not _may_write(change, CREATE, sent) or not all(map(_is_plain, values)):
+    if not _is_suitable(change.table) or not all(map(_is_plain, values)):
         return None
-    return _run(change, CREATE, values)
+    return _run(change, CREATE, values, sent)
 
 
 def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
@@ -49,7 +50,7 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
     if needs_transaction or not pipeline.RECORD_ID.fullmatch(sys_id):
         return None
     columns = tuple(column for name in change.body if (column := change.table.columns.get(name)) is not None)
-    if len(columns) != len(change.body) or not columns or not _may_write(change, WRITE, columns):
+    if len(columns) != len(change.body) or not columns or not _is_suitable(change.table):
         return None
     if not all(_is_plain(column) and _compares_plainly(change.table, column) for column in columns):
         return None
@@ -59,29 +60,12 @@ def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
         return None
     # Empty values count as the same, and mandatory columns must not get one.
     is_empty = any(value is None or value == "" for value in values.values())
-    return None if is_empty else _run(change, WRITE, values, sys_id=sys_id)
+    return None if is_empty else _run(change, WRITE, values, values, sys_id=sys_id)
 
 
-def _may_write(change: WriteRequest, operation: str, columns: Iterable[Column]) -> bool:
-    table, view = change.table, change.context.view
-    columns = _in_order(columns)
-
-    def decide() -> bool:
-        decisions: list[Decision] = [view.permissions.records(READ, table), view.permissions.records(operation, table)]
-        for column in columns:
-            decisions += [
-                view.permissions.column(READ, table, column),
-                view.permissions.column(operation, table, column),
-            ]
-        return (
-            not table.is_system
-            and len(table.family) == len(table.lineage) == 1
-            and all(decision == ALWAYS for decision in decisions)
-        )
-
-    return bool(
-        view.cached(("single statement", table.name, operation, tuple(column.name for column in columns)), decide)
-    )
+def _is_suitable(table: Table) -> bool:
+    """Whether a record is one row, which no code but the database's checks."""
+    return not table.is_system and len(table.family) == len(table.lineage) == 1
 
 
 def _in_order(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -98,15 +82,18 @@ def _compares_plainly(table: Table, column: Column) -> bool:
     return not is_server_column and not column.converted_from_text and column.column_type.is_same is operator.eq
 
 
-def _run(change: WriteRequest, operation: str, values: Values, **inputs: str) -> WriteResult | None:
+def _run(
+    change: WriteRequest, operation: str, values: Values, sent: Iterable[Column], **inputs: str
+) -> WriteResult | None:
     context, table = change.context, change.table
     columns = _in_order(values)
     referring = tuple(column for column in columns if column.column_type.is_reference and values[column])
+    groups = (columns, referring, _in_order(sent))
     plan, _ = pipeline.compile_record(context, table, change.output)
-    names = tuple(tuple(column.name for column in some) for some in (columns, referring))
+    names = tuple(tuple(column.name for column in group) for group in groups)
     statement: Statement | str = context.view.cached(
         ("written", operation, table.name, change.output, pipeline.style_of(change.output), names),
-        lambda: _statement(change, operation, columns, referring) or IMPOSSIBLE,
+        lambda: _statement(change, operation, *groups) or IMPOSSIBLE,
     )
     if isinstance(statement, str):
         return None
@@ -127,9 +114,13 @@ def _run(change: WriteRequest, operation: str, values: Values, **inputs: str) ->
 
 
 def _statement(
-    change: WriteRequest, operation: str, columns: tuple[Column, ...], referring: tuple[Column, ...]
+    change: WriteRequest,
+    operation: str,
+    columns: tuple[Column, ...],
+    referring: tuple[Column, ...],
+    sent: tuple[Column, ...],
 ) -> Statement | None:
-    """None if the answer contains columns of other records, because they are read as they were before the write."""
+    """None if rules or the answer need other records, which are read as they were before the write."""
     view, table = change.context.view, change.table
     text = StatementBuilder()
     conditions = [f"c.version = {text.input('version', 'bigint')}"]
@@ -140,37 +131,108 @@ def _statement(
         conditions.append(f"{permission_queries.count_of_readable(text, view.permissions, target, f'ids{number}')} = 1")
     new = {column: text.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = _insert if operation == CREATE else _update
-    written = write(text, table, new, conditions)
+    written = write(text, view.permissions, table, new, sent, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
     answer = select.written_record(text, plan, pipeline.style_of(change.output))
-    if answer is None:
+    if written is None or answer is None:
         return None
     return Statement(f"WITH written AS ({written}) {answer}", text.parameters)
 
 
-def _insert(text: StatementBuilder, table: Table, new: Mapping[Column, str], conditions: list[str]) -> str:
+def _insert(
+    text: StatementBuilder,
+    permissions: Permissions,
+    table: Table,
+    new: Mapping[Column, str],
+    sent: tuple[Column, ...],
+    conditions: list[str],
+) -> str | None:
     who = text.input("who", "varchar")
     row = {column.physical: value for column, value in new.items()}
     row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
     columns, values = list(row), list(row.values())
     number = designed_records.add_number(table, columns, values) if designed_records.number_owner(table) else ""
-    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join(conditions)}"
+    taken = columns[len(row) :]  # by the database
+    empty = {
+        column.physical: f"NULL::{column.column_type.sql_type}"
+        for column in table.columns.values()
+        if not column.is_sys and column.physical not in taken
+    }
+    decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
+    decisions += [permissions.column(CREATE, table, column) for column in sent]
+    allowed = _conditions(text, decisions, WrittenRecord(table, empty | row))
+    if allowed is None:
+        return None
+    source = f"SELECT {number} FROM public.tableapi_state c WHERE {' AND '.join([*conditions, *allowed])}"
     names = ", ".join(map(quoted, columns))
     return f"INSERT INTO {physical(table)} ({names}) SELECT {', '.join(values)} FROM ({source}) s RETURNING *"
 
 
-def _update(text: StatementBuilder, table: Table, new: Mapping[Column, str], conditions: list[str]) -> str:
-    changes = [(f"r.{quoted(column.physical)}", quoted(column.physical), value) for column, value in new.items()]
-    differs = " OR ".join(f"{stored} IS DISTINCT FROM {value}" for stored, _, value in changes)
+def _update(
+    text: StatementBuilder,
+    permissions: Permissions,
+    table: Table,
+    new: Mapping[Column, str],
+    sent: tuple[Column, ...],
+    conditions: list[str],
+) -> str | None:
+    stored = TableAlias(text, table)
+    (alias,) = stored.whole()
     who = text.input("who", "varchar")
+    row = {column.physical: value for column, value in new.items()} | {"sys_updated_by": who}
+    kept = {
+        column.physical: stored.column(column)
+        for column in table.columns.values()
+        if column.name not in ("sys_version", "sys_updated_at")
+    }
+    needed = [permissions.records(WRITE, table), *(permissions.column(WRITE, table, column) for column in sent)]
+    readable = [permissions.column(READ, table, column) for column in sent]
+    before = _conditions(text, [permissions.records(READ, table), *needed, *readable], stored)
+    after = _conditions(text, [permissions.records(READ, table), *needed], WrittenRecord(table, kept | row))
+    if before is None or after is None:
+        return None
+    differs = " OR ".join(f"{stored.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
     assignments = [
-        *(f"{name} = {value}" for _, name, value in changes),
-        "sys_version = r.sys_version + 1",
+        *(f"{quoted(name)} = {value}" for name, value in row.items()),
+        f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
-        f"sys_updated_by = {who}",
     ]
-    where = [*conditions, f"r.sys_id = {text.input('sys_id', 'varchar')}", f"({differs})"]
+    has_id = f"{stored.sys_id()} = {text.input('sys_id', 'varchar')}"
+    where = [*conditions, has_id, f"({differs})", *before, *after]
     return (
-        f"UPDATE {physical(table)} r SET {', '.join(assignments)} FROM public.tableapi_state c "
-        f"WHERE {' AND '.join(where)} RETURNING r.*"
+        f"UPDATE {stored.joined()} SET {', '.join(assignments)} FROM public.tableapi_state c "
+        f"WHERE {' AND '.join(where)} RETURNING {alias}.*"
     )
+
+
+class UnknownBeforeWrite(Exception):
+    """A condition needs a value that only the database knows."""
+
+
+class WrittenRecord(TableAlias):
+    """The record as the statement will write it: the SQL of the values that are known before."""
+
+    def __init__(self, table: Table, values: Mapping[str, str]) -> None:
+        self.table = table
+        self.values = values
+
+    def sys_id(self) -> str:
+        return self.column(self.table.columns["sys_id"])
+
+    def column(self, column: Column, *, plain: bool = True) -> str:
+        if column.physical not in self.values:
+            raise UnknownBeforeWrite
+        return self.values[column.physical]
+
+
+def _conditions(text: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
+    """None if they can never hold, or need more than the record."""
+    tables = text.tables_count
+    different = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
+    try:
+        conditions = [predicates.decision(text, decision, record) for decision in different]
+    except UnknownBeforeWrite:
+        return None
+    if NEVER in different or text.tables_count > tables:
+        return None
+    return [condition for condition in conditions if condition is not None]
