@@ -151,9 +151,9 @@ def locked_session(request: HttpRequest, *, may_create: bool = True) -> Iterator
         end = row.expire_date if row.user_id else end_without_user()
         Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=end)
     # Reload on next use: what this request had read must not overwrite what was just saved.
-    fresh = type(store)(store.session_key)
-    fresh.modified = store.modified
-    request.session = fresh
+    reloaded = type(store)(store.session_key)
+    reloaded.modified = store.modified
+    request.session = reloaded
 
 
 def own_session(store: Any) -> Any:

@@ -61,7 +61,7 @@ def _load_document(collection: Collection, number: int, texts: list[str], vector
         for one, vector in zip(chunks, vectors, strict=True)
     )  # fmt: skip
     term_statistics.store_words(version.pk, collection.pk, collection.text_configuration)
-    term_statistics.count_in(version.pk, collection.pk)
+    term_statistics.add_to_counts(version.pk, collection.pk)
 
 
 def recall(scores: dict[int, float], true: dict[int, float], count: int = 10) -> float:

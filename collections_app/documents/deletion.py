@@ -123,7 +123,7 @@ def hide_from_searches(version: Version) -> None:
         Version.objects.filter(pk=version.pk).update(is_searched=False)
         return
     if is_counted:
-        _count_out(version)
+        _subtract_from_counts(version)
     Version.objects.filter(pk=version.pk).update(is_searched=False, **OBSOLETE)
 
 
@@ -205,7 +205,7 @@ def _purge_batch(version_id: int) -> bool:
         if version is None:
             return True  # deleted, or locked: the next sweep tries again
         if version.state == State.READY and version.collection.deleted_at is None:
-            _count_out(version)
+            _subtract_from_counts(version)
             Version.objects.filter(pk=version.pk).update(**OBSOLETE)
         with connection.cursor() as cursor:
             cursor.execute(DELETE_CHUNKS, [version.pk, CHUNKS_AT_ONCE])
@@ -237,9 +237,9 @@ def _delete_collection(collection_id: str, empty: Q) -> None:
             collection.delete()
 
 
-def _count_out(version: Version) -> None:
+def _subtract_from_counts(version: Version) -> None:
     lock_term_counts(version.collection_id)
-    term_statistics.count_out(version.pk, version.collection_id)
+    term_statistics.subtract_from_counts(version.pk, version.collection_id)
 
 
 def lock_term_counts(collection_id: str) -> None:

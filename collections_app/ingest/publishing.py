@@ -38,7 +38,7 @@ def publish(version: Version, state: State, left_s: float = inf) -> bool:
             if previous is not None:
                 deletion.hide_from_searches(previous)
             if state == State.READY:
-                term_statistics.count_in(version.pk, version.collection_id)
+                term_statistics.add_to_counts(version.pk, version.collection_id)
             warnings = [*version.warnings, NO_TEXT] if state == State.EMPTY else version.warnings
             leases.finish(version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings)
             Document.objects.filter(pk=document.pk).update(updated_at=Now())

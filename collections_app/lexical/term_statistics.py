@@ -197,12 +197,12 @@ def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
         yield [(chunk_id, heading_path, text) for chunk_id, heading_path, text, _ in rows]
 
 
-def count_in(version_id: int, collection_id: str) -> None:
+def add_to_counts(version_id: int, collection_id: str) -> None:
     """Add the version's words to the counts, in the transaction that publishes it."""
     _change_counts(version_id, collection_id, 1)
 
 
-def count_out(version_id: int, collection_id: str) -> None:
+def subtract_from_counts(version_id: int, collection_id: str) -> None:
     """Subtract the version's words from the counts, in the transaction that withdraws it."""
     _change_counts(version_id, collection_id, -1)
 

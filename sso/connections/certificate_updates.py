@@ -196,8 +196,8 @@ def _warnings(remaining: Mapping[str, IdpCertificate], published: KeySet) -> lis
     ]
     if not changed:
         return []
-    which = ", ".join(f"“{kid}”" for kid in changed)
+    kids = ", ".join(f"“{kid}”" for kid in changed)
     return [
-        f"The provider publishes another key under the kid {which}. The stored key was not changed. If this is "
+        f"The provider publishes another key under the kid {kids}. The stored key was not changed. If this is "
         "correct, delete the stored one under IdP certificates, then update the certificates."
     ]

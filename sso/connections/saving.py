@@ -42,7 +42,7 @@ class ScriptChecks:
             self._refusals[source] = _run(source)
         return self._refusals[source]
 
-    def run_ahead(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
+    def run_before_lock(self, stored: OidcSetting | None, changes: Mapping[str, Any]) -> None:
         """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
         run under the lock."""
         script = changes.get("script", stored.script if stored else None)
@@ -90,7 +90,7 @@ def save_connection(
     checks = script_checks or ScriptChecks()
     columns = ConnectionSaver.prepared_columns
     changes = {name: getattr(setting, name) for name in columns if update_fields is None or name in update_fields}
-    checks.run_ahead(setting.stored(), changes)
+    checks.run_before_lock(setting.stored(), changes)
     with transaction.atomic():
         before = setting.lock_and_merge(update_fields)
         validate(before, setting, checks)
@@ -118,7 +118,7 @@ class ConnectionSaver(RecordSaver):
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:
         checks, stored = ScriptChecks(), OidcSetting.objects.filter(pk=sys_id).first()
         if stored is not None:
-            checks.run_ahead(stored, changes)
+            checks.run_before_lock(stored, changes)
         return checks
 
     def clean(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:

@@ -94,7 +94,7 @@ class RuleAdmin(PerTableAdmin):
 
     @admin.display(description="Subject", ordering=Concat("table__name", "column_name", "operation"))
     def subject(self, rule: Rule) -> str:
-        return rule.place
+        return rule.subject
 
     @admin.display(description="Condition", ordering="condition")
     def checked_condition(self, rule: Rule) -> str:

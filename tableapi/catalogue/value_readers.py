@@ -57,7 +57,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
-        raise InvalidValue("A text is expected.")
+        raise InvalidValue("A string is expected.")
     return str(value)
 
 
@@ -232,5 +232,5 @@ def json_value(column: ValueColumn, value: Any) -> Any:
 def secret(column: ValueColumn, value: Any) -> str:
     # An empty text is refused: a form that was left empty must not remove a password unnoticed.
     if not isinstance(value, str) or not value:
-        raise InvalidValue("A text that is not empty is expected, or null to clear it.")
+        raise InvalidValue("A string that is not empty is expected, or null to clear the value.")
     return _limited(column, value)

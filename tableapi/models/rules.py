@@ -76,7 +76,7 @@ class Rule(CatalogueRecord):
         return cls.objects.filter(table__in=family, column_name=column.name)
 
     @property
-    def place(self) -> str:
+    def subject(self) -> str:
         """The subject of the rule, such as `read task.state`."""
         table = self.table.name if self.table else "any table"
         return f"{self.operation} {table}{'.' if self.column_name else ''}{self.column_name}"
@@ -85,4 +85,4 @@ class Rule(CatalogueRecord):
         names = Role.objects.filter(sys_id__in=self.roles).order_by("name").values_list("name", flat=True)
         # Several rules often have the same subject, so roles and condition are needed to distinguish them.
         who = f" for {', '.join(names) or 'deleted roles'}" if self.roles else ""
-        return f"{self.place}{who}{f' where {self.condition}' if self.condition else ''}"
+        return f"{self.subject}{who}{f' where {self.condition}' if self.condition else ''}"
