@@ -3,13 +3,17 @@
 import codecs
 import os
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 import django
 from django.conf import settings
-from django.core.handlers.wsgi import WSGIHandler
+from django.core import cache
+from django.core.handlers import base
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.core.signals import request_finished
 from django.http import HttpResponseBase
 from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
@@ -29,6 +33,20 @@ for name in secret_names():
     os.environ.pop(name, None)
 
 
+# No cache is in use, and no request changes its URLconf. Resetting both would take half of the end of a request.
+request_finished.disconnect(cache.close_caches)
+request_finished.disconnect(base.reset_urlconf)
+
+
+class Request(WSGIRequest):
+    @cached_property
+    def _checked_host(self) -> str:
+        return super().get_host()
+
+    def get_host(self) -> str:
+        return self._checked_host
+
+
 class Application(WSGIHandler):
     """Calls Django with a Content-Type that it can parse.
 
@@ -36,11 +54,15 @@ class Application(WSGIHandler):
     first statement of a request checks the connection.
     """
 
+    request_class = Request
+
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> HttpResponseBase:
         environ["CONTENT_TYPE"] = readable_type(environ.get("CONTENT_TYPE", ""))
         response = self.get_response(self.request_class(environ))
         cookies = [("Set-Cookie", cookie.OutputString()) for cookie in response.cookies.values()]
-        start_response(f"{response.status_code} {response.reason_phrase}", [*response.items(), *cookies])
+        headers: Any = response.headers
+        # `items()` would look up each header again.
+        start_response(f"{response.status_code} {response.reason_phrase}", [*headers._store.values(), *cookies])
         return response
 
 
