@@ -1,7 +1,5 @@
 """Creates the demo documents for a first search: the product's own documentation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -9,8 +9,6 @@ The code is shown on the page, in the sign-in log and in the server's log. The s
 the administrator. A refusal's `detail` is for the administrator too, and never contains a token.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 RETRY = "Please sign in again."
@@ -200,7 +198,7 @@ class Refusal(Enum):
         self.advice = advice
 
     @classmethod
-    def of(cls, code: str) -> Refusal | None:
+    def of(cls, code: str) -> "Refusal | None":
         """
         >>> Refusal.of("token_alg").status, Refusal.of("ok")
         (401, None)

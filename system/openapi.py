@@ -4,8 +4,6 @@ Views are described with `describe`, which is drf-spectacular's `@extend_schema`
 Table API, whose tables are known at run time only, builds its operations with `operation`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

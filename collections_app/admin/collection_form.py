@@ -1,7 +1,5 @@
 """The admin form of a collection: what can be set, and what each setting means."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django import forms

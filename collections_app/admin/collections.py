@@ -1,7 +1,5 @@
 """Admin pages of collections: settings, permissions and re-embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Admin pages of documents: their state and details. The collection pages change them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """Counts documents and passages of collections, and documents by state."""
 
-from __future__ import annotations
-
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 

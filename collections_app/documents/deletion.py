@@ -5,8 +5,6 @@ marked rows and replaced versions in batches, so that no transaction is long, ho
 never removed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Stores a document's rows and bytes in one transaction; handles duplicates and replacement."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -8,8 +8,6 @@ Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 K
 in a process without secrets, network and files, with limits on memory, time and output.
 """
 
-from __future__ import annotations
-
 import time
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Runs one parser on one file in the sandbox."""
 
-from __future__ import annotations
-
 import json
 import sysconfig
 from dataclasses import asdict

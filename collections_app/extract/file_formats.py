@@ -1,7 +1,5 @@
 """The supported formats: file name extensions and media types."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 OFFICE = "application/vnd.openxmlformats-officedocument."

@@ -4,8 +4,6 @@ Each request has an access key or a password, never a session. Parameters are ch
 up, so that a wrong parameter gets the same response whether the collection exists or not.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Each parameter can come from any of them. Equal values count once; different values are an error that names it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """JSON responses of the endpoints: loads, passages, collections and deletions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Requests are read by `parameters`, which accepts each parameter from several pla
 `responses`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
@@ -58,7 +56,7 @@ class Parameters(drf.Serializer[Any]):
         return tuple(cls().fields)
 
     @classmethod
-    def as_post_query_parameters(cls) -> Parameters:
+    def as_post_query_parameters(cls) -> "Parameters":
         """The parameters that a POST accepts in its query string as well.
 
         Required ones are described in the body only, so that a generated client asks for them there. Defaults are left

@@ -1,7 +1,5 @@
 """Publishes a version: it replaces the previous one for searches in one transaction."""
 
-from __future__ import annotations
-
 from math import inf
 
 from django.db import connection, transaction

@@ -9,8 +9,6 @@ A step ends with a compare-and-set on the lease in the transaction that stores i
 in part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

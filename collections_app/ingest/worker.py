@@ -1,7 +1,5 @@
 """Processes a document step by step while there is time, and handles the failure of a step."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from math import inf

@@ -5,8 +5,6 @@ vector. The weight of a word in the collection is computed from counts, in the v
 is the score.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The values in a filter: numbers, instants, booleans or plain text. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

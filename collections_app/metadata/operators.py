@@ -4,8 +4,6 @@ A field represents a set of values, so a test is wrapped in EXISTS. Negations ar
 exactly one side of each pair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal

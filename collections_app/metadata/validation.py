@@ -1,7 +1,5 @@
 """Validates a document's metadata: six typed fields, any others, within limits."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Chunks and their search data. Written and read by SQL; deleted with their version (ON DELETE CASCADE)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField

@@ -1,7 +1,5 @@
 """Collections, and the embedding spaces of their vectors."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any, ClassVar

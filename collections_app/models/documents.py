@@ -1,7 +1,5 @@
 """Documents and their versions: the loaded content, its state, and what searches see."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from django.contrib.postgres.indexes import GinIndex

@@ -1,7 +1,5 @@
 """A passage with the text before and after it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.db.models.functions import Substr

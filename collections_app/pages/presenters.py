@@ -1,7 +1,5 @@
 """Presents documents and passages to the templates as plain text and numbers, which the templates escape."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

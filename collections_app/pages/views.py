@@ -1,7 +1,5 @@
 """The pages of collections: the list, one collection with its search and its documents, and a passage in context."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from typing import Any

@@ -8,8 +8,6 @@
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

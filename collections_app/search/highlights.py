@@ -1,7 +1,5 @@
 """Finds the words of a query in a passage, as character offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Finds the chunks that share words with a query, and their BM25 scores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Lists whole documents by their metadata, page by page."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reads the passages of the best chunks, with what is known of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Runs a search: scope, keyword and vector retrieval, fusion, passages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

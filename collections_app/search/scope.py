@@ -4,8 +4,6 @@ They are determined first, on documents, so that only relevant chunks are read. 
 versions that pass; without one it lists the few that are not searched because they are loaded, replaced or deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finds the chunks nearest to the vector of a query, by scan or by a large collection's index."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The search for them starts after the last stored one (`Version.embedded_to`), be
 all earlier chunks. This is only an optimisation: before a version is published, `lacks` checks all chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

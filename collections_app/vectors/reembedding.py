@@ -9,8 +9,6 @@ space that searches use when it becomes ready; the last check, under the collect
 `reembed_after` is only an optimisation: all versions up to it were filled once. Before the switch, all are checked.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Small collections are scanned, which is exact, and fast up to the threshold. The
 collections: chunks of others would take places among the nearest, and a search would find too few.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

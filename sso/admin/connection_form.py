@@ -1,7 +1,5 @@
 """The form of a connection: help texts, and the secret, which is write-only."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django import forms

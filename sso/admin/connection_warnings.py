@@ -1,7 +1,5 @@
 """What an administrator should know about a connection, one message each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import urlsplit

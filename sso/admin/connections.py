@@ -1,7 +1,5 @@
 """Admin pages of connections: the form, its buttons and the discovered endpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

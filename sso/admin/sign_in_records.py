@@ -1,7 +1,5 @@
 """Admin pages of certificates, identity links and the sign-in log."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.contrib import admin

@@ -6,8 +6,6 @@
 `OidcSetting.save()` keeps only the rules of the specification and of its own row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The public keys of providers, and the state of fetching them for a pair of URL IdP and Realm."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar
 
@@ -43,7 +41,7 @@ class IdpCertificate(Record):
         return json.dumps(self.json, indent=2, sort_keys=True)
 
     @classmethod
-    def of_pair(cls, url_idp: str, realm: str) -> models.QuerySet[IdpCertificate]:
+    def of_pair(cls, url_idp: str, realm: str) -> "models.QuerySet[IdpCertificate]":
         return cls.objects.filter(url_idp=url_idp, realm=realm)
 
 
@@ -72,7 +70,7 @@ class CertificatePair(models.Model):
         return f"{self.url_idp} {self.realm}"
 
     @classmethod
-    def locked(cls, url_idp: str, realm: str) -> CertificatePair:
+    def locked(cls, url_idp: str, realm: str) -> "CertificatePair":
         """The row, created if necessary and locked until the end of the transaction."""
         cls.objects.get_or_create(url_idp=url_idp, realm=realm)
         return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)

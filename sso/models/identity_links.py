@@ -1,7 +1,5 @@
 """The links between identities of providers and accounts: created at the first sign-in, decisive from then on."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.conf import settings

@@ -1,7 +1,5 @@
 """Which of our sessions belong to which sessions of a provider, for sign-out in both directions."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from datetime import timedelta
@@ -60,7 +58,7 @@ class ProviderSession(models.Model):
         return f"{self.user} at {self.issuer}"
 
     @classmethod
-    def begin(cls, user: User, setting: OidcSetting, claims: dict[str, Any], id_token: str) -> ProviderSession:
+    def begin(cls, user: User, setting: OidcSetting, claims: dict[str, Any], id_token: str) -> "ProviderSession":
         return cls.objects.create(
             user=user,
             setting=setting,

@@ -1,7 +1,5 @@
 """Back-channel sign-outs of the last hour: each token counts once, and ends sign-ins in progress too."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta

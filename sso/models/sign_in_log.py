@@ -1,7 +1,5 @@
 """The sign-in log: who signed in through which connection, when, from where, and the outcome; never a token."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
 from typing import Any, ClassVar

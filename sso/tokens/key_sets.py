@@ -1,7 +1,5 @@
 """Reads a provider's key set: which keys are usable, and why others are not. Pure except for `fetch`."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -5,8 +5,6 @@
 Nothing here depends on a table, a connection or HTTP. The only error is `QueryError`.
 """
 
-from __future__ import annotations
-
 from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve

@@ -1,7 +1,5 @@
 """The operators of the query language, one row each; `sql` compiles them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class OnEmpty(Enum):
     UNLESS_BOTH_EMPTY = "unless both are empty"
 
     @property
-    def opposite(self) -> OnEmpty:
+    def opposite(self) -> "OnEmpty":
         return _OPPOSITES[self]
 
 

@@ -1,7 +1,5 @@
 """Finds and builds missing indexes of designed tables while records are written; drops surplus ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

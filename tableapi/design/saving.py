@@ -6,8 +6,6 @@ The models refuse a plain `save()`. Deletions need no function: `tableapi.signal
 their records are deleted, by a cascade too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

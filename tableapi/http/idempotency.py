@@ -1,7 +1,5 @@
 """`Idempotency-Key`: a request that is sent again gets the first response."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta

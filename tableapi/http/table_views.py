@@ -1,7 +1,5 @@
 """The REST endpoints of the Table API."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Access rules: who may create, read, write and delete what."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -69,7 +67,7 @@ class Rule(CatalogueRecord):
         validation.check_rule(self)
 
     @classmethod
-    def of_column(cls, column: Column) -> models.QuerySet[Rule]:
+    def of_column(cls, column: Column) -> "models.QuerySet[Rule]":
         """The rules to delete with the column, which would otherwise apply to the next column with its name. Rules for
         any table also apply to other columns, so they stay."""
         family = [column.table, *column.table.descendants]

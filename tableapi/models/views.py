@@ -1,7 +1,5 @@
 """Form views: named lists of paths of a table."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from django.db import models

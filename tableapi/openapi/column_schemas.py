@@ -1,7 +1,5 @@
 """OpenAPI schemas of the values of each column type, in responses and requests. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from system.openapi import Object

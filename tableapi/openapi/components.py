@@ -1,7 +1,5 @@
 """Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
-from __future__ import annotations
-
 from system.openapi import Object, reference
 from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
 

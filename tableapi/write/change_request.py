@@ -1,7 +1,5 @@
 """A write to one record: what the client sent, and the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +24,7 @@ class RequestedChange:
     # Whether the response is stored together with the write.
     is_idempotent: bool = False
 
-    def on(self, context: ReadContext, table: Table) -> WriteRequest:
+    def on(self, context: ReadContext, table: Table) -> "WriteRequest":
         return WriteRequest(
             context, table, self.body, self.output, self.by_display, self.is_current, self.is_idempotent
         )

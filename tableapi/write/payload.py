@@ -1,7 +1,5 @@
 """Reads the body of a write: its columns, and the values to store."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Writes records of the product's own tables through their models and validation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -127,7 +125,7 @@ def _check_account(record: Record) -> None:
         )
 
 
-def _empty(field: Field[Any, Any]) -> Any:
+def _empty(field: "Field[Any, Any]") -> Any:
     """The empty value of this field."""
     if field.null:
         return None

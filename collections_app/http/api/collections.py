@@ -1,7 +1,5 @@
 """Collection endpoints: list, create, settings, delete, re-embed, search."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any

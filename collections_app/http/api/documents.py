@@ -1,7 +1,5 @@
 """Document endpoints: list, upload, status, metadata, original file, reload, retry, delete."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable
 from typing import Any

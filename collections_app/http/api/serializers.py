@@ -1,7 +1,5 @@
 """Serializers of the management endpoints: collections with their settings, documents with their status."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes rows of cells as lines that can be understood without the header row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from .failures import ParserRefused

@@ -1,7 +1,5 @@
 """Collects the text of a parser: cleaned, limited, with the offsets of pages and headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The visible text of an HTML page, block by block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import lxml.etree

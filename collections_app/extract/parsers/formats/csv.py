@@ -1,7 +1,5 @@
 """CSV files: each row as a line, its values with their column names."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """DOCX files: paragraphs and tables in order, without headers, footers and deleted text."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """Markdown: the unchanged text, and the offsets of its headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

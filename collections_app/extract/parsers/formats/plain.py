@@ -1,7 +1,5 @@
 """Plain text in any encoding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..common import decoding

@@ -1,7 +1,5 @@
 """XLSX files: the cell values of each sheet, with the sheet's name as heading."""
 
-from __future__ import annotations
-
 import datetime
 import warnings
 from collections.abc import Iterator
