@@ -1,7 +1,7 @@
 """Admin pages of the system app."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
@@ -67,7 +67,7 @@ class PropertyAdmin(TrackedAdmin):
 class DeletionLogAdmin(ReadOnlyAdmin):
     holds = "Deleted records are listed here, with their content and who deleted them."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "deleted_by_name")
-    list_filter: ClassVar[list[Any]] = ["table"]
+    list_filter = ["table"]
     search_fields = ("display_value", "record_id")
     fields = ("table", "record_id", "display_value", "deleted_by_name", "payload")
 

@@ -82,7 +82,7 @@ class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
 
 class GrantFormSet(LinkFormSet):
     column = "role"
-    manual_only: ClassVar[dict[str, str]] = {"source": UserRole.MANUAL}
+    manual_only = {"source": UserRole.MANUAL}
 
 
 class GroupFormSet(LinkFormSet):
@@ -217,7 +217,7 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 class GroupAdmin(TrackedAdmin):
     holds = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name",)
     fields = ("name", "active")
     history_parts = (RelatedRecords(UserGroup, "group", "Member", "user"),)
@@ -236,6 +236,6 @@ class GroupAdmin(TrackedAdmin):
 class CompanyAdmin(RecordAdmin):
     holds = "Organizations that people and records belong to."
     list_display = ("name", "active")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name",)
     fields = ("name", "active")

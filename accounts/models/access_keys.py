@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -46,7 +45,7 @@ class AccessKey(Record):
 
     class Meta(Record.Meta):
         db_table = "accounts_access_key"
-        ordering: ClassVar[list[str]] = ["-sys_id"]
+        ordering = ["-sys_id"]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

@@ -1,7 +1,5 @@
 """Groups and their members."""
 
-from typing import ClassVar
-
 from django.db import models
 
 from accounts.models.users import User
@@ -20,7 +18,7 @@ class Group(Record):
 
     class Meta(Record.Meta):
         db_table = "sys_group"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -38,9 +36,7 @@ class UserGroup(Record):
     class Meta(Record.Meta):
         db_table = "sys_user_group"
         verbose_name = "membership"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["user", "group"], name="user_group_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["user", "group"], name="user_group_once")]
 
     def __str__(self) -> str:
         return f"{self.user} in {self.group}"

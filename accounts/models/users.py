@@ -31,7 +31,7 @@ class Company(Record):
     class Meta(Record.Meta):
         db_table = "company"
         verbose_name_plural = "companies"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -79,17 +79,17 @@ class User(Record, AbstractBaseUser):
 
     USERNAME_FIELD = "login"
     EMAIL_FIELD = "email"
-    REQUIRED_FIELDS: ClassVar[list[str]] = []
+    REQUIRED_FIELDS = []
 
     class Meta(Record.Meta):
         db_table = "user"
-        ordering: ClassVar[list[str]] = ["login"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["login"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["login"], name="user_login_unique", violation_error_message="This login is already in use."
             )
         ]
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(Lower("login"), name="user_login_lower"),
             models.Index(Lower("email"), name="user_email_lower"),
         ]

@@ -1,7 +1,7 @@
 """Admin pages of documents: their state and details. The collection pages change them."""
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -62,7 +62,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     holds = "Documents of the collections that you can search. Add and change them on the page of their collection."
 
     list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
-    list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
+    list_filter = [StateFilter, CollectionFilter]
     search_fields = ("doc_id", "newest__filename", "newest__sha256")
     ordering = ("-id",)
     list_per_page = 50

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -112,7 +112,7 @@ class EmbeddingSpace(models.Model):
 
     class Meta:
         db_table = "embedding_space"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        constraints = [
             models.UniqueConstraint(fields=["provider", "model", "dimensions"], name="embedding_space_one"),
             # For the foreign key of vectors, so that all vectors of a space have its dimensions.
             models.UniqueConstraint(fields=["id", "dimensions"], name="embedding_space_dimensions"),
@@ -131,7 +131,7 @@ def role_list(label: str, about: str) -> Any:
 class Collection(Record):
     """Documents that are searched together, with their roles and settings."""
 
-    references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
+    references = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
     display_column = "name"
     internal_columns = frozenset({"unmarked_configuration"})
 
@@ -168,8 +168,8 @@ class Collection(Record):
 
     class Meta(Record.Meta):
         db_table = "document_collection"
-        ordering: ClassVar[list[str]] = ["name", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["name", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(deleted_at__isnull=True), name="document_collection_name"
             ),

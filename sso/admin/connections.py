@@ -1,7 +1,7 @@
 """Admin pages of connections: the form, its buttons and the discovered endpoints."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -103,7 +103,7 @@ class ConnectionAdmin(TrackedAdmin):
         js = ("servicebase/connection-form.js", "servicebase/copy-buttons.js")
 
     list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name", "url_idp", "realm", "client_id")
     readonly_fields = (
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",

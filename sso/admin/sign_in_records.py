@@ -1,6 +1,6 @@
 """Admin pages of certificates, identity links and the sign-in log."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -21,7 +21,7 @@ class CertificateAdmin(ReadOnlyAdmin):
     holds = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
-    list_filter: ClassVar[list[Any]] = ["realm"]
+    list_filter = ["realm"]
     search_fields = ("kid", "url_idp", "realm")
     fields = ("kid", "url_idp", "realm", "as_json")
     readonly_fields = fields
@@ -74,7 +74,7 @@ class SignInAdmin(ReadOnlyAdmin):
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip
-    list_filter: ClassVar[list[Any]] = ["outcome"]
+    list_filter = ["outcome"]
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (

@@ -1,7 +1,7 @@
 """The public keys of providers, and the state of fetching them for a pair of URL IdP and Realm."""
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -23,10 +23,8 @@ class IdpCertificate(Record):
     class Meta(Record.Meta):
         db_table = "idp_certificate"
         verbose_name = "IdP certificate"
-        ordering: ClassVar[list[str]] = ["url_idp", "realm", "kid"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["url_idp", "realm", "kid"], name="idp_certificate_once")
-        ]
+        ordering = ["url_idp", "realm", "kid"]
+        constraints = [models.UniqueConstraint(fields=["url_idp", "realm", "kid"], name="idp_certificate_once")]
 
     def __str__(self) -> str:
         return self.kid
@@ -62,9 +60,7 @@ class CertificatePair(models.Model):
 
     class Meta:
         db_table = "sso_certificate_pair"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["url_idp", "realm"], name="sso_certificate_pair_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["url_idp", "realm"], name="sso_certificate_pair_once")]
 
     def __str__(self) -> str:
         return f"{self.url_idp} {self.realm}"

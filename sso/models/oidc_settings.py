@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -73,8 +73,8 @@ class OidcSetting(ProviderRecord):
     class Meta(ProviderRecord.Meta):
         db_table = "oidc_setting"
         verbose_name = "OIDC setting"
-        ordering: ClassVar[list[str]] = ["name", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["name", "sys_id"]
+        constraints = [
             models.UniqueConstraint(fields=["active"], condition=models.Q(active=True), name="oidc_setting_one_active")
         ]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
@@ -73,7 +73,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
 class ColumnAdmin(PerTableAdmin, DesignAdmin):
     holds = "Columns define the values that the records of a table have."
     list_display = ("name", "table", "label", "kind", "options")
-    list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
+    list_filter = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")
     list_per_page = 25

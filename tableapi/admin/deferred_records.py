@@ -1,6 +1,6 @@
 """Admin page of records that wait to be created, or could not be."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -17,7 +17,7 @@ class DeferredRecordAdmin(ReadOnlyAdmin):
     holds = "Records that are created in the background, until they are created or if that failed."
 
     list_display = ("created_at", "table", "record_id", "state", "attempts", "error")
-    list_filter: ClassVar[list[Any]] = ["state"]
+    list_filter = ["state"]
     search_fields = ("table", "record_id")
     fields = ("table", "record_id", "sender", "state", "attempts", "error", "created_at", "next_at")
 

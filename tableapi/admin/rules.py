@@ -1,7 +1,7 @@
 """Admin pages of access rules."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -46,8 +46,8 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             "active",
             "description",
         )
-        help_texts: ClassVar[dict[str, str]] = {"table": "Leave empty for any designed table.", "condition": CONDITION}
-        widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
+        help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION}
+        widgets = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
@@ -70,7 +70,7 @@ class RuleAdmin(PerTableAdmin):
     holds = "Rules define who may create, read, write or delete records. Without rules, only administrators may."
     form = RuleForm
     list_display = ("subject", "role_list", "checked_condition", "admin_overrides", "active")
-    list_filter: ClassVar[list[Any]] = ["operation", "active"]
+    list_filter = ["operation", "active"]
     list_select_related = ("table",)
     search_fields = ("table__name", "column_name", "description")
     list_per_page = 25

@@ -1,6 +1,6 @@
 """Admin pages of tables."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -28,7 +28,7 @@ DELETE_RECORDS_BY_API = "Records are deleted through the Table API."
 @admin.register(Table)
 class TableAdmin(DesignAdmin):
     list_display = ("name", "label", "parent", "column_count", "owner")
-    list_filter: ClassVar[list[Any]] = ["is_system"]
+    list_filter = ["is_system"]
     list_select_related = ("parent",)
     search_fields = ("name", "label")
     ordering = ("is_system", "name")

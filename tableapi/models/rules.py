@@ -1,7 +1,5 @@
 """Access rules: who may create, read, write and delete what."""
 
-from typing import ClassVar
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -26,7 +24,7 @@ class Rule(CatalogueRecord):
         "description",
     )
     display_column = "description"
-    references: ClassVar[dict[str, str]] = {"roles": "sys_role"}
+    references = {"roles": "sys_role"}
 
     class Operation(models.TextChoices):
         CREATE = "create", "Create"
@@ -60,7 +58,7 @@ class Rule(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_acl"
         verbose_name = "access rule"
-        ordering: ClassVar[list[str]] = ["table", "column_name", "operation", "sys_id"]
+        ordering = ["table", "column_name", "operation", "sys_id"]
 
     def clean(self) -> None:
         super().clean()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
@@ -38,7 +38,7 @@ class Table(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_table"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -111,8 +111,8 @@ class Column(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_column"
-        ordering: ClassVar[list[str]] = ["table", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["table", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["table", "name"],
                 name="column_once",
@@ -157,8 +157,8 @@ class Choice(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_choice"
-        ordering: ClassVar[list[str]] = ["position", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["position", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["column", "value"],
                 name="choice_once",

@@ -1,7 +1,5 @@
 """Form views: named lists of paths of a table."""
 
-from typing import ClassVar
-
 from django.db import models
 
 from system.records.history import tracked
@@ -21,8 +19,8 @@ class View(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view"
-        ordering: ClassVar[list[str]] = ["table", "name"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["table", "name"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["table", "name"],
                 name="view_once",
@@ -50,8 +48,8 @@ class ViewColumn(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view_column"
-        ordering: ClassVar[list[str]] = ["position", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["position", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["view", "path"],
                 name="view_column_once",
