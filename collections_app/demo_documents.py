@@ -40,7 +40,6 @@ def load_demo_documents() -> None:
 
 
 def pages(root: Path) -> Iterator[Path]:
-    """The README and the documentation pages, if they exist."""
     readme = root / "README.md"
     if readme.is_file():
         yield readme

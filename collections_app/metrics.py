@@ -20,8 +20,6 @@ WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <=
 
 
 class QueueCollector(Collector):
-    """Reads the queue at each scrape."""
-
     def describe(self) -> list[GaugeMetricFamily]:
         return []  # registering the collector must not query the database
 

@@ -62,7 +62,6 @@ def network(address: str) -> str:
 
 
 def locked_logins() -> int:
-    """How many logins are locked out for some address."""
     full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
     return full.filter(started_at__gt=timezone.now() - WINDOW).count()
 
@@ -121,8 +120,6 @@ def in_minutes(seconds: int) -> str:
 
 @dataclass(frozen=True)
 class PasswordAttempt:
-    """One attempt for one login from one address."""
-
     login: str
     address: str
 

@@ -34,8 +34,6 @@ def given(request: Request, scheme: str) -> str | None:
 
 
 class Basic(BaseAuthentication):
-    """Login and password with each request."""
-
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         encoded = given(request, "basic")
         if encoded is None:
@@ -66,8 +64,6 @@ def verified(login: str, password: str, address: str) -> User:
 
 
 class Bearer(BaseAuthentication):
-    """An access key with each request."""
-
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         secret = given(request, "bearer")
         if secret is None:

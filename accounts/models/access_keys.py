@@ -20,8 +20,6 @@ def digest(key: str) -> str:
 
 
 class AccessKey(Record):
-    """An access key of a user."""
-
     NAMED = "named"
     LOGIN = "login"
 

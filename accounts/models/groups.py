@@ -8,8 +8,6 @@ from system.records.record import Record
 
 
 class Group(Record):
-    """People who work together."""
-
     table_columns = ("name", "active")
 
     name = models.CharField(max_length=150, unique=True)
@@ -25,8 +23,6 @@ class Group(Record):
 
 
 class UserGroup(Record):
-    """Membership of a user in a group."""
-
     table_columns = ("user", "group")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")

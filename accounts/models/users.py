@@ -21,8 +21,6 @@ from system.records.record import Record
 
 
 class Company(Record):
-    """An organisation that people and records belong to."""
-
     table_columns = ("name", "active")
 
     name = models.CharField(max_length=200, unique=True)
@@ -100,7 +98,6 @@ class User(Record, AbstractBaseUser):
 
     @property
     def called(self) -> str:
-        """The name to address the user by."""
         return f"{self.first_name} {self.last_name}".strip() or self.login
 
     @classmethod

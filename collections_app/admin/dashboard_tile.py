@@ -20,7 +20,6 @@ TOO_LONG = timedelta(minutes=15)
 
 @dashboard.tile(order=30)
 def documents(request: HttpRequest) -> dashboard.Tile | None:
-    """Counts the documents in collections that the user can read, by state."""
     user = request.user
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None

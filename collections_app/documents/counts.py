@@ -14,8 +14,6 @@ ORDER = (State.READY, State.EMPTY, State.FAILED, *UNFINISHED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The counts of one collection or of several."""
-
     by_state: dict[str, int]
     chunks: int = 0
 

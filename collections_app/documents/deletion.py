@@ -138,7 +138,6 @@ def _is_short(version: Version) -> bool:
 
 
 def is_due() -> bool:
-    """Whether there is something to purge."""
     return (
         Collection.objects.filter(deleted_at__isnull=False).exists()
         or Document.objects.filter(deleted_at__isnull=False).exists()

@@ -90,7 +90,6 @@ def store_again(document: Document, *, user_id: str) -> StoredLoad:
 
 
 def content(version: Version) -> bytes:
-    """The original bytes."""
     query = "SELECT data FROM document_piece WHERE version_id = %s ORDER BY number"
     with bound_cursor() as cursor:
         cursor.execute(query, [version.pk], binary=True)

@@ -58,7 +58,6 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
 
 
 def configured_limits() -> Limits:
-    """The limits from the settings."""
     allowed = settings.COLLECTIONS
     return Limits(
         max_pages=allowed["max_pages"],

@@ -85,7 +85,6 @@ def _as_superseded(version: Version) -> Version:
 
 
 def retry(document: Document) -> None:
-    """Queues a failed document again."""
     if document.newest_id is None or not leases.queue_again(document.newest_id):
         state = _state(document.newest_id) if document.newest_id else DELETING
         message = f"Only failed documents can be retried; this one is {state}."

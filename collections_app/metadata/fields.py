@@ -101,8 +101,6 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the metadata in this column."""
-
     column: str
     path: Path
 

@@ -38,7 +38,6 @@ class Reader:
         return resolve(operand, self.moment)
 
     def typed(self, operand: Operand) -> Any:
-        """The value in the type of the field."""
         value = self.resolved(operand)
         if self.field.kind is Kind.INSTANT:
             return self.instant(value)

@@ -107,7 +107,6 @@ def has_waiting(owner: str, most: int) -> bool:
 
 
 def due() -> Any:
-    """The versions that can be leased."""
     is_free = Q(lease_until=None) | Q(lease_until__lte=STATEMENT_CLOCK)
     return Version.objects.filter(is_free, state__in=UNFINISHED, next_at__lte=STATEMENT_CLOCK)
 
@@ -137,7 +136,6 @@ def finish(version: Version, state: State, **columns: Any) -> None:
 
 
 def fail(version: Version, code: str, message: str) -> None:
-    """Marks the version as failed, until somebody retries it."""
     finish(version, State.FAILED, error_code=code, error=message[:MAX_ERROR_LENGTH])
     # Never log the file name or the text.
     logger.warning("document_failed", version=version.pk, collection=version.collection_id, code=code)
@@ -177,7 +175,6 @@ def fail_attempt(version: Version, code: str, message: str) -> None:
 
 
 def queue_again(version_id: int) -> bool:
-    """Queues a failed version from the first step."""
     first_step = {"state": State.QUEUED, "attempt": 0, "next_at": CLOCK, "error_code": "", "error": ""}
     return bool(Version.objects.filter(pk=version_id, state=State.FAILED).update(**first_step, **FREE))
 

@@ -53,7 +53,6 @@ def _prepare(passage: Passage) -> Prepared:
 
 
 def _within_limit(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of the passages to mark."""
     remaining, numbers = MOST_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:

@@ -89,7 +89,6 @@ def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
 
 
 def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
-    """The chunks with the highest keyword scores."""
     known = query.known
     if not known:
         return {}

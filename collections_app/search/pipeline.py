@@ -54,7 +54,6 @@ class SearchResult:
 
 
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
-    """The best passages of all collections together."""
     vectors = _vectors(collections, request)
     with snapshot():
         moved = _moved(collections, request)

@@ -41,8 +41,6 @@ BEFORE_ALL = (0, -1)  # a version id and a chunk number
 
 
 class ChunkWithoutVector(NamedTuple):
-    """A chunk without a vector."""
-
     version_id: int
     number: int
     chunk_id: int
@@ -56,8 +54,6 @@ class ChunkWithoutVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewVectors:
-    """Vectors that have not been stored yet."""
-
     space: EmbeddingSpace
     rows: Sequence[ChunkWithoutVector]
     vectors: list[list[float]]
@@ -98,7 +94,6 @@ def lacking(
 
 
 def lacks(version: Version, space_id: int) -> bool:
-    """Whether any chunk of the version has no vector."""
     return bool(lacking([version.pk], space_id, most=1))
 
 

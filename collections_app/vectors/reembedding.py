@@ -100,7 +100,6 @@ def work(collection: Collection, until: float) -> None:
 
 
 def _move(collection_id: str, space: EmbeddingSpace, until: float) -> None:
-    """Fill the space, and switch searches to it when it is complete."""
     if not _continue_filling(collection_id, space, until):
         return
     complete = _searched(collection_id)

@@ -54,8 +54,6 @@ EXISTING = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedSpace:
-    """The vectors of one collection in one space."""
-
     collection_id: str
     space_id: int
     dimensions: int

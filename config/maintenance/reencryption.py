@@ -51,7 +51,6 @@ class Outcome:
 
 
 def reencrypt_all() -> Iterator[Outcome]:
-    """Encrypt all secrets with the newest key, one location after the other."""
     for locations in (
         of_models,
         of_deferred,

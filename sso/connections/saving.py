@@ -109,8 +109,6 @@ def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
 
 
 class ConnectionSaver(RecordSaver):
-    """How the Table API saves connections."""
-
     prepared_columns = frozenset({"script", "active"})
 
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:

@@ -221,7 +221,6 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
 
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
-    """Record it and show it to the user."""
     event.record(refusal.code, refusal.detail)
     return pages.refused(request, refusal)
 

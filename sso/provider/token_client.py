@@ -26,8 +26,6 @@ SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class Tokens(TypedDict):
-    """What a code was exchanged for."""
-
     id_token: str
     access_token: str | None
 

@@ -60,8 +60,6 @@ class SubQuery:
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """One sort key."""
-
     path: Path
     descending: bool = False
     position: int = field(default=0, compare=False)

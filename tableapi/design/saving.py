@@ -123,8 +123,6 @@ def _errors_of(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, An
 
 
 class DesignSaver(RecordSaver):
-    """How the Table API saves these records."""
-
     def __init__(self, save: Callable[[Any], None]) -> None:
         self._save = save
 

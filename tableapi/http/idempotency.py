@@ -109,6 +109,5 @@ def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) 
 
 
 def forget_old() -> int:
-    """Delete the expired responses; returns their number."""
     count, _ = IdempotentAnswer.objects.filter(created_at__lte=timezone.now() - KEPT_FOR).delete()
     return count

@@ -5,8 +5,6 @@ from django.utils import timezone
 
 
 class IdempotentAnswer(models.Model):
-    """The answer to a request with an `Idempotency-Key`."""
-
     caller = models.CharField(max_length=32, db_collation="C")
     method = models.CharField(max_length=7)
     path = models.TextField()

@@ -11,8 +11,6 @@ from tableapi.models.tables import Column, Table
 
 
 class Rule(CatalogueRecord):
-    """One access rule."""
-
     table_columns = (
         "operation",
         "table",

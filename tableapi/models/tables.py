@@ -67,8 +67,6 @@ class Table(CatalogueRecord):
 
 
 class Column(CatalogueRecord):
-    """One column of a table."""
-
     table_columns = (
         "table",
         "name",
@@ -145,8 +143,6 @@ class Column(CatalogueRecord):
 
 
 class Choice(CatalogueRecord):
-    """A value that a choice column may have."""
-
     table_columns = ("column", "value", "label", "position")
 
     column = models.ForeignKey(Column, on_delete=models.CASCADE, related_name="choices")

@@ -126,7 +126,6 @@ def _check_account(record: Record) -> None:
 
 
 def _empty(field: "Field[Any, Any]") -> Any:
-    """The empty value of this field."""
     if field.null:
         return None
     if isinstance(field, ArrayField):

@@ -51,7 +51,6 @@ class TextWriter:
         self.write(self.cleaned(text))
 
     def page(self) -> None:
-        """Start the next page."""
         if self.page_starts is None:
             self.page_starts = []
         self.pending_pages += 1
@@ -68,7 +67,6 @@ class TextWriter:
             self.write(self.cleaned(title.strip()))
 
     def mark(self, offset: int, level: int, title: str) -> None:
-        """Record a heading for the text from this offset on."""
         if len(self.headings) < MAX_HEADINGS:
             self.headings.append((offset, level, title[:MAX_HEADING_LENGTH]))
         else:

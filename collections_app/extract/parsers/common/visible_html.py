@@ -21,7 +21,6 @@ TOO_LARGE = "XML_PARSE_HUGE"
 
 
 def write(page: str, text: TextWriter) -> None:
-    """Write the visible text of a page, block by block."""
     reader = parser(target=VisibleText(text))
     reader.feed(page.encode("utf-8", "replace"))
     reader.close()

@@ -71,7 +71,6 @@ def tree(file: zipfile.ZipFile, name: str) -> Any:
 
 
 def heading_levels(styles: Any) -> dict[str, int]:
-    """The heading levels of the styles, by style id."""
     levels = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
     return {name: level for name, level in levels.items() if level}
 
