@@ -107,17 +107,12 @@ class Refusal(Enum):
         "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
     TOKEN_SUBJECT = (
-        "token_subject",
-        401,
-        NOT_VERIFIED,
-        "The error is on the provider's side. Report it to the provider.",
-    )
+        "token_subject", 401, NOT_VERIFIED, "The error is on the provider's side. Report it to the provider.",
+    )  # fmt: skip
     TOKEN_ACCESS_HASH = (
-        "token_access_hash",
-        401,
-        NOT_VERIFIED,
+        "token_access_hash", 401, NOT_VERIFIED,
         "The error is on the provider's side, or the access token was replaced.",
-    )
+    )  # fmt: skip
     TOKEN_KIND = "token_kind", 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
     # The user.

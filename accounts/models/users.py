@@ -47,16 +47,8 @@ class User(Record, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
     table_columns = (
-        "login",
-        "email",
-        "password",
-        "first_name",
-        "last_name",
-        "phone",
-        "company",
-        "active",
-        "last_login",
-    )
+        "login", "email", "password", "first_name", "last_name", "phone", "company", "active", "last_login",
+    )  # fmt: skip
     secret_columns = frozenset({"password"})
     display_column = "login"
 

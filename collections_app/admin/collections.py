@@ -29,6 +29,7 @@ LOST_ACCESS = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
 )
+SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha", "embedding_model", "reembedding")
 
 
 @register_usages
@@ -57,19 +58,7 @@ class CollectionAdmin(TrackedAdmin):
     readonly_fields = ("embedding_model", "counted", "reembedding")
     fieldsets = (
         (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
-        (
-            "Search settings",
-            {
-                "fields": (
-                    "text_configuration",
-                    "chunk_size",
-                    "chunk_overlap",
-                    "alpha",
-                    "embedding_model",
-                    "reembedding",
-                )
-            },
-        ),
+        ("Search settings", {"fields": SEARCH_SETTINGS}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:

@@ -18,15 +18,6 @@ from .strict_json import parse_json
 from .urls import CheckedUrl, check_url
 
 __all__ = [
-    "Answer",
-    "CheckedUrl",
-    "OutboundError",
-    "OutboundFailed",
-    "OutboundRefused",
-    "Policy",
-    "check_url",
-    "get",
-    "is_forbidden",
-    "parse_json",
-    "post_form",
-]
+    "Answer", "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "Policy", "check_url", "get",
+    "is_forbidden", "parse_json", "post_form",
+]  # fmt: skip

@@ -81,20 +81,9 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
     inlines = (Choices,)
     history_parts = (RelatedRecords(Choice, "column", "Choice", "value"),)
     fields = (
-        "table",
-        "name",
-        "label",
-        "type",
-        "reference_table",
-        "mandatory",
-        "read_only",
-        "is_unique",
-        "is_indexed",
-        "is_display",
-        "default_value",
-        "max_length",
-        "converted_from_text",
-    )
+        "table", "name", "label", "type", "reference_table", "mandatory", "read_only", "is_unique",
+        "is_indexed", "is_display", "default_value", "max_length", "converted_from_text",
+    )  # fmt: skip
 
     class Media:
         js = ("servicebase/column-form.js",)

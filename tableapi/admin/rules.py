@@ -36,16 +36,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Rule
-        fields = (
-            "operation",
-            "table",
-            "column_name",
-            "roles",
-            "condition",
-            "admin_overrides",
-            "active",
-            "description",
-        )
+        fields = Rule.table_columns
         help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION}
         widgets = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 

@@ -12,15 +12,8 @@ from tableapi.models.tables import Column, Table
 
 class Rule(CatalogueRecord):
     table_columns = (
-        "operation",
-        "table",
-        "column_name",
-        "roles",
-        "condition",
-        "admin_overrides",
-        "active",
-        "description",
-    )
+        "operation", "table", "column_name", "roles", "condition", "admin_overrides", "active", "description",
+    )  # fmt: skip
     display_column = "description"
     references = {"roles": "sys_role"}
 

@@ -68,20 +68,9 @@ class Table(CatalogueRecord):
 
 class Column(CatalogueRecord):
     table_columns = (
-        "table",
-        "name",
-        "label",
-        "type",
-        "reference_table",
-        "mandatory",
-        "is_unique",
-        "read_only",
-        "default_value",
-        "max_length",
-        "is_display",
-        "is_indexed",
-        "converted_from_text",
-    )
+        "table", "name", "label", "type", "reference_table", "mandatory", "is_unique", "read_only",
+        "default_value", "max_length", "is_display", "is_indexed", "converted_from_text",
+    )  # fmt: skip
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="columns")
     name = models.CharField(max_length=NAME_LENGTH, validators=[is_name])

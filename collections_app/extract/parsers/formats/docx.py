@@ -23,14 +23,8 @@ def qn(name: str) -> str:
 PARAGRAPH, TABLE, ROW, CELL = qn("p"), qn("tbl"), qn("tr"), qn("tc")
 SUBSTITUTES = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
 # Deleted and moved text, properties, and fallbacks for older programs.
-IGNORED = {
-    qn("del"),
-    qn("moveFrom"),
-    qn("pPr"),
-    qn("rPr"),
-    qn("sectPr"),
-    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
-}
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+IGNORED = {qn("del"), qn("moveFrom"), qn("pPr"), qn("rPr"), qn("sectPr"), FALLBACK}
 TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
