@@ -4,13 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django_celery_beat.models import (
-    ClockedSchedule,
-    CrontabSchedule,
-    IntervalSchedule,
-    PeriodicTask,
-    SolarSchedule,
-)
+from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
 from unfold.admin import ModelAdmin
 
 from system.admin_site import dashboard

@@ -60,7 +60,5 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
 def configured_limits() -> Limits:
     allowed = settings.COLLECTIONS
     return Limits(
-        max_pages=allowed["max_pages"],
-        max_cells=allowed["max_cells"],
-        max_characters=allowed["max_characters"],
+        max_pages=allowed["max_pages"], max_cells=allowed["max_cells"], max_characters=allowed["max_characters"]
     )

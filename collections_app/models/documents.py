@@ -54,9 +54,7 @@ class Document(models.Model):
                 fields=["collection", "doc_id"], condition=Q(deleted_at__isnull=True), name="document_doc_id"
             )
         ]
-        indexes = [
-            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="document_deleted"),
-        ]
+        indexes = [models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="document_deleted")]
 
     def __str__(self) -> str:
         return self.doc_id

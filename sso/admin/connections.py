@@ -152,10 +152,7 @@ class ConnectionAdmin(TrackedAdmin):
         return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED, record]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {
-            "redirect_uri": callback_url(request),
-            **super().get_changeform_initial_data(request),
-        }
+        return {"redirect_uri": callback_url(request), **super().get_changeform_initial_data(request)}
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change, **options)

@@ -76,10 +76,7 @@ SCHEMAS: dict[str, Object] = {
     "Records": {
         "type": "object",
         "required": ["status", "data"],
-        "properties": {
-            "status": {"const": "OK"},
-            "data": {"type": "array", "items": reference("schemas", "Record")},
-        },
+        "properties": {"status": {"const": "OK"}, "data": {"type": "array", "items": reference("schemas", "Record")}},
     },
     "NewValues": {
         "type": "object",
