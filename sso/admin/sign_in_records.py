@@ -24,7 +24,6 @@ class CertificateAdmin(ReadOnlyAdmin):
     list_filter = ["realm"]
     search_fields = ("kid", "url_idp", "realm")
     fields = ("kid", "url_idp", "realm", "as_json")
-    readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_module_perms("sso"))
@@ -48,7 +47,6 @@ class LinkAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("user__login", "issuer", "sub")
     fields = ("user", "issuer", "sub", "is_unapproved", "is_email_unverified")
-    readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_allowed = obj is None or may_reset(obj)
@@ -81,7 +79,6 @@ class SignInAdmin(ReadOnlyAdmin):
         "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "what_to_do", "address", "duration_ms",
         "times", "last_at",
     )  # fmt: skip
-    readonly_fields = fields
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)

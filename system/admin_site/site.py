@@ -21,6 +21,7 @@ from unfold.sites import UnfoldAdminSite
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.admin_site.history_page import Entries, describe_changes
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
+from system.records.record import Record
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -95,7 +96,7 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
         else:
             names = [name for name in self.get_fields(request, obj) if name not in self.BOOKKEEPING]
             fieldsets = [(None, {"fields": names})]
-        if obj is not None:
+        if isinstance(obj, Record):
             fieldsets.append(("Record", {"fields": self.BOOKKEEPING, "classes": ["collapse"]}))
         return fieldsets
 
