@@ -12,6 +12,7 @@ from system.admin_site.site import ReadOnlyAdmin, TrackedAdmin
 from system.models import DeletionLogEntry, Property
 from system.monitoring import health
 from system.records.history import name_of
+from system.registry import Registry
 
 dashboard.group(
     "System",
@@ -20,16 +21,8 @@ dashboard.group(
     dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
 )
 
-
-# Warnings about the effects of a changed property; each app registers its own.
-PropertyWarnings = Callable[[Property], Iterable[str]]
-PROPERTY_WARNINGS: list[PropertyWarnings] = []
-
-
-def register_property_warnings(warnings: PropertyWarnings) -> PropertyWarnings:
-    """Add warnings that are shown when someone changes a property on its page."""
-    PROPERTY_WARNINGS.append(warnings)
-    return warnings
+# Warnings about the effects of a property that was changed on its page; each app registers its own.
+PROPERTY_WARNINGS: Registry[Callable[[Property], Iterable[str]]] = Registry()
 
 
 @admin.register(Property)

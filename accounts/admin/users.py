@@ -22,9 +22,9 @@ from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import first_of
 from system.admin_site.site import RecordAdmin, TrackedAdmin
+from system.registry import Registry
 
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
-
 
 # How many other accounts a warning names.
 MOST_NAMED = 3
@@ -32,22 +32,11 @@ SHARED_EMAIL = (
     "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
     "them (user_ambiguous)."
 )
-
-
 # Django deletes a user's log entries with the user; only records without a history show them.
 LOG_ENTRIES = "log entries of their changes to companies, access keys and periodic tasks"
 KEPT = "History entries of their changes are kept and will show the user's ID"
-# Warnings about deleting users, registered by each app.
-DeletionWarning = Callable[[Iterable[User]], Iterable[str]]
-DELETION_WARNINGS: list[DeletionWarning] = []
-
-
-def warns_before_deletion(warning: DeletionWarning) -> DeletionWarning:
-    """Registers a warning for the page that deletes users."""
-    DELETION_WARNINGS.append(warning)
-    return warning
-
-
+# Warnings for the page that deletes users, registered by each app.
+DELETION_WARNINGS: Registry[Callable[[Iterable[User]], Iterable[str]]] = Registry()
 SIGN_IN_ONLY = "Without a password, the user can sign in only through an identity provider."
 
 

@@ -225,7 +225,7 @@ class ConnectionAdmin(TrackedAdmin):
                     self._update_seen_version(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            context["notes"] = connection_warnings.about(stored, callback)
+            context["notes"] = list(connection_warnings.about(stored, callback))
             if connection_warnings.leads_to(stored, callback):
                 context["to_register"] = stored.redirect_uri
             context["stored"] = stored

@@ -225,7 +225,7 @@ def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefu
     return pages.refused(request, refusal)
 
 
-@sign_in_hooks.register_option
+@sign_in_hooks.SIGN_IN_OPTIONS.register
 def sign_in_option(request: HttpRequest) -> SignInOption | None:
     """The button on the sign-in page."""
     setting = OidcSetting.active_one()

@@ -35,18 +35,16 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
         next_url = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
         return redirect(f"{reverse('login')}?{urlencode({'next': next_url})}")
 
-    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         try:
-            response: HttpResponse = super().search(request, extra_context)
+            return super().search(request, extra_context)
         except (InvalidPage, ValueError):  # the theme does not check the page number
             raise NotFound from None
-        return response
 
-    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+    def autocomplete_view(self, request: HttpRequest) -> Any:
         if "\x00" in request.GET.get("term", ""):
             raise NotFound
-        response: HttpResponse = super().autocomplete_view(request)
-        return response
+        return super().autocomplete_view(request)
 
 
 class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the theme has no types
@@ -147,14 +145,13 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
-    ) -> HttpResponse:
+    ) -> Any:
         # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
             raise AccessDenied("Previous versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
-        response: HttpResponse = super().history_form_view(request, object_id, version_id, extra_context)
-        return response
+        return super().history_form_view(request, object_id, version_id, extra_context)
 
 
 class ReadOnlyAdmin(RecordAdmin):

@@ -1,6 +1,5 @@
 """Admin page of records that wait to be created, or could not be."""
 
-
 from django.contrib import admin
 
 from system.admin_site.site import ReadOnlyAdmin

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.forms.models import BaseInlineFormSet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -23,10 +23,9 @@ class PerTableAdmin(TrackedAdmin):
         table_id = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
         return {"table": table_id, **initial} if table_id else initial
 
-    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> Any:
         if obj.table_id is None:
-            response: HttpResponse = super().response_post_save_add(request, obj)
-            return response
+            return super().response_post_save_add(request, obj)
         url = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
         return redirect(f"{url}?{urlencode({BY_TABLE: obj.table_id})}")
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.roles import RoleChoices, register_usages
+from accounts.admin.roles import USAGE_FINDERS, RoleChoices
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
@@ -48,7 +48,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error(None, error)
 
 
-@register_usages
+@USAGE_FINDERS.register
 def rules_of(role: Role) -> Iterator[str]:
     for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
         # The rule is not deleted: it fails closed for this role, and its other roles remain.

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -39,9 +39,8 @@ class TableAdmin(DesignAdmin):
     def is_in_system_table(self, obj: Table) -> bool:
         return obj.is_system
 
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Table]":
-        tables: QuerySet[Table] = super().get_queryset(request).annotate(columns_here=Count("columns"))
-        return tables
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(columns_here=Count("columns"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:

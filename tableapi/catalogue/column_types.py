@@ -1,6 +1,7 @@
 """The column types, one row for each. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -50,6 +51,22 @@ def _never_same(_one: Any, _other: Any) -> bool:
 
 
 _EMPTY_IS_NULL = "nullif({}, '')"
+
+_PASSWORD = ColumnType(
+    name="password",
+    label="Password (hashed)",
+    sql_type="text",
+    storage=Storage.HASHED,
+    read=value_readers.secret,
+    empty_text_clears=False,
+    compare_as=ComparisonKind.NEVER,
+    is_same=_never_same,
+    is_sortable=False,
+    schema=_nullable("string", minLength=1, format="password", writeOnly=True),
+    has_main_index=False,
+    can_be_unique=False,
+    has_default=False,
+)
 
 _ROWS = (
     ColumnType(
@@ -236,36 +253,8 @@ _ROWS = (
         can_be_unique=False,
         model_fields=("JSONField",),
     ),
-    ColumnType(
-        name="password",
-        label="Password (hashed)",
-        sql_type="text",
-        storage=Storage.HASHED,
-        read=value_readers.secret,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.NEVER,
-        is_same=_never_same,
-        is_sortable=False,
-        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
-        has_main_index=False,
-        can_be_unique=False,
-        has_default=False,
-    ),
-    ColumnType(
-        name="secret",
-        label="Secret (encrypted)",
-        sql_type="text",
-        storage=Storage.ENCRYPTED,
-        read=value_readers.secret,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.NEVER,
-        is_same=_never_same,
-        is_sortable=False,
-        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
-        has_main_index=False,
-        can_be_unique=False,
-        has_default=False,
-    ),
+    _PASSWORD,
+    replace(_PASSWORD, name="secret", label="Secret (encrypted)", storage=Storage.ENCRYPTED),
 )
 
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})

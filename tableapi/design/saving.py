@@ -61,24 +61,12 @@ def save_column(column: Column) -> None:
                 save_column(other)
 
 
-def save_choice(choice: Choice) -> None:
-    with _row_saved(choice):
-        pass
+def _save_row(record: Choice | View | ViewColumn | Rule) -> None:
+    with _row_saved(record):
+        pass  # nothing else changes in the database
 
 
-def save_view(view: View) -> None:
-    with _row_saved(view):
-        pass
-
-
-def save_view_column(column: ViewColumn) -> None:
-    with _row_saved(column):
-        pass
-
-
-def save_rule(rule: Rule) -> None:
-    with _row_saved(rule):
-        pass
+save_choice = save_view = save_view_column = save_rule = _save_row
 
 
 @contextmanager

@@ -19,5 +19,4 @@ def read(data: bytes) -> str:
         raise damaged("The file is not text in any common encoding.") from None
 
 
-def prepare() -> None:
-    decoding.prepare()
+prepare = decoding.prepare
