@@ -49,11 +49,10 @@ class PropertyAdmin(TrackedAdmin):
             for warning in (warning for warnings in PROPERTY_WARNINGS for warning in warnings(obj)):
                 messages.warning(request, warning)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    has_add_permission = has_delete_permission
 
 
 @admin.register(DeletionLogEntry)

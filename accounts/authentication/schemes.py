@@ -45,22 +45,17 @@ class Basic(BaseAuthentication):
         login, colon, password = pair.partition(":")
         if not colon:
             raise AuthenticationFailed
-        user = verified(login, password, request.META.get("REMOTE_ADDR", ""))
+        try:
+            user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
+        except Unauthenticated:
+            raise AuthenticationFailed from None
+        except TooMany as error:
+            raise Throttled(wait=error.retry_after_s) from None
         acting_user.become(user.pk)
         return user, "basic"
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
-
-
-def verified(login: str, password: str, address: str) -> User:
-    """`passwords.verify`, its refusals as DRF expects them."""
-    try:
-        return passwords.verify(login, password, address)
-    except Unauthenticated:
-        raise AuthenticationFailed from None
-    except TooMany as error:
-        raise Throttled(wait=error.retry_after_s) from None
 
 
 class Bearer(BaseAuthentication):

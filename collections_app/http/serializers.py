@@ -4,6 +4,7 @@ Requests are read by `parameters`, which accepts each parameter from several pla
 `responses`.
 """
 
+from functools import partial
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
@@ -34,14 +35,12 @@ PAGE_HEADERS = [
     response_header("X-Next-Offset", {"type": "integer", "minimum": 1}, "The next page's offset, if there is one."),
 ]
 
+count = partial(drf.IntegerField, min_value=0)
+
 
 def field_of(schema: Object, **options: Any) -> Any:
     """A field that DRF has no type for."""
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
-
-
-def count() -> drf.IntegerField:
-    return drf.IntegerField(min_value=0)
 
 
 def texts() -> drf.ListField:

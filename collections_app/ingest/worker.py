@@ -25,6 +25,7 @@ from system.errors import Conflict
 logger = structlog.get_logger(__name__)
 
 RELOAD = "To reprocess it with current settings, send POST …/reload."
+DATABASE_UNAVAILABLE = "The database is temporarily unavailable; processing will be retried."
 REQUEST_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
 # available, deadlock, serialization failure.
@@ -130,12 +131,7 @@ def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> No
         return leases.return_lease(version)
     if sqlstate.startswith(TEMPORARY_SQLSTATES):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
-        return leases.postpone(
-            version,
-            TEMPORARY_PAUSE_S,
-            "database",
-            "The database is temporarily unavailable; processing will be retried.",
-        )
+        return leases.postpone(version, TEMPORARY_PAUSE_S, "database", DATABASE_UNAVAILABLE)
     logger.error("loading_failed", version=version.pk, state=version.state, **describe_safely(error))
     return leases.fail_attempt(version, "internal", f"Internal error: {type(error).__name__}.")
 

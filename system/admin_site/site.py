@@ -159,11 +159,7 @@ class ReadOnlyAdmin(RecordAdmin):
 
     refuses_later_changes = False
 
-    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_delete_permission = has_change_permission

@@ -10,8 +10,7 @@ wrong. Nothing here reads settings, proxy variables or the database.
 """
 
 from .addresses import is_forbidden
-from .answer import Answer
-from .calls import get, post_form
+from .calls import Answer, get, post_form
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
 from .strict_json import parse_json

@@ -36,9 +36,6 @@ class TableAdmin(DesignAdmin):
     fields = ("name", "label", "parent", "number_prefix", "deferred_create", *links)
     readonly_fields = links
 
-    def is_in_system_table(self, obj: Table) -> bool:
-        return obj.is_system
-
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(columns_here=Count("columns"))
 
@@ -55,11 +52,6 @@ class TableAdmin(DesignAdmin):
                 request,
                 f"{other.name} also has the number prefix {obj.number_prefix}: two records can have the same number.",
             )
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        if db_field.name == "parent":
-            options["queryset"] = Table.objects.filter(is_system=False)
-        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         options["help_texts"] = {

@@ -1,7 +1,5 @@
 """Tables, their columns and choices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.validators import MinValueValidator, RegexValidator
@@ -44,16 +42,16 @@ class Table(CatalogueRecord):
         return self.name
 
     @property
-    def lineage(self) -> list[Table]:
+    def lineage(self) -> "list[Table]":
         """This table and its parents upwards."""
         return [self] if self.parent is None else [self, *self.parent.lineage]
 
     @property
-    def root(self) -> Table:
+    def root(self) -> "Table":
         return self.lineage[-1]
 
     @property
-    def descendants(self) -> list[Table]:
+    def descendants(self) -> "list[Table]":
         return [table for child in self.children.all() for table in (child, *child.descendants)]
 
     def clean(self) -> None:

@@ -16,18 +16,7 @@ from rest_framework.response import Response
 
 from collections_app.documents import deletion
 from collections_app.http import load_requests, parameters, responses, uploads
-from collections_app.http.api import downloads
-from collections_app.http.api.base import (
-    CHANGE_ERRORS,
-    DELETE_ERRORS,
-    ETAG,
-    IF_MATCH,
-    Management,
-    Pages,
-    StrictFilters,
-    etag,
-    refuse_stale,
-)
+from collections_app.http.api import base, downloads
 from collections_app.http.api.serializers import Change, DocumentSerializer
 from collections_app.http.serializers import PAGE_HEADERS, DeletedDocument, FileLoad, Loaded, LoadParameters
 from collections_app.ingest import loading, worker
@@ -65,10 +54,10 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
         return documents.filter(doc_id=known_form(value))
 
 
-class DocumentList(Management, GenericAPIView[Document]):
+class DocumentList(base.Management, GenericAPIView[Document]):
     serializer_class = DocumentSerializer
-    pagination_class = Pages
-    filter_backends = (StrictFilters,)
+    pagination_class = base.Pages
+    filter_backends = (base.StrictFilters,)
     filterset_class = DocumentFilters
     # While the purge runs, a document may exist without its versions.
     existing = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
@@ -110,8 +99,8 @@ class DocumentList(Management, GenericAPIView[Document]):
             return responses.loaded(request, loading.load_document(self.caller(), collection, load_request))
 
 
-class DocumentDetail(Management):
-    @describe("documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[ETAG])
+class DocumentDetail(base.Management):
+    @describe("documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[base.ETAG])
     def get(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "read")
         return status_of(collection, find(collection, document))
@@ -120,8 +109,8 @@ class DocumentDetail(Management):
         "documents_change",
         "Replace a document's metadata",
         {200: DocumentSerializer},
-        *CHANGE_ERRORS,
-        parameters=[ETAG, IF_MATCH],
+        *base.CHANGE_ERRORS,
+        parameters=[base.ETAG, base.IF_MATCH],
         request=Change,
     )
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
@@ -131,12 +120,16 @@ class DocumentDetail(Management):
         stored = find(collection, document)
 
         def check(version: Version) -> None:
-            refuse_stale(request, etag_of(version))
+            base.refuse_stale(request, etag_of(version))
 
         return status_of(collection, with_metadata(stored, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its id", {200: DeletedDocument}, *DELETE_ERRORS, parameters=[IF_MATCH]
+        "documents_delete",
+        "Delete a document by its id",
+        {200: DeletedDocument},
+        *base.DELETE_ERRORS,
+        parameters=[base.IF_MATCH],
     )
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
@@ -145,13 +138,13 @@ class DocumentDetail(Management):
         def check(locked: Document) -> None:
             if locked.pk != document:
                 raise NotFound(MISSING)  # deleted in between, and another document has the same doc_id
-            refuse_stale(request, etag_of(newest_locked(locked)))
+            base.refuse_stale(request, etag_of(newest_locked(locked)))
 
         chunks = deletion.delete_document(collection, doc_id, check)
         return Response(responses.deleted_document(collection, doc_id, chunks))
 
 
-class Content(Management):
+class Content(base.Management):
     """Returns the original bytes."""
 
     @describe(
@@ -163,7 +156,7 @@ class Content(Management):
         return downloads.download(version, filename, has_body=request.method != "HEAD")
 
 
-class Reload(Management):
+class Reload(base.Management):
     """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
 
     @describe("documents_reload", "Reprocess a document", {202: Loaded}, NotFound, AccessDenied, request=None)
@@ -172,7 +165,7 @@ class Reload(Management):
         return responses.loaded(request, loading.reprocess(self.caller(), collection, find(collection, document)))
 
 
-class Retry(Management):
+class Retry(base.Management):
     """Extracts, splits and embeds a failed document again with current settings. For other documents use `reload`.
 
     A damaged or protected file fails again: load a repaired one with the same `doc_id` and `on_duplicate=replace`.
@@ -185,7 +178,7 @@ class Retry(Management):
         NotFound,
         AccessDenied,
         Conflict,
-        parameters=[ETAG],
+        parameters=[base.ETAG],
         request=None,
     )
     def post(self, request: Request, sys_id: str, document: str) -> Response:
@@ -217,7 +210,7 @@ def newest_locked(locked: Document) -> Version:
 
 def etag_of(version: Version) -> str:
     """The ETag of what callers send, content and metadata; the progress of loading does not change it."""
-    return etag([version.generation, version.metadata])
+    return base.etag([version.generation, version.metadata])
 
 
 def with_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:
