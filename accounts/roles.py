@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from django.apps import apps
-from django.db import connection
+
+from system.plain_sql import fetch_rows
 
 ADMIN = "admin"
 SSO_ADMIN = "sso_admin"
@@ -62,9 +63,7 @@ def ids_that_give(role_id: str) -> frozenset[str]:
 
 
 def _ids_or_names(query: str, start: str | list[str]) -> frozenset[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(query, [start])
-        return frozenset(value for (value,) in cursor.fetchall())
+    return frozenset(value for (value,) in fetch_rows(query, [start]))
 
 
 def create_shipped() -> None:

@@ -17,12 +17,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import DateTimeField, F, Func, Q
 from django.db.models.functions import Greatest
 
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED, State
+from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
@@ -84,13 +85,11 @@ class Lease:
 def take_next(after: str = "") -> Lease | None:
     """Leases the next due version, of the owner that follows `after`; None if nothing is due."""
     token = uuid4()
-    with connection.cursor() as cursor:
-        # The next owner in order, then the first.
-        for owner in (after + " ", ""):
-            cursor.execute(NEXT, [token, LEASE.total_seconds(), owner])
-            row = cursor.fetchone()
-            if row:
-                return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
+    # The next owner in order, then the first.
+    for owner in (after + " ", ""):
+        row = next(iter(fetch_rows(NEXT, [token, LEASE.total_seconds(), owner])), None)
+        if row:
+            return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
     return None
 
 
@@ -154,8 +153,7 @@ def postpone(version: Version, pause_s: float, code: str, message: str) -> None:
 
 def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> None:
     """As `postpone`, for all versions that wait for the provider of this space."""
-    with connection.cursor() as cursor:
-        cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
+    run_statement(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
 
 
 def end_pauses(collection_id: str) -> bool:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import connection
-
 from collections_app.lexical.tokens import Prepared, prepared_with_spans, stands_alone
+from system.plain_sql import fetch_rows
 
 # Private-use characters, which never occur in prepared text.
 START, STOP = "\ue000", "\ue001"
@@ -41,10 +40,8 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
         [text.text for text in texts],
         [as_query(passages[number].lexemes) for number in numbers],
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(MARKED, [OPTIONS, *parameters])
-        for number, text, (marked,) in zip(numbers, texts, cursor.fetchall(), strict=True):
-            offsets[number] = _merge(marked_offsets(marked, text))
+    for number, text, (marked,) in zip(numbers, texts, fetch_rows(MARKED, [OPTIONS, *parameters]), strict=True):
+        offsets[number] = _merge(marked_offsets(marked, text))
     return offsets
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from django.db import connection
-
 from collections_app.lexical.term_statistics import QueryTerms, QueryWord
+from system.plain_sql import fetch_rows
 
 from .scope import Scope
 
@@ -108,9 +107,7 @@ def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
 
 
 def _own(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
-    with connection.cursor() as cursor:
-        cursor.execute(OWN.format(best=statement), [*values, scope.collection.pk])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(OWN.format(best=statement), [*values, scope.collection.pk]))
 
 
 def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
@@ -118,6 +115,4 @@ def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
     ids = sorted(chunk_ids)
     if not ids or not query.known:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(SCORES, [query.vector(), ids])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(SCORES, [query.vector(), ids]))

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from django.db import connection
-
 from collections_app.lexical.term_statistics import QueryTerms
+from system.plain_sql import fetch_rows
 
 from .fusion import ScoredChunk
 from .highlights import Passage, highlights
@@ -77,9 +76,8 @@ def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTer
 def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
     """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
     tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
-    with connection.cursor() as cursor:
-        cursor.execute(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
-        positions = {chunk_id: position for chunk_id, *position in cursor.fetchall()}
+    rows = fetch_rows(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
+    positions = {chunk_id: position for chunk_id, *position in rows}
     existing = [chunk for chunk in tied if chunk.candidate.chunk_id in positions]
     return sorted(existing, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
 
@@ -88,9 +86,8 @@ def _rows(chunk_ids: Sequence[int]) -> dict[int, Hit]:
     if not chunk_ids:
         return {}
     names = [column.name for column in fields(Hit)]
-    with connection.cursor() as cursor:
-        cursor.execute(ROWS, [list(chunk_ids)])
-        return {row[0]: Hit(**dict(zip(names, row[1:], strict=False))) for row in cursor.fetchall()}
+    rows = fetch_rows(ROWS, [list(chunk_ids)])
+    return {row[0]: Hit(**dict(zip(names, row[1:], strict=False))) for row in rows}
 
 
 def _passage(row: Hit, words: QueryTerms) -> Passage:

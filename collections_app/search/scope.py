@@ -13,6 +13,7 @@ from django.db import connection, transaction
 
 from collections_app.metadata.filter import Filter
 from collections_app.models import Collection
+from system.plain_sql import fetch_rows, run_statement
 
 # Only versions with stored chunks matter; queued ones have none.
 UNSEARCHED = """
@@ -60,8 +61,7 @@ def snapshot() -> Iterator[None]:
         yield
         return
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(SNAPSHOT)
+        run_statement(SNAPSHOT)
         yield
 
 
@@ -84,6 +84,4 @@ def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
 
 
 def _rows(statement: str, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return {row[0]: row[1:] for row in cursor.fetchall()}
+    return {row[0]: row[1:] for row in fetch_rows(statement, values)}

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db import connection
 from pgvector import HalfVector
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
@@ -17,6 +16,7 @@ from collections_app.chunk.splitter import indexed_text
 from collections_app.embed import embedder
 from collections_app.models import EmbeddingSpace, Version
 from system.database_cursor import bound_cursor
+from system.plain_sql import fetch_rows
 
 # Chunks embedded in one batch.
 AT_ONCE = 256
@@ -88,9 +88,7 @@ def lacking(
     version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""
-    with connection.cursor() as cursor:
-        cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
-        return [ChunkWithoutVector(*row) for row in cursor.fetchall()]
+    return [ChunkWithoutVector(*row) for row in fetch_rows(LACKING, [list(version_ids), *after, space_id, most])]
 
 
 def lacks(version: Version, space_id: int) -> bool:

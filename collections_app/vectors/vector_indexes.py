@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from django.db import connection
 from psycopg import sql
 
 from system.background import index_builds
+from system.plain_sql import fetch_rows
 from system.process_cache import WeightedCache
 
 LOCK = 7_301_041
@@ -120,10 +120,8 @@ def is_usable(collection_id: str, space_id: int) -> bool:
     entry = _validity.get(name)
     if entry and time.monotonic() < entry[1]:
         return entry[0]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [f"public.{name}"])
-        row = cursor.fetchone()
-    is_valid = bool(row and row[0])
+    query = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)"
+    is_valid = (True,) in fetch_rows(query, [f"public.{name}"])
     _validity.put(name, (is_valid, time.monotonic() + CACHED_S))
     return is_valid
 
