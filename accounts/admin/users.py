@@ -50,42 +50,34 @@ def _without_log_entries(deleted: list[Any]) -> list[Any]:
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     """Refuses duplicates: Django's own check leaves out the parent and hidden fields."""
 
-    column: ClassVar[str]
     manual_only: ClassVar[dict[str, str]] = {}
 
     def clean(self) -> None:
         super().clean()
+        column = next(iter(self.form.base_fields))
         removed = self.deleted_forms
-        new = [form.cleaned_data.get(self.column) for form in self.extra_forms if form not in removed]
+        new = [form.cleaned_data.get(column) for form in self.extra_forms if form not in removed]
         added = [linked for linked in new if linked]
         is_duplicate = len(added) != len(set(added))
         if not is_duplicate and added and not self.instance.is_new:
-            same = {self.fk.name: self.instance, f"{self.column}__in": added, **self.manual_only}
+            same = {self.fk.name: self.instance, f"{column}__in": added, **self.manual_only}
             existing = self.get_queryset().model._default_manager.filter(**same)
             is_duplicate = existing.exclude(
                 pk__in=[form.instance.pk for form in removed if not form.instance.is_new]
             ).exists()
         if is_duplicate:
-            raise forms.ValidationError(f"The same {self.column} was added more than once.")
+            raise forms.ValidationError(f"The same {column} was added more than once.")
 
 
 class GrantFormSet(LinkFormSet):
-    column = "role"
     manual_only = {"source": UserRole.MANUAL}
-
-
-class GroupFormSet(LinkFormSet):
-    column = "group"
-
-
-class MemberFormSet(LinkFormSet):
-    column = "user"
 
 
 class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
     """Links are added and removed, never changed: swapping two would violate the unique constraint."""
 
     extra = 0
+    formset = LinkFormSet
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -107,7 +99,6 @@ class Grants(Links):
 
 class Memberships(Links):
     model = UserGroup
-    formset = GroupFormSet
     fields = ("group",)
     verbose_name, verbose_name_plural = "group", "groups"
 
@@ -213,7 +204,6 @@ class GroupAdmin(TrackedAdmin):
 
     class Members(Links):
         model = UserGroup
-        formset = MemberFormSet
         fields = ("user",)
         autocomplete_fields = ("user",)
         verbose_name, verbose_name_plural = "member", "members"

@@ -52,6 +52,29 @@ def _never_same(_one: Any, _other: Any) -> bool:
 
 _EMPTY_IS_NULL = "nullif({}, '')"
 
+_STRING = ColumnType(
+    name="string",
+    label="String",
+    sql_type="text",
+    read=value_readers.text,
+    empty_text_clears=False,
+    compare_as=ComparisonKind.TEXT,
+    value_sql=_EMPTY_IS_NULL,
+    schema=_nullable("string"),
+    indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+    changes_to=frozenset({"text", "wysiwyg"}),
+    model_fields=("CharField",),
+)
+_TEXT = replace(
+    _STRING,
+    name="text",
+    label="Text",
+    has_main_index=False,
+    can_be_unique=False,
+    indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+    changes_to=frozenset({"string", "wysiwyg"}),
+    model_fields=("TextField",),
+)
 _PASSWORD = ColumnType(
     name="password",
     label="Password (hashed)",
@@ -69,47 +92,16 @@ _PASSWORD = ColumnType(
 )
 
 _ROWS = (
-    ColumnType(
-        name="string",
-        label="String",
-        sql_type="text",
-        read=value_readers.text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
-        changes_to=frozenset({"text", "wysiwyg"}),
-        model_fields=("CharField",),
-    ),
-    ColumnType(
-        name="text",
-        label="Text",
-        sql_type="text",
-        read=value_readers.text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        has_main_index=False,
-        can_be_unique=False,
-        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
-        changes_to=frozenset({"string", "wysiwyg"}),
-        model_fields=("TextField",),
-    ),
-    ColumnType(
+    _STRING,
+    _TEXT,
+    replace(
+        _TEXT,
         name="wysiwyg",
         label="Formatted text",
-        sql_type="text",
         storage=Storage.HTML,
         read=value_readers.formatted_text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        has_main_index=False,
-        can_be_unique=False,
-        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+        changes_to=frozenset(),
+        model_fields=(),
     ),
     ColumnType(
         name="url",
