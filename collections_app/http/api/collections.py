@@ -50,29 +50,18 @@ class CollectionList(base.Management, GenericAPIView[Collection]):
         return access.readable(self.caller())
 
     @describe(
-        "collections_list",
-        "List collections to manage",
-        {200: Managed(many=True)},
-        NotFound,
-        BadRequest,
-        parameters=PAGE_HEADERS,
-        filters=True,
-    )
+        "collections_list", "List collections to manage", {200: Managed(many=True)}, NotFound, BadRequest,
+        parameters=PAGE_HEADERS, filters=True,
+    )  # fmt: skip
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(bodies(self.caller(), page))
 
     @describe(
-        "collections_make",
-        "Create a collection",
-        {201: Managed},
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[base.ETAG],
-        request=CollectionSettingsSerializer,
-    )
+        "collections_make", "Create a collection", {201: Managed}, NotFound, AccessDenied, Conflict,
+        parameters=[base.ETAG], request=CollectionSettingsSerializer,
+    )  # fmt: skip
     def post(self, request: Request) -> Response:
         # Checked before the body, whose errors reveal which roles exist.
         if not access.may_make(self.caller()):
@@ -89,13 +78,9 @@ class CollectionDetail(base.Management):
         return settings_response(self.caller(), self.open(sys_id, "read"))
 
     @describe(
-        "collections_change",
-        "Update a collection",
-        {200: Managed},
-        *base.CHANGE_ERRORS,
-        parameters=[base.ETAG, base.IF_MATCH],
-        request=CollectionSettingsSerializer(partial=True),
-    )
+        "collections_change", "Update a collection", {200: Managed}, *base.CHANGE_ERRORS,
+        parameters=[base.ETAG, base.IF_MATCH], request=CollectionSettingsSerializer(partial=True),
+    )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
         self.open(sys_id, "manage")
         return settings_response(self.caller(), update(sys_id, lambda stored: self._change(request, stored)))
@@ -107,12 +92,9 @@ class CollectionDetail(base.Management):
         settings.update(stored, settings.validated_data)
 
     @describe(
-        "collections_delete",
-        "Delete a collection and its documents",
-        {200: DeletedCollection},
-        *base.DELETE_ERRORS,
+        "collections_delete", "Delete a collection and its documents", {200: DeletedCollection}, *base.DELETE_ERRORS,
         parameters=[base.IF_MATCH],
-    )
+    )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
         deleted = deletion.delete_collection(
@@ -139,14 +121,9 @@ class Reembed(base.Management):
     """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
 
     @describe(
-        "collections_reembed",
-        "Re-embed a collection",
-        {202: Managed},
-        NotFound,
-        AccessDenied,
-        parameters=[base.ETAG],
-        request=None,
-    )
+        "collections_reembed", "Re-embed a collection", {202: Managed}, NotFound, AccessDenied,
+        parameters=[base.ETAG], request=None,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
         reembedding.start(collection, embed.default_space())
@@ -155,13 +132,9 @@ class Reembed(base.Management):
 
 class Search(base.Management):
     @describe(
-        "collections_search",
-        "Search a collection",
-        {200: Passage(many=True)},
-        NotFound,
-        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE],
-        request=CollectionSearch,
-    )
+        "collections_search", "Search a collection", {200: Passage(many=True)}, NotFound,
+        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE], request=CollectionSearch,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         search_request = search_request_of(parameters.of_request(request, CollectionSearch.names()))
         return responses.passages(search([self.open(sys_id, "read")], search_request))

@@ -65,14 +65,9 @@ class DocumentList(base.Management, GenericAPIView[Document]):
     body_limit = uploads.body_limit()
 
     @describe(
-        "documents_list",
-        "List documents",
-        {200: DocumentSerializer(many=True)},
-        NotFound,
-        BadRequest,
-        parameters=PAGE_HEADERS,
-        filters=True,
-    )
+        "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
+        parameters=PAGE_HEADERS, filters=True,
+    )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
         """The documents of a collection, in any status."""
         collection = self.open(sys_id, "read")
@@ -82,15 +77,10 @@ class DocumentList(base.Management, GenericAPIView[Document]):
         return self.get_paginated_response([body_of(collection, document, document.pk in ids) for document in page])
 
     @describe(
-        "documents_load",
-        "Load a document into a collection",
-        dict.fromkeys((200, 201, 202), Loaded),
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[LoadParameters.as_post_query_parameters()],
-        request={"multipart/form-data": FileLoad},
-    )
+        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), Loaded), NotFound,
+        AccessDenied, Conflict,
+        parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoad},
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "write")
         with uploads.receive(django_request(request)) as upload:
@@ -106,13 +96,9 @@ class DocumentDetail(base.Management):
         return status_of(collection, find(collection, document))
 
     @describe(
-        "documents_change",
-        "Replace a document's metadata",
-        {200: DocumentSerializer},
-        *base.CHANGE_ERRORS,
-        parameters=[base.ETAG, base.IF_MATCH],
-        request=Change,
-    )
+        "documents_change", "Replace a document's metadata", {200: DocumentSerializer}, *base.CHANGE_ERRORS,
+        parameters=[base.ETAG, base.IF_MATCH], request=Change,
+    )  # fmt: skip
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         change = Change(data=parameters.body_of(request))
@@ -125,12 +111,9 @@ class DocumentDetail(base.Management):
         return status_of(collection, with_metadata(stored, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete",
-        "Delete a document by its id",
-        {200: DeletedDocument},
-        *base.DELETE_ERRORS,
+        "documents_delete", "Delete a document by its id", {200: DeletedDocument}, *base.DELETE_ERRORS,
         parameters=[base.IF_MATCH],
-    )
+    )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         doc_id = find(collection, document).doc_id
@@ -172,15 +155,9 @@ class Retry(base.Management):
     """
 
     @describe(
-        "documents_retry",
-        "Retry a failed document",
-        {202: DocumentSerializer},
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[base.ETAG],
-        request=None,
-    )
+        "documents_retry", "Retry a failed document", {202: DocumentSerializer}, NotFound, AccessDenied, Conflict,
+        parameters=[base.ETAG], request=None,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         worker.retry(find(collection, document))
