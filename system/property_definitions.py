@@ -45,7 +45,8 @@ def own_address(value: str) -> None:
     An administrator of the sign-in connection must not be able to redirect visitors to another site.
     """
     base, parts = urlsplit(settings.BASE_URL or ""), urlsplit(value)
-    is_own = parts.netloc == base.netloc if base.netloc else is_own_host(parts.hostname or "")
+    names = {parts.hostname or "", f"[{parts.hostname}]"}
+    is_own = parts.netloc == base.netloc if base.netloc else not names.isdisjoint(settings.ALLOWED_HOSTS)
     allowed_hosts = {parts.netloc} if is_own else set()
     if not url_has_allowed_host_and_scheme(value, allowed_hosts=allowed_hosts, require_https=base.scheme == "https"):
         raise ValueError("Enter a path such as /account/, or a URL of this service.")
@@ -57,10 +58,6 @@ def welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
         raise ValueError("A URL cannot contain spaces; use %20.")
     own_address(value)
-
-
-def is_own_host(name: str) -> bool:
-    return name in settings.ALLOWED_HOSTS or f"[{name}]" in settings.ALLOWED_HOSTS
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections_app import access
 from collections_app.admin import collections, documents  # noqa: F401  (each registers its pages)
 from collections_app.documents import counts
 from collections_app.models import Version
-from collections_app.models.documents import UNFINISHED
+from collections_app.models.documents import UNFINISHED, State
 from system.admin_site import dashboard
 from system.http import start_page
 
@@ -43,11 +43,12 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     unfinished = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
     oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
     is_late = oldest is not None and timezone.now() - oldest > TOO_LONG
+    ready, empty = (totals.by_state.get(state, 0) for state in (State.READY, State.EMPTY))
     failed = "" if totals.failed else ", 0 failed"
-    states = f"ready, {totals.empty} empty, {totals.unfinished} in progress{failed}"
-    caption = f"document{pluralize(totals.ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
+    states = f"ready, {empty} empty, {totals.unfinished} in progress{failed}"
+    caption = f"document{pluralize(ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
     warnings = [f"{totals.failed} failed."] if totals.failed else []
     if is_late:
         warnings.append(f"The oldest has waited for {timesince(oldest)}.")
     address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
-    return dashboard.Tile("Documents", str(totals.ready), caption, address, "folder_open", worries=" ".join(warnings))
+    return dashboard.Tile("Documents", str(ready), caption, address, "folder_open", worries=" ".join(warnings))

@@ -30,14 +30,6 @@ class Counts:
         return self.by_state.get(State.FAILED, 0)
 
     @property
-    def empty(self) -> int:
-        return self.by_state.get(State.EMPTY, 0)
-
-    @property
-    def ready(self) -> int:
-        return self.by_state.get(State.READY, 0)
-
-    @property
     def states(self) -> list[tuple[str, int]]:
         """The states that occur, with their counts."""
         return [(state.value, self.by_state[state]) for state in ORDER if self.by_state.get(state)]

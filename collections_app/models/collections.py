@@ -75,7 +75,6 @@ def check_visible(name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """A validator for forms."""
     try:
         well_named(name)
     except ValueError as error:

@@ -21,8 +21,6 @@ FIX_FILE = "Retrying won't help. Fix the file, upload it again and delete this e
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """Part of a passage."""
-
     text: str
     is_marked: bool
 

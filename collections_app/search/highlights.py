@@ -34,19 +34,16 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
     numbers = _within_limit(passages)
     if not numbers:
         return offsets
-    texts = [_prepare(passages[number]) for number in numbers]
+    chosen = [passages[number] for number in numbers]
+    texts = [prepared_with_spans(each.text, frozenset(filter(stands_alone, each.lexemes))) for each in chosen]
     parameters = [
-        [passages[number].configuration for number in numbers],
+        [each.configuration for each in chosen],
         [text.text for text in texts],
-        [as_query(passages[number].lexemes) for number in numbers],
+        [as_query(each.lexemes) for each in chosen],
     ]
     for number, text, (marked,) in zip(numbers, texts, fetch_rows(MARKED, [OPTIONS, *parameters]), strict=True):
         offsets[number] = _merge(marked_offsets(marked, text))
     return offsets
-
-
-def _prepare(passage: Passage) -> Prepared:
-    return prepared_with_spans(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
 
 
 def _within_limit(passages: Sequence[Passage]) -> list[int]:

@@ -49,7 +49,6 @@ class _Skipped(Exception):
 
 
 def fetch(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
-    """The keys that the provider publishes now."""
     try:
         within = policy if deadline is None else policy.within(deadline.left())
     except TimeoutError:
