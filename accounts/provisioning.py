@@ -15,20 +15,9 @@ from accounts.privileges.last_admin import NoAdminLeft, keeping_an_admin
 from system import properties
 
 # Logins that no provider account may have or resemble.
-RESERVED = frozenset(
-    (
-        "admin",
-        "administrator",
-        "root",
-        "system",
-        "superuser",
-        "servicebase",
-        "sso_admin",
-        "anonymous",
-        "guest",
-        "nobody",
-    )
-)
+RESERVED = frozenset((
+    "admin", "administrator", "root", "system", "superuser", "servicebase", "sso_admin", "anonymous", "guest", "nobody",
+))  # fmt: skip
 
 
 class AccountNotCreated(Exception):

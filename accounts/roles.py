@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import Any
 
 from django.apps import apps
-from django.db import connection
+
+from system.plain_sql import fetch_rows
 
 ADMIN = "admin"
 SSO_ADMIN = "sso_admin"
@@ -48,26 +49,21 @@ HOLDERS = """
 
 def closure(role_ids: Collection[str]) -> frozenset[str]:
     """Names of these roles and of all roles that they contain."""
-    if not role_ids:
-        return frozenset()
-    with connection.cursor() as cursor:
-        cursor.execute(CLOSURE, [list(role_ids)])
-        return frozenset(name for (name,) in cursor.fetchall())
+    return _ids_or_names(CLOSURE, list(role_ids)) if role_ids else frozenset()
 
 
 def contained_ids(role_id: str) -> frozenset[str]:
     """Ids of this role and of all roles that it contains, directly or indirectly."""
-    query = CLOSURE.replace("role.name", "role.sys_id")
-    with connection.cursor() as cursor:
-        cursor.execute(query, [[role_id]])
-        return frozenset(sys_id for (sys_id,) in cursor.fetchall())
+    return _ids_or_names(CLOSURE.replace("role.name", "role.sys_id"), [role_id])
 
 
 def ids_that_give(role_id: str) -> frozenset[str]:
     """Ids of this role and of all roles that contain it, directly or indirectly."""
-    with connection.cursor() as cursor:
-        cursor.execute(HOLDERS, [role_id])
-        return frozenset(sys_id for (sys_id,) in cursor.fetchall())
+    return _ids_or_names(HOLDERS, role_id)
+
+
+def _ids_or_names(query: str, start: str | list[str]) -> frozenset[str]:
+    return frozenset(value for (value,) in fetch_rows(query, [start]))
 
 
 def create_shipped() -> None:

@@ -8,8 +8,6 @@
 "A collection the caller may not read does not exist for it": the query that would find it filters by permission.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Creates the demo documents for a first search: the product's own documentation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +40,6 @@ def load_demo_documents() -> None:
 
 
 def pages(root: Path) -> Iterator[Path]:
-    """The README and the documentation pages, if they exist."""
     readme = root / "README.md"
     if readme.is_file():
         yield readme

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from django.db import connection
 from django.db.models import Count
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -10,6 +9,7 @@ from prometheus_client.registry import Collector
 from collections_app.documents.deletion import SUPERSEDED
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED, State
+from system.plain_sql import fetch_rows
 
 # The database's clock, as everywhere in the queue.
 OLDEST = """
@@ -20,8 +20,6 @@ WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <=
 
 
 class QueueCollector(Collector):
-    """Reads the queue at each scrape."""
-
     def describe(self) -> list[GaugeMetricFamily]:
         return []  # registering the collector must not query the database
 
@@ -47,6 +45,5 @@ class QueueCollector(Collector):
 
 
 def _oldest_s() -> float:
-    with connection.cursor() as cursor:
-        cursor.execute(OLDEST)
-        return float(cursor.fetchone()[0])
+    ((seconds,),) = fetch_rows(OLDEST)
+    return float(seconds)

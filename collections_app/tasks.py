@@ -46,7 +46,6 @@ def sweep() -> None:
 
 @shared_task
 def purge() -> None:
-    """Purge what was deleted or replaced."""
     if deletion.purge(time.monotonic() + AT_ONCE_S) and not worker_signals.is_shutting_down():
         worker_signals.purge()
 

@@ -4,13 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django_celery_beat.models import (
-    ClockedSchedule,
-    CrontabSchedule,
-    IntervalSchedule,
-    PeriodicTask,
-    SolarSchedule,
-)
+from django_celery_beat.models import ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule
 from unfold.admin import ModelAdmin
 
 from system.admin_site import dashboard
@@ -29,8 +23,7 @@ class ScheduleAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
     fields = ("name", "interval", "enabled", "last_run_at", "total_run_count")
     readonly_fields = ("name", "interval", "last_run_at", "total_run_count")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    has_add_permission = has_delete_permission

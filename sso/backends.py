@@ -4,8 +4,6 @@ authenticate ─▶ get_token ─▶ verify_token ─▶ store_tokens ─▶ get
 of the library  our client   our checks                      get_userinfo, script └─▶ create_user | update_user
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -9,198 +9,172 @@ The code is shown on the page, in the sign-in log and in the server's log. The s
 the administrator. A refusal's `detail` is for the administrator too, and never contains a token.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 RETRY = "Please sign in again."
 TELL = "Tell your administrator if this happens again."
 NOT_VERIFIED = f"The identity provider's response could not be verified. {TELL}"
 SOON = "Try again shortly."
+REPORT = "The error is on the provider's side. Report it to the provider."
 
 
 class Refusal(Enum):
-    """Each row: code, status, sentence, advice. A test compares them with the documentation."""
+    """Each row: status, sentence, advice. A test compares them with the documentation."""
 
     # The response.
     RESPONSE_MALFORMED = (
-        "response_malformed", 400, f"The identity provider's response is not valid. {RETRY}",
+        400, f"The identity provider's response is not valid. {RETRY}",
         "Sign in again. If it happens repeatedly, check the provider's response mode: query for code, fragment for "
         "id_token (with form_post the status is 403).",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
-        "token_in_query", 400, f"The identity provider sent its response in an unsupported form. {TELL}",
+        400, f"The identity provider sent its response in an unsupported form. {TELL}",
         "At the provider, set the response type of the connection and the response mode fragment.",
     )  # fmt: skip
     STATE_UNKNOWN = (
-        "state_unknown", 400, f"This sign-in has expired or was started in another browser. {RETRY}",
+        400, f"This sign-in has expired or was started in another browser. {RETRY}",
         "Sign in again, at the host name of the Redirect URI. If one user sees this often without a reason, somebody "
         "may be sending them prepared links.",
     )  # fmt: skip
-    STATE_EXPIRED = "state_expired", 400, f"This sign-in took longer than ten minutes. {RETRY}", "Sign in again."
+    STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {RETRY}", "Sign in again."
     ISSUER_UNKNOWN = (
-        "issuer_unknown", 400, "The link that you followed names an unknown identity provider.",
+        400, "The link that you followed names an unknown identity provider.",
         "Correct the link: its parameter iss must exactly match the issuer of the connection.",
     )  # fmt: skip
-    TOKEN_REPLAYED = "token_replayed", 400, "This token was used before.", "No action is needed."
+    TOKEN_REPLAYED = 400, "This token was used before.", "No action is needed."
     LOGOUT_STATE = (
-        "logout_state", 400,
-        "You are signed out of this service. The identity provider's response does not belong to this browser.",
+        400, "You are signed out of this service. The identity provider's response does not belong to this browser.",
         "No action is needed.",
     )  # fmt: skip
     RESPONSE_ISSUER = (
-        "response_issuer", 401, NOT_VERIFIED,
+        401, NOT_VERIFIED,
         "Check whether two providers share the client ID. Do not proceed until you have found the cause.",
     )  # fmt: skip
     PROVIDER_DENIED = (
-        "provider_denied", 401, "The identity provider did not sign you in.",
+        401, "The identity provider did not sign you in.",
         "Check the provider's log. Assign the user to the application there.",
     )  # fmt: skip
 
     # The code and its tokens.
     CODE_REJECTED = (
-        "code_rejected", 401, f"The identity provider did not accept this sign-in. {RETRY}",
+        401, f"The identity provider did not accept this sign-in. {RETRY}",
         "Sign in again. If it happens repeatedly, check that the Redirect URI is exactly the one registered at the "
         "provider.",
     )  # fmt: skip
     CLIENT_REJECTED = (
-        "client_rejected", 401, f"The identity provider does not accept this service. {TELL}",
+        401, f"The identity provider does not accept this service. {TELL}",
         "Enter Client ID and Client secret again. A public client requires the type PKCE.",
     )  # fmt: skip
-    TOKEN_ANSWER = (
-        "token_answer", 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail.",
-    )  # fmt: skip
-    USERINFO_ANSWER = (
-        "userinfo_answer", 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON.",
-    )  # fmt: skip
-    USERINFO_SUBJECT = (
-        "userinfo_subject", 401, NOT_VERIFIED,
-        "The error is on the provider's side. Report it to the provider. "
-        "Do not proceed until you have found the cause.",
-    )  # fmt: skip
+    TOKEN_ANSWER = 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail."
+    USERINFO_ANSWER = 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON."
+    USERINFO_SUBJECT = 401, NOT_VERIFIED, f"{REPORT} Do not proceed until you have found the cause."
 
     # The ID token, in the order of its checks.
-    TOKEN_FORM = (
-        "token_form", 401, NOT_VERIFIED, "Turn off token encryption for this client, or send fewer groups.",
-    )  # fmt: skip
-    TOKEN_ALG = "token_alg", 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
+    TOKEN_FORM = 401, NOT_VERIFIED, "Turn off token encryption for this client, or send fewer groups."
+    TOKEN_ALG = 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
     TOKEN_KEY = (
-        "token_key", 401, NOT_VERIFIED,
+        401, NOT_VERIFIED,
         "Use Update certificates and read its message. Sign-ins fetch keys at most once in 30 seconds.",
     )  # fmt: skip
     TOKEN_SIGNATURE = (
-        "token_signature", 401, NOT_VERIFIED,
+        401, NOT_VERIFIED,
         "Use Update certificates. If the form warns that a key changed under its kid, ask the provider for a new kid.",
     )  # fmt: skip
     TOKEN_ISSUER = (
-        "token_issuer", 401, NOT_VERIFIED,
+        401, NOT_VERIFIED,
         "Use Test connection. The provider's issuer may have changed, or the token is from another tenant.",
     )  # fmt: skip
-    TOKEN_AUDIENCE = (
-        "token_audience", 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token.",
-    )  # fmt: skip
-    TOKEN_TIME = "token_time", 401, NOT_VERIFIED, "The error is on the provider's side. Report it to the provider."
+    TOKEN_AUDIENCE = 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token."
+    TOKEN_TIME = 401, NOT_VERIFIED, REPORT
     TOKEN_CLOCK = (
-        "token_clock", 401, f"The clocks of this service and of the identity provider differ. {TELL}",
+        401, f"The clocks of this service and of the identity provider differ. {TELL}",
         "Synchronize both clocks by NTP. The detail shows the difference.",
     )  # fmt: skip
     TOKEN_NONCE = (
-        "token_nonce", 401, NOT_VERIFIED,
-        "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
+        401, NOT_VERIFIED, "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
-    TOKEN_SUBJECT = (
-        "token_subject",
-        401,
-        NOT_VERIFIED,
-        "The error is on the provider's side. Report it to the provider.",
-    )
-    TOKEN_ACCESS_HASH = (
-        "token_access_hash",
-        401,
-        NOT_VERIFIED,
-        "The error is on the provider's side, or the access token was replaced.",
-    )
-    TOKEN_KIND = "token_kind", 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
+    TOKEN_SUBJECT = 401, NOT_VERIFIED, REPORT
+    TOKEN_ACCESS_HASH = 401, NOT_VERIFIED, "The error is on the provider's side, or the access token was replaced."
+    TOKEN_KIND = 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
     # The user.
     SCRIPT_ERROR = (
-        "script_error", 401, f"Your data from the identity provider could not be read. {TELL}",
+        401, f"Your data from the identity provider could not be read. {TELL}",
         "Open the connection and use Try the script with the last claims. The detail shows the reason.",
     )  # fmt: skip
     PROFILE_INVALID = (
-        "profile_invalid", 401, "Your data from the identity provider has no valid login or email address.",
+        401, "Your data from the identity provider has no valid login or email address.",
         "Add email or profile to the scope, or change the script.",
     )  # fmt: skip
     CASE_RULE = (
-        "case_rule", 401, "With the current settings for upper and lower case, nobody can sign in.",
+        401, "With the current settings for upper and lower case, nobody can sign in.",
         "Clear Ignore case sensitivity, or set the property to false.",
     )  # fmt: skip
     USER_UNKNOWN = (
-        "user_unknown", 401, "You do not have an account here. Ask your administrator for one.",
+        401, "You do not have an account here. Ask your administrator for one.",
         "Create the account, or select Enable user creation.",
     )  # fmt: skip
     USER_AMBIGUOUS = (
-        "user_ambiguous", 401, "More than one account matches your identity. Ask your administrator.",
+        401, "More than one account matches your identity. Ask your administrator.",
         "Give each account its own email (the form of a user warns), rename an account, or make logins case-sensitive.",
     )  # fmt: skip
     LOGIN_RESERVED = (
-        "login_reserved", 401, "No account can be created with your login. Ask your administrator for one.",
+        401, "No account can be created with your login. Ask your administrator for one.",
         "Create the account yourself and match it by email (User field), or change the script.",
     )  # fmt: skip
     LOGIN_TAKEN = (
-        "login_taken", 403, "Your login belongs to another account. Ask your administrator.",
+        403, "Your login belongs to another account. Ask your administrator.",
         "Find out whether it is the same person. Then correct the account's User field, or the script.",
     )  # fmt: skip
     EMAIL_UNVERIFIED = (
-        "email_unverified", 403, "The identity provider has not verified your email address.",
-        "Verify the address at the provider.",
+        403, "The identity provider has not verified your email address.", "Verify the address at the provider.",
     )  # fmt: skip
     SUBJECT_CONFLICT = (
-        "subject_conflict", 403, "Your account is linked to another identity. Ask your administrator to reset it.",
+        403, "Your account is linked to another identity. Ask your administrator to reset it.",
         "If it is the same person (deleted and created again at the provider), delete the link under Identity links. "
         "Otherwise this refusal is correct.",
     )  # fmt: skip
-    USER_INACTIVE = "user_inactive", 403, "Your account is not active.", "Activate the account if appropriate."
-    SIGNED_OUT_MEANWHILE = (
-        "signed_out_meanwhile", 403, f"The identity provider signed you out during this sign-in. {RETRY}",
-        "Sign in again.",
-    )  # fmt: skip
+    USER_INACTIVE = 403, "Your account is not active.", "Activate the account if appropriate."
+    SIGNED_OUT_MEANWHILE = 403, f"The identity provider signed you out during this sign-in. {RETRY}", "Sign in again."
     NOT_APPROVED = (
-        "not_approved", 403, "You cannot sign in this way until an administrator approves the connection.",
+        403, "You cannot sign in this way until an administrator approves the connection.",
         "Sign in at /login/?local=1, review the connection's history and select Approve. Reset links that were created "
         "before that.",
     )  # fmt: skip
 
     # The provider.
-    NOT_AVAILABLE = (
-        "not_available", 503, "Signing in with the identity provider is not available.", "Activate a connection.",
-    )  # fmt: skip
+    NOT_AVAILABLE = 503, "Signing in with the identity provider is not available.", "Activate a connection."
     PROVIDER_UNRESOLVED = (
-        "provider_unresolved", 503, f"The identity provider cannot be found. {SOON}",
+        503, f"The identity provider cannot be found. {SOON}",
         "Use Test connection. It shows which addresses were tried.",
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
-        "provider_unavailable", 503, f"The identity provider is not responding. {SOON}",
+        503, f"The identity provider is not responding. {SOON}",
         "Wait, or check whether this machine can reach the provider. Until then sign in at /login/?local=1.",
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
-        "certificates_unavailable", 503, f"The identity provider's keys are currently unavailable. {SOON}",
+        503, f"The identity provider's keys are currently unavailable. {SOON}",
         "Use Update certificates. It shows the reason.",
     )  # fmt: skip
     TOO_BUSY = (
-        "too_busy", 503, f"Too many users are signing in. {SOON}",
+        503, f"Too many users are signing in. {SOON}",
         "Sign in again. If it happens repeatedly, check the load of this machine and the response times of the "
         "provider.",
     )  # fmt: skip
 
-    def __init__(self, code: str, status: int, sentence: str, advice: str) -> None:
-        self.code = code
+    def __new__(cls, *row: int | str) -> "Refusal":
+        refusal = object.__new__(cls)
+        refusal._value_ = len(cls.__members__)  # not the row: members with equal rows would be one
+        return refusal
+
+    def __init__(self, status: int, sentence: str, advice: str) -> None:
+        self.code = self.name.lower()
         self.status = status
         self.sentence = sentence
         self.advice = advice
 
     @classmethod
-    def of(cls, code: str) -> Refusal | None:
+    def of(cls, code: str) -> "Refusal | None":
         """
         >>> Refusal.of("token_alg").status, Refusal.of("ok")
         (401, None)

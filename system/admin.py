@@ -1,7 +1,7 @@
 """Admin pages of the system app."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
@@ -12,6 +12,7 @@ from system.admin_site.site import ReadOnlyAdmin, TrackedAdmin
 from system.models import DeletionLogEntry, Property
 from system.monitoring import health
 from system.records.history import name_of
+from system.registry import Registry
 
 dashboard.group(
     "System",
@@ -20,16 +21,8 @@ dashboard.group(
     dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
 )
 
-
-# Warnings about the effects of a changed property; each app registers its own.
-PropertyWarnings = Callable[[Property], Iterable[str]]
-PROPERTY_WARNINGS: list[PropertyWarnings] = []
-
-
-def register_property_warnings(warnings: PropertyWarnings) -> PropertyWarnings:
-    """Add warnings that are shown when someone changes a property on its page."""
-    PROPERTY_WARNINGS.append(warnings)
-    return warnings
+# Warnings about the effects of a property that was changed on its page; each app registers its own.
+PROPERTY_WARNINGS: Registry[Callable[[Property], Iterable[str]]] = Registry()
 
 
 @admin.register(Property)
@@ -56,18 +49,17 @@ class PropertyAdmin(TrackedAdmin):
             for warning in (warning for warnings in PROPERTY_WARNINGS for warning in warnings(obj)):
                 messages.warning(request, warning)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    has_add_permission = has_delete_permission
 
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
     holds = "Deleted records are listed here, with their content and who deleted them."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "deleted_by_name")
-    list_filter: ClassVar[list[Any]] = ["table"]
+    list_filter = ["table"]
     search_fields = ("display_value", "record_id")
     fields = ("table", "record_id", "display_value", "deleted_by_name", "payload")
 

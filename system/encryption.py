@@ -27,7 +27,6 @@ def decrypt(stored: str) -> str:
 
 
 def is_newest(stored: str) -> bool:
-    """Whether the secret is encrypted with the newest key."""
     try:
         Fernet(settings.SECRET_ENCRYPTION_KEYS[0]).decrypt(stored.encode())
     except InvalidToken:

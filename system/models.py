@@ -1,7 +1,5 @@
 """The tables that all apps share: system properties, the Record Deletion Log and heartbeats."""
 
-from typing import ClassVar
-
 from django.core.exceptions import ValidationError
 from django.db import models
 
@@ -26,7 +24,7 @@ class Property(Record):
         db_table = "sys_property"
         verbose_name = "system property"
         verbose_name_plural = "system properties"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -57,7 +55,7 @@ class DeletionLogEntry(Record):
 
     table_columns = ("table", "record_id", "display_value", "payload", "deleted_by")
     display_column = "display_value"
-    references: ClassVar[dict[str, str]] = {"deleted_by": "user"}
+    references = {"deleted_by": "user"}
 
     table = models.CharField(max_length=63, editable=False)
     record_id = models.CharField(max_length=32, db_collation="C", editable=False)
@@ -69,10 +67,8 @@ class DeletionLogEntry(Record):
         db_table = "sys_deletion_log"
         verbose_name = "deleted record"
         verbose_name_plural = "deleted records"
-        ordering: ClassVar[list[str]] = ["-sys_id"]
-        indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["table", "record_id"], name="deletion_log_record")
-        ]
+        ordering = ["-sys_id"]
+        indexes = [models.Index(fields=["table", "record_id"], name="deletion_log_record")]
 
     def leaves_log_entry(self) -> bool:
         return False

@@ -4,8 +4,6 @@ Views are described with `describe`, which is drf-spectacular's `@extend_schema`
 Table API, whose tables are known at run time only, builds its operations with `operation`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -23,24 +21,16 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
 
 READ_ERRORS: Errors = (
-    errors.BadRequest,
-    errors.Unauthenticated,
-    errors.NotFound,
-    errors.QueryTooLong,
-    errors.TooMany,
+    errors.BadRequest, errors.Unauthenticated, errors.NotFound, errors.QueryTooLong, errors.TooMany,
     errors.Unavailable,
-)
+)  # fmt: skip
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
 BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
 # Errors that `with_errors` adds to every operation, and to every operation with a body.
 COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.TooMany, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
-    errors.BadRequest,
-    errors.LengthRequired,
-    errors.TooLarge,
-    errors.UnsupportedMedia,
-    errors.Invalid,
-)
+    errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia, errors.Invalid,
+)  # fmt: skip
 
 ERROR: Object = {
     "type": "object",

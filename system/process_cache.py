@@ -1,7 +1,5 @@
 """Caches of one process: each is limited by the weight of its items, and one call clears all of them."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable

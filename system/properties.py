@@ -11,11 +11,10 @@ from system.property_definitions import (
     WELCOME_PAGE,
     WYSIWYG_COLUMNS,
     Definition,
-    define,
     own_address,
 )
 
-__all__ = ["CASE_SENSITIVE", "WELCOME_PAGE", "WYSIWYG_COLUMNS", "Definition", "define", "get", "own_address", "put"]
+__all__ = ["CASE_SENSITIVE", "WELCOME_PAGE", "WYSIWYG_COLUMNS", "Definition", "get", "own_address", "put"]
 
 # A change applies in all processes within this time, and immediately in the process that saved it.
 FRESH_FOR_S = 1.0

@@ -14,10 +14,6 @@ CACHE_BYTES = 4 * 1024 * 1024
 PER_PROPERTY = 400
 
 
-def as_text(value: str) -> str:
-    return value
-
-
 def as_boolean(value: str) -> bool:
     """
     >>> as_boolean("true"), as_boolean("0")
@@ -39,11 +35,8 @@ def as_list(value: str) -> tuple[str, ...]:
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "string": as_text,
-    "boolean": as_boolean,
-    "integer": as_integer,
-    "list": as_list,
-}
+    "string": str, "boolean": as_boolean, "integer": as_integer, "list": as_list,
+}  # fmt: skip
 
 
 def own_address(value: str) -> None:
@@ -52,7 +45,8 @@ def own_address(value: str) -> None:
     An administrator of the sign-in connection must not be able to redirect visitors to another site.
     """
     base, parts = urlsplit(settings.BASE_URL or ""), urlsplit(value)
-    is_own = parts.netloc == base.netloc if base.netloc else is_own_host(parts.hostname or "")
+    names = {parts.hostname or "", f"[{parts.hostname}]"}
+    is_own = parts.netloc == base.netloc if base.netloc else not names.isdisjoint(settings.ALLOWED_HOSTS)
     allowed_hosts = {parts.netloc} if is_own else set()
     if not url_has_allowed_host_and_scheme(value, allowed_hosts=allowed_hosts, require_https=base.scheme == "https"):
         raise ValueError("Enter a path such as /account/, or a URL of this service.")
@@ -64,10 +58,6 @@ def welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
         raise ValueError("A URL cannot contain spaces; use %20.")
     own_address(value)
-
-
-def is_own_host(name: str) -> bool:
-    return name in settings.ALLOWED_HOSTS or f"[{name}]" in settings.ALLOWED_HOSTS
 
 
 @dataclass(frozen=True)
@@ -97,41 +87,28 @@ class Definition:
         return text
 
 
-KNOWN: dict[str, Definition] = {}
-
-
-def define(definition: Definition) -> Definition:
-    """Register a property; its row is created after the next migration."""
-    KNOWN[definition.name] = definition
-    return definition
-
-
-WELCOME_PAGE = define(
-    Definition(
-        "svc.welcome_page.url",
-        "string",
-        "",
-        "Where anonymous visitors of / are redirected. Empty: to the sign-in page. An active single sign-on connection "
-        "sets it to its Redirect URI.",
-        welcome_page,
-    )
+WELCOME_PAGE = Definition(
+    "svc.welcome_page.url",
+    "string",
+    "",
+    "Where anonymous visitors of / are redirected. Empty: to the sign-in page. An active single sign-on connection "
+    "sets it to its Redirect URI.",
+    welcome_page,
 )
-CASE_SENSITIVE = define(
-    Definition(
-        "svc.login.username.sensitivity.enabled",
-        "boolean",
-        "true",
-        "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
-    )
+CASE_SENSITIVE = Definition(
+    "svc.login.username.sensitivity.enabled",
+    "boolean",
+    "true",
+    "Whether logins are case-sensitive at sign-in: by password, by API and by single sign-on.",
 )
-WYSIWYG_COLUMNS = define(
-    Definition(
-        "wysiwyg.columns.rest_api_json_mode",
-        "list",
-        "",
-        "Ids of converted text columns that the Table API returns as HTML, separated by commas.",
-    )
+WYSIWYG_COLUMNS = Definition(
+    "wysiwyg.columns.rest_api_json_mode",
+    "list",
+    "",
+    "Ids of converted text columns that the Table API returns as HTML, separated by commas.",
 )
+# The row of each is created after the next migration.
+KNOWN = {known.name: known for known in (WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS)}
 
 # The stored text of each property, with the time when it was read.
 VALUES: WeightedCache[str, tuple[float, str]] = WeightedCache(

@@ -121,14 +121,11 @@ class AccessKeyAdmin(RecordAdmin):
         new_key_handover.store(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         new_key = new_key_handover.take(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
         if new_key is None or key is None:
-            page: HttpResponse = super().change_view(request, object_id, form_url, extra_context)
-            return page
+            return super().change_view(request, object_id, form_url, extra_context)
         context = {
             **self.admin_site.each_context(request), "title": "Access key new_key", "key": key, "secret": new_key[1],
             "opts": self.opts,

@@ -12,16 +12,10 @@ from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Role
 from accounts.normalisation import bare
 from accounts.roles import ADMIN, SHIPPED
+from system.registry import Registry
 
-# Uses of a role without a foreign key, registered by each app.
-UsageFinder = Callable[[Role], Iterable[str]]
-USAGE_FINDERS: list[UsageFinder] = []
-
-
-def register_usages(finder: UsageFinder) -> UsageFinder:
-    """Registers usages that the page for deleting a role lists."""
-    USAGE_FINDERS.append(finder)
-    return finder
+# Sentences about uses of a role without a foreign key, for the page that deletes it. Each app registers its own.
+USAGE_FINDERS: Registry[Callable[[Role], Iterable[str]]] = Registry()
 
 
 class RoleChoices(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]

@@ -22,9 +22,9 @@ from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import first_of
 from system.admin_site.site import RecordAdmin, TrackedAdmin
+from system.registry import Registry
 
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
-
 
 # How many other accounts a warning names.
 MOST_NAMED = 3
@@ -32,22 +32,11 @@ SHARED_EMAIL = (
     "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
     "them (user_ambiguous)."
 )
-
-
 # Django deletes a user's log entries with the user; only records without a history show them.
 LOG_ENTRIES = "log entries of their changes to companies, access keys and periodic tasks"
 KEPT = "History entries of their changes are kept and will show the user's ID"
-# Warnings about deleting users, registered by each app.
-DeletionWarning = Callable[[Iterable[User]], Iterable[str]]
-DELETION_WARNINGS: list[DeletionWarning] = []
-
-
-def warns_before_deletion(warning: DeletionWarning) -> DeletionWarning:
-    """Registers a warning for the page that deletes users."""
-    DELETION_WARNINGS.append(warning)
-    return warning
-
-
+# Warnings for the page that deletes users, registered by each app.
+DELETION_WARNINGS: Registry[Callable[[Iterable[User]], Iterable[str]]] = Registry()
 SIGN_IN_ONLY = "Without a password, the user can sign in only through an identity provider."
 
 
@@ -61,42 +50,34 @@ def _without_log_entries(deleted: list[Any]) -> list[Any]:
 class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     """Refuses duplicates: Django's own check leaves out the parent and hidden fields."""
 
-    column: ClassVar[str]
     manual_only: ClassVar[dict[str, str]] = {}
 
     def clean(self) -> None:
         super().clean()
+        column = next(iter(self.form.base_fields))
         removed = self.deleted_forms
-        new = [form.cleaned_data.get(self.column) for form in self.extra_forms if form not in removed]
+        new = [form.cleaned_data.get(column) for form in self.extra_forms if form not in removed]
         added = [linked for linked in new if linked]
         is_duplicate = len(added) != len(set(added))
         if not is_duplicate and added and not self.instance.is_new:
-            same = {self.fk.name: self.instance, f"{self.column}__in": added, **self.manual_only}
+            same = {self.fk.name: self.instance, f"{column}__in": added, **self.manual_only}
             existing = self.get_queryset().model._default_manager.filter(**same)
             is_duplicate = existing.exclude(
                 pk__in=[form.instance.pk for form in removed if not form.instance.is_new]
             ).exists()
         if is_duplicate:
-            raise forms.ValidationError(f"The same {self.column} was added more than once.")
+            raise forms.ValidationError(f"The same {column} was added more than once.")
 
 
 class GrantFormSet(LinkFormSet):
-    column = "role"
-    manual_only: ClassVar[dict[str, str]] = {"source": UserRole.MANUAL}
-
-
-class GroupFormSet(LinkFormSet):
-    column = "group"
-
-
-class MemberFormSet(LinkFormSet):
-    column = "user"
+    manual_only = {"source": UserRole.MANUAL}
 
 
 class Links(TabularInline):  # type: ignore[misc]  # the theme has no types
     """Links are added and removed, never changed: swapping two would violate the unique constraint."""
 
     extra = 0
+    formset = LinkFormSet
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -118,7 +99,6 @@ class Grants(Links):
 
 class Memberships(Links):
     model = UserGroup
-    formset = GroupFormSet
     fields = ("group",)
     verbose_name, verbose_name_plural = "group", "groups"
 
@@ -217,14 +197,13 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 class GroupAdmin(TrackedAdmin):
     holds = "People who work together. Records and access rules can refer to a group."
     list_display = ("name", "active")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name",)
     fields = ("name", "active")
     history_parts = (RelatedRecords(UserGroup, "group", "Member", "user"),)
 
     class Members(Links):
         model = UserGroup
-        formset = MemberFormSet
         fields = ("user",)
         autocomplete_fields = ("user",)
         verbose_name, verbose_name_plural = "member", "members"
@@ -236,6 +215,6 @@ class GroupAdmin(TrackedAdmin):
 class CompanyAdmin(RecordAdmin):
     holds = "Organizations that people and records belong to."
     list_display = ("name", "active")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name",)
     fields = ("name", "active")

@@ -2,17 +2,14 @@
 
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from django.db import OperationalError, transaction
 from django.utils import timezone
 
-from accounts.models.access_keys import PREFIX, AccessKey, digest
+from accounts.models import AccessKey, User
+from accounts.models.access_keys import PREFIX, digest
 from system.error_details import is_disk_full
 from system.process_cache import WeightedCache
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 FROM_LOGIN_FOR = timedelta(hours=12)
 MOST_FROM_LOGIN = 20
@@ -26,7 +23,7 @@ PER_ROLE = 120
 LAST_USE_EVERY = timedelta(minutes=1)
 
 
-def create(user: "User", name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
+def create(user: User, name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
     """Creates a named key and returns its secret, which cannot be read again."""
     key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [])
     secret = key.arm()
@@ -34,7 +31,7 @@ def create(user: "User", name: str, *, expires_at: datetime | None, scope: list[
     return secret
 
 
-def create_for_login(user: "User") -> str:
+def create_for_login(user: User) -> str:
     """Creates a key for a client that signed in by API; deletes the oldest beyond twenty."""
     with transaction.atomic():
         type(user)._base_manager.select_for_update().get(pk=user.pk)
@@ -49,12 +46,12 @@ def create_for_login(user: "User") -> str:
 
 
 # Recent look-ups of this process: a digest, when it was looked up, and whose it is.
-REMEMBERED: WeightedCache[str, "tuple[float, User]"] = WeightedCache(
+REMEMBERED: WeightedCache[str, tuple[float, User]] = WeightedCache(
     "access keys", limit=REMEMBERED_BYTES, weigh=lambda _, entry: PER_USER + PER_ROLE * len(entry[1].role_names)
 )
 
 
-def owner(secret: str) -> "User | None":
+def owner(secret: str) -> User | None:
     """Returns the active user of a valid key, limited to the key's scope; None in every other case."""
     if not secret.startswith(PREFIX) or len(secret) > 100:
         return None
@@ -65,7 +62,7 @@ def owner(secret: str) -> "User | None":
     return entry[1] if entry and asked_at - entry[0] < REMEMBERED_FOR_S else look_up(hashed, asked_at)
 
 
-def look_up(hashed: str, asked_at: float) -> "User | None":
+def look_up(hashed: str, asked_at: float) -> User | None:
     key = AccessKey.objects.select_related("user").filter(digest=hashed).first()
     if key is None or key.is_expired or not key.user.is_active:
         return None

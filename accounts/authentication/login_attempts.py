@@ -15,12 +15,13 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import OperationalError, connection, models, transaction
+from django.db import OperationalError, models, transaction
 from django.utils import timezone
 
 from accounts.models.failed_attempts import FailedAttempts
 from system.error_details import is_disk_full
 from system.errors import TooMany
+from system.plain_sql import fetch_rows
 
 WINDOW = timedelta(minutes=15)
 MOST_PER_PAIR = 10
@@ -62,7 +63,6 @@ def network(address: str) -> str:
 
 
 def locked_logins() -> int:
-    """How many logins are locked out for some address."""
     full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
     return full.filter(started_at__gt=timezone.now() - WINDOW).count()
 
@@ -74,9 +74,7 @@ def count_one(what: str, address: str, most: int) -> None:
 
 
 def _count_attempt(key: str, most: int, message: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
-        count, wait_s = cursor.fetchone()
+    ((count, wait_s),) = fetch_rows(RESERVE, {"key": key, "window": f"{WINDOW.total_seconds()} seconds"})
     if count > most:
         raise TooMany(f"{message} Try again in {in_minutes(wait_s)}.", retry_after_s=max(1, wait_s))
 
@@ -121,8 +119,6 @@ def in_minutes(seconds: int) -> str:
 
 @dataclass(frozen=True)
 class PasswordAttempt:
-    """One attempt for one login from one address."""
-
     login: str
     address: str
 

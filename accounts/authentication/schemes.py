@@ -34,8 +34,6 @@ def given(request: Request, scheme: str) -> str | None:
 
 
 class Basic(BaseAuthentication):
-    """Login and password with each request."""
-
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         encoded = given(request, "basic")
         if encoded is None:
@@ -47,7 +45,12 @@ class Basic(BaseAuthentication):
         login, colon, password = pair.partition(":")
         if not colon:
             raise AuthenticationFailed
-        user = verified(login, password, request.META.get("REMOTE_ADDR", ""))
+        try:
+            user = passwords.verify(login, password, request.META.get("REMOTE_ADDR", ""))
+        except Unauthenticated:
+            raise AuthenticationFailed from None
+        except TooMany as error:
+            raise Throttled(wait=error.retry_after_s) from None
         acting_user.become(user.pk)
         return user, "basic"
 
@@ -55,19 +58,7 @@ class Basic(BaseAuthentication):
         return CHALLENGE
 
 
-def verified(login: str, password: str, address: str) -> User:
-    """`passwords.verify`, its refusals as DRF expects them."""
-    try:
-        return passwords.verify(login, password, address)
-    except Unauthenticated:
-        raise AuthenticationFailed from None
-    except TooMany as error:
-        raise Throttled(wait=error.retry_after_s) from None
-
-
 class Bearer(BaseAuthentication):
-    """An access key with each request."""
-
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         secret = given(request, "bearer")
         if secret is None:

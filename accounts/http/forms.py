@@ -21,9 +21,7 @@ class SignInForm(forms.Form):
         max_length=1024, widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True})
     )
     password = forms.CharField(
-        max_length=1024,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        max_length=1024, strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
 
 

@@ -170,8 +170,6 @@ class ChangePassword(AccountForm):
 
 
 class CreateKey(AccountForm):
-    """Creates an access key and hands it over to the next page."""
-
     def post(self, request: HttpRequest) -> HttpResponse:
         user = self.user()
         form = KeyForm(user, request.POST)

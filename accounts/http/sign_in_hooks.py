@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
+from system.registry import Registry
+
 
 @dataclass(frozen=True)
 class SignInOption:
@@ -17,28 +19,16 @@ class SignInOption:
     url: str
 
 
-OptionFactory = Callable[[HttpRequest], SignInOption | None]
 Finish = Callable[[HttpRequest], HttpResponse]
-SignOutHook = Callable[[HttpRequest], Finish | None]
 
-SIGN_IN_OPTIONS: list[OptionFactory] = []
-SIGN_OUT_HOOKS: list[SignOutHook] = []
-
-
-def register_option(factory: OptionFactory) -> OptionFactory:
-    """Registers a sign-in option; the factory returns None while the option is not available."""
-    SIGN_IN_OPTIONS.append(factory)
-    return factory
+# Each returns None while its option is not available.
+SIGN_IN_OPTIONS: Registry[Callable[[HttpRequest], SignInOption | None]] = Registry()
+# These run before the session ends; what one returns builds the response afterwards.
+SIGN_OUT_HOOKS: Registry[Callable[[HttpRequest], Finish | None]] = Registry()
 
 
 def options(request: HttpRequest) -> list[SignInOption]:
     return [option for factory in SIGN_IN_OPTIONS if (option := factory(request)) is not None]
-
-
-def on_sign_out(hook: SignOutHook) -> SignOutHook:
-    """Registers a hook that runs before the session ends; what it returns builds the response afterwards."""
-    SIGN_OUT_HOOKS.append(hook)
-    return hook
 
 
 def sign_out_step(request: HttpRequest) -> Finish | None:

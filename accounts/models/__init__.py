@@ -8,14 +8,6 @@ from .sessions import Session
 from .users import Company, User, check_login
 
 __all__ = [
-    "AccessKey",
-    "Company",
-    "FailedAttempts",
-    "Group",
-    "Role",
-    "Session",
-    "User",
-    "UserGroup",
-    "UserRole",
+    "AccessKey", "Company", "FailedAttempts", "Group", "Role", "Session", "User", "UserGroup", "UserRole",
     "check_login",
-]
+]  # fmt: skip

@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -21,8 +20,6 @@ def digest(key: str) -> str:
 
 
 class AccessKey(Record):
-    """An access key of a user."""
-
     NAMED = "named"
     LOGIN = "login"
 
@@ -46,7 +43,7 @@ class AccessKey(Record):
 
     class Meta(Record.Meta):
         db_table = "accounts_access_key"
-        ordering: ClassVar[list[str]] = ["-sys_id"]
+        ordering = ["-sys_id"]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"

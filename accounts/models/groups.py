@@ -1,7 +1,5 @@
 """Groups and their members."""
 
-from typing import ClassVar
-
 from django.db import models
 
 from accounts.models.users import User
@@ -10,8 +8,6 @@ from system.records.record import Record
 
 
 class Group(Record):
-    """People who work together."""
-
     table_columns = ("name", "active")
 
     name = models.CharField(max_length=150, unique=True)
@@ -20,15 +16,13 @@ class Group(Record):
 
     class Meta(Record.Meta):
         db_table = "sys_group"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
 
 
 class UserGroup(Record):
-    """Membership of a user in a group."""
-
     table_columns = ("user", "group")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
@@ -38,9 +32,7 @@ class UserGroup(Record):
     class Meta(Record.Meta):
         db_table = "sys_user_group"
         verbose_name = "membership"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["user", "group"], name="user_group_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["user", "group"], name="user_group_once")]
 
     def __str__(self) -> str:
         return f"{self.user} in {self.group}"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class UserManager(BaseUserManager["User"]):
-    """Finds users by login or email, with the configured case sensitivity."""
-
     def create_user(self, login: str, password: str | None = None, **columns: Any) -> User:
         user = self.model(login=login, **columns)
         user.set_password(password)

@@ -1,7 +1,7 @@
 """Roles and their grants."""
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -17,7 +17,7 @@ class Role(Record):
     """A role; it may contain other roles, whose rights its holders get as well."""
 
     table_columns = ("name", "description", "contains", "grantable_by_sign_in")
-    references: ClassVar[dict[str, str]] = {"contains": "sys_role"}
+    references = {"contains": "sys_role"}
 
     name = models.CharField(max_length=100, unique=True)
     description = models.CharField(max_length=255, blank=True, default="")
@@ -29,7 +29,7 @@ class Role(Record):
 
     class Meta(Record.Meta):
         db_table = "sys_role"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -87,9 +87,7 @@ class UserRole(Record):
     class Meta(Record.Meta):
         db_table = "sys_user_role"
         verbose_name = "grant"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["user", "role", "source"], name="user_role_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["user", "role", "source"], name="user_role_once")]
 
     def __str__(self) -> str:
         return f"{self.user} has {self.role}"

@@ -21,8 +21,6 @@ from system.records.record import Record
 
 
 class Company(Record):
-    """An organisation that people and records belong to."""
-
     table_columns = ("name", "active")
 
     name = models.CharField(max_length=200, unique=True)
@@ -31,7 +29,7 @@ class Company(Record):
     class Meta(Record.Meta):
         db_table = "company"
         verbose_name_plural = "companies"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
@@ -49,16 +47,8 @@ class User(Record, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
     table_columns = (
-        "login",
-        "email",
-        "password",
-        "first_name",
-        "last_name",
-        "phone",
-        "company",
-        "active",
-        "last_login",
-    )
+        "login", "email", "password", "first_name", "last_name", "phone", "company", "active", "last_login",
+    )  # fmt: skip
     secret_columns = frozenset({"password"})
     display_column = "login"
 
@@ -79,17 +69,17 @@ class User(Record, AbstractBaseUser):
 
     USERNAME_FIELD = "login"
     EMAIL_FIELD = "email"
-    REQUIRED_FIELDS: ClassVar[list[str]] = []
+    REQUIRED_FIELDS = []
 
     class Meta(Record.Meta):
         db_table = "user"
-        ordering: ClassVar[list[str]] = ["login"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["login"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["login"], name="user_login_unique", violation_error_message="This login is already in use."
             )
         ]
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(Lower("login"), name="user_login_lower"),
             models.Index(Lower("email"), name="user_email_lower"),
         ]
@@ -100,7 +90,6 @@ class User(Record, AbstractBaseUser):
 
     @property
     def called(self) -> str:
-        """The name to address the user by."""
         return f"{self.first_name} {self.last_name}".strip() or self.login
 
     @classmethod

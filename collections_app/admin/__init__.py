@@ -1,11 +1,24 @@
-"""Admin pages of document collections, and their entry on everybody's start page."""
+"""Admin pages of document collections, their dashboard tile and their entry on everybody's start page."""
 
+from datetime import timedelta
+
+from django.db.models import Min
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.timesince import timesince
 
-from collections_app.admin import collections, dashboard_tile, documents  # noqa: F401  (each registers what it has)
+from collections_app import access
+from collections_app.admin import collections, documents  # noqa: F401  (each registers its pages)
+from collections_app.documents import counts
+from collections_app.models import Version
+from collections_app.models.documents import UNFINISHED, State
 from system.admin_site import dashboard
 from system.http import start_page
+
+# Processing takes seconds. A document that waits longer than this waits because of a fault.
+TOO_LONG = timedelta(minutes=15)
 
 dashboard.group(
     "Document collections",
@@ -18,3 +31,24 @@ dashboard.group(
 @start_page.register_entry
 def collections_of_documents(request: HttpRequest) -> start_page.Entry | None:
     return start_page.Entry("Collections", "Search documents and add your own.", reverse("collections"))
+
+
+@dashboard.tile(order=30)
+def document_tile(request: HttpRequest) -> dashboard.Tile | None:
+    user = request.user
+    if not user.is_authenticated or not user.has_module_perms("collections_app"):
+        return None
+    ids = list(access.readable(user).values_list("pk", flat=True))
+    totals = counts.total(list(counts.by_collection(ids).values()))
+    unfinished = Version.objects.filter(collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED)
+    oldest = unfinished.aggregate(Min("created_at"))["created_at__min"]
+    is_late = oldest is not None and timezone.now() - oldest > TOO_LONG
+    ready, empty = (totals.by_state.get(state, 0) for state in (State.READY, State.EMPTY))
+    failed = "" if totals.failed else ", 0 failed"
+    states = f"ready, {empty} empty, {totals.unfinished} in progress{failed}"
+    caption = f"document{pluralize(ready)} {states}, in {len(ids)} collection{pluralize(len(ids))}."
+    warnings = [f"{totals.failed} failed."] if totals.failed else []
+    if is_late:
+        warnings.append(f"The oldest has waited for {timesince(oldest)}.")
+    address = dashboard.Link("", "", "collections_app.Document").address + ("?state=failed" if totals.failed else "")
+    return dashboard.Tile("Documents", str(ready), caption, address, "folder_open", worries=" ".join(warnings))

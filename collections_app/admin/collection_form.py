@@ -1,8 +1,6 @@
 """The admin form of a collection: what can be set, and what each setting means."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from rest_framework import serializers
@@ -43,10 +41,10 @@ class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = (
             "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "reader_roles", "writer_roles",
         )  # fmt: skip
-        labels: ClassVar[dict[str, str]] = {
+        labels = {
             "chunk_size": "Chunk size", "chunk_overlap": "Chunk overlap", "alpha": "Keyword weight",
         }  # fmt: skip
-        help_texts: ClassVar[dict[str, str]] = {
+        help_texts = {
             "text_configuration": LANGUAGE,
             "chunk_size": "Characters per passage. Applies to newly added documents.",
             "chunk_overlap": "Characters repeated from the previous passage; at most half of the chunk size.",

@@ -1,7 +1,5 @@
 """Admin pages of collections: settings, permissions and re-embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +14,7 @@ from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from accounts.admin.roles import register_usages
+from accounts.admin.roles import USAGE_FINDERS
 from accounts.models import Role
 from collections_app import access, embed
 from collections_app.admin.collection_form import NAME_TAKEN, CollectionForm
@@ -31,9 +29,10 @@ LOST_ACCESS = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
 )
+SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha", "embedding_model", "reembedding")
 
 
-@register_usages
+@USAGE_FINDERS.register
 def collections_of(role: Role) -> Iterator[str]:
     """Collections keep the id of a deleted role, so that nobody gains access."""
     for what in ("readers", "writers"):
@@ -59,19 +58,7 @@ class CollectionAdmin(TrackedAdmin):
     readonly_fields = ("embedding_model", "counted", "reembedding")
     fieldsets = (
         (None, {"fields": ("name", "counted", "reader_roles", "writer_roles")}),
-        (
-            "Search settings",
-            {
-                "fields": (
-                    "text_configuration",
-                    "chunk_size",
-                    "chunk_overlap",
-                    "alpha",
-                    "embedding_model",
-                    "reembedding",
-                )
-            },
-        ),
+        ("Search settings", {"fields": SEARCH_SETTINGS}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Collection]:
@@ -134,14 +121,13 @@ class CollectionAdmin(TrackedAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(super().has_delete_permission(request, obj)) and self._manages(request, obj)
 
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         self._refuse_unreadable(request, object_id)
-        response: HttpResponse = super().history_view(request, object_id, extra_context)
-        return response
+        return super().history_view(request, object_id, extra_context)
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
-    ) -> HttpResponse:
+    ) -> Any:
         self._refuse_unreadable(request, object_id)
         return super().history_form_view(request, object_id, version_id, extra_context)
 

@@ -1,9 +1,8 @@
 """Admin pages of documents: their state and details. The collection pages change them."""
 
-from __future__ import annotations
-
 import json
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
@@ -15,11 +14,13 @@ from django.utils.html import format_html
 
 from collections_app import access
 from collections_app.documents import counts
-from collections_app.models import Document
+from collections_app.models import Document, Version
 from collections_app.models.documents import State
 from system.admin_site.name_lists import MOST_NAMED
 from system.admin_site.site import ReadOnlyAdmin
 from system.records.history import name_of
+
+BY_SYSTEM = "the system"
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -57,6 +58,15 @@ def breakable(text: str) -> str:
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
+def of_newest(description: str, value: Callable[[Version], Any], default: Any = "", **options: Any) -> Any:
+    """A column with a value of the newest version; the default while a document has none."""
+
+    def column(_: Any, document: Document) -> Any:
+        return value(document.newest) if document.newest else default
+
+    return admin.display(description=description, **options)(column)
+
+
 @admin.register(Document)
 class DocumentAdmin(ReadOnlyAdmin):
     """Documents of collections that the user can read, without their text."""
@@ -64,7 +74,7 @@ class DocumentAdmin(ReadOnlyAdmin):
     holds = "Documents of the collections that you can search. Add and change them on the page of their collection."
 
     list_display = ("called", "collection", "state", "chunks", "loaded_at", "error")
-    list_filter: ClassVar[list[Any]] = [StateFilter, CollectionFilter]
+    list_filter = [StateFilter, CollectionFilter]
     search_fields = ("doc_id", "newest__filename", "newest__sha256")
     ordering = ("-id",)
     list_per_page = 50
@@ -78,12 +88,6 @@ class DocumentAdmin(ReadOnlyAdmin):
         documents: QuerySet[Document] = super().get_queryset(request)
         return documents.filter(deleted_at__isnull=True, collection__in=readable).select_related("collection", "newest")
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [(None, {"fields": self.fields})]  # it has no `sys_*` fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields
-
     @admin.display(description="Document", ordering="newest__filename")
     def called(self, document: Document) -> str:
         return document.page_title()
@@ -91,10 +95,6 @@ class DocumentAdmin(ReadOnlyAdmin):
     @admin.display(description="Doc id", ordering="doc_id")
     def own_id(self, document: Document) -> str:
         return breakable(document.doc_id)
-
-    @admin.display(description="File")
-    def filename(self, document: Document) -> str:
-        return breakable(document.newest.filename if document.newest else "")
 
     @admin.display(description="Changes")
     def page(self, document: Document) -> str:
@@ -109,53 +109,28 @@ class DocumentAdmin(ReadOnlyAdmin):
         address = reverse("collection-document-content", args=[document.collection_id, document.pk])
         return format_html('<a class="sb-link" href="{}" download>Download</a>', address)
 
-    @admin.display(description="State", ordering="newest__state")
-    def state(self, document: Document) -> str:
-        return document.newest.state if document.newest else State.QUEUED.value
-
     @admin.display(description="Error")
     def error(self, document: Document) -> str:
         version = document.newest
         return version.error if version and version.state == State.FAILED else ""
-
-    @admin.display(description="Warnings")
-    def warnings(self, document: Document) -> str:
-        return " ".join(map(str, document.newest.warnings)) if document.newest else ""
-
-    @admin.display(description="Format")
-    def format(self, document: Document) -> str:
-        return document.newest.format if document.newest else ""
-
-    @admin.display(description="Passages", ordering="newest__chunks_count")
-    def chunks(self, document: Document) -> int:
-        return document.newest.chunks_count if document.newest else 0
-
-    @admin.display(description="Size")
-    def size(self, document: Document) -> str:
-        return filesizeformat(document.newest.size if document.newest else 0)
-
-    @admin.display(description="Pages")
-    def pages(self, document: Document) -> int | None:
-        return document.newest.pages if document.newest else None
-
-    @admin.display(description="SHA-256")
-    def sha256(self, document: Document) -> str:
-        return breakable(document.newest.sha256 if document.newest else "")
 
     @admin.display(description="Metadata")
     def metadata(self, document: Document) -> str:
         stored = document.newest.metadata if document.newest else {}
         return format_html('<pre class="sb-json">{}</pre>', json.dumps(stored, indent=2, ensure_ascii=False))
 
-    @admin.display(description="Added by")
-    def loaded_by(self, document: Document) -> str:
-        return name_of(document.newest.created_by if document.newest else None) or "the system"
-
     @admin.display(description="Loaded", ordering="newest__created_at")
     def loaded_at(self, document: Document) -> str:
         at = document.newest.created_at if document.newest else document.created_at
         return f"{at:%Y-%m-%d %H:%M}"
 
-    @admin.display(description="Generation")
-    def generation(self, document: Document) -> int:
-        return document.newest.generation if document.newest else 1
+    filename = of_newest("File", lambda version: breakable(version.filename))
+    state = of_newest("State", lambda version: version.state, State.QUEUED.value, ordering="newest__state")
+    warnings = of_newest("Warnings", lambda version: " ".join(map(str, version.warnings)))
+    format = of_newest("Format", lambda version: version.format)
+    chunks = of_newest("Passages", lambda version: version.chunks_count, 0, ordering="newest__chunks_count")
+    size = of_newest("Size", lambda version: filesizeformat(version.size), filesizeformat(0))
+    pages = of_newest("Pages", lambda version: version.pages, None)
+    sha256 = of_newest("SHA-256", lambda version: breakable(version.sha256))
+    loaded_by = of_newest("Added by", lambda version: name_of(version.created_by) or BY_SYSTEM, BY_SYSTEM)
+    generation = of_newest("Generation", lambda version: version.generation, 1)

@@ -1,7 +1,5 @@
 """Sections between headings, and the heading path of a passage."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise, takewhile

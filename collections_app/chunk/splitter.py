@@ -1,7 +1,5 @@
 """Splits a text into passages, with their offsets, pages and headings."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Counts documents and passages of collections, and documents by state."""
 
-from __future__ import annotations
-
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 
@@ -16,8 +14,6 @@ ORDER = (State.READY, State.EMPTY, State.FAILED, *UNFINISHED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The counts of one collection or of several."""
-
     by_state: dict[str, int]
     chunks: int = 0
 
@@ -32,14 +28,6 @@ class Counts:
     @property
     def failed(self) -> int:
         return self.by_state.get(State.FAILED, 0)
-
-    @property
-    def empty(self) -> int:
-        return self.by_state.get(State.EMPTY, 0)
-
-    @property
-    def ready(self) -> int:
-        return self.by_state.get(State.READY, 0)
 
     @property
     def states(self) -> list[tuple[str, int]]:

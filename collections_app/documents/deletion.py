@@ -5,8 +5,6 @@ marked rows and replaced versions in batches, so that no transaction is long, ho
 never removed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +26,7 @@ from collections_app.queue import worker_signals
 from system import deletion_log, process_cache
 from system.error_details import sqlstate_of
 from system.errors import NotFound
+from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
@@ -53,23 +52,17 @@ PURGEABLE = (*REPLACED, OF_DELETED_DOCUMENTS, OF_DELETED_COLLECTIONS)
 DELETE_CHUNKS = """
 DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE version_id = %s ORDER BY number LIMIT %s)
 """
+DELETE_DOCUMENTS = """
+DELETE FROM document WHERE id IN (
+    SELECT id FROM document WHERE {condition}
+        AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
+    LIMIT %s FOR UPDATE SKIP LOCKED
+)
+"""
 # Two statements, because no index serves an "or".
-DELETE_DOCUMENTS = (
-    """
-    DELETE FROM document WHERE id IN (
-        SELECT id FROM document WHERE deleted_at IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
-        LIMIT %s FOR UPDATE SKIP LOCKED
-    )
-    """,
-    """
-    DELETE FROM document WHERE id IN (
-        SELECT id FROM document
-        WHERE collection_id IN (SELECT sys_id FROM document_collection WHERE deleted_at IS NOT NULL)
-            AND NOT EXISTS (SELECT 1 FROM document_version WHERE document_version.document_id = document.id)
-        LIMIT %s FOR UPDATE SKIP LOCKED
-    )
-    """,
+DELETED = (
+    "deleted_at IS NOT NULL",
+    "collection_id IN (SELECT sys_id FROM document_collection WHERE deleted_at IS NOT NULL)",
 )
 
 
@@ -140,7 +133,6 @@ def _is_short(version: Version) -> bool:
 
 
 def is_due() -> bool:
-    """Whether there is something to purge."""
     return (
         Collection.objects.filter(deleted_at__isnull=False).exists()
         or Document.objects.filter(deleted_at__isnull=False).exists()
@@ -207,27 +199,19 @@ def _purge_batch(version_id: int) -> bool:
         if version.state == State.READY and version.collection.deleted_at is None:
             _subtract_from_counts(version)
             Version.objects.filter(pk=version.pk).update(**OBSOLETE)
-        with connection.cursor() as cursor:
-            cursor.execute(DELETE_CHUNKS, [version.pk, CHUNKS_AT_ONCE])
-            if cursor.rowcount == CHUNKS_AT_ONCE:
-                return False
-            cursor.execute("DELETE FROM document_version WHERE id = %s", [version.pk])
+        if run_statement(DELETE_CHUNKS, [version.pk, CHUNKS_AT_ONCE]) == CHUNKS_AT_ONCE:
+            return False
+        run_statement("DELETE FROM document_version WHERE id = %s", [version.pk])
     return True
 
 
 def _delete_documents(until: float) -> bool:
     """Deletes documents without versions; returns whether some are left."""
-    for statement in DELETE_DOCUMENTS:
-        while _delete(statement) == ROWS_AT_ONCE:
+    for condition in DELETED:
+        while run_statement(DELETE_DOCUMENTS.format(condition=condition), [ROWS_AT_ONCE]) == ROWS_AT_ONCE:
             if time.monotonic() > until:
                 return True
     return False
-
-
-def _delete(statement: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [ROWS_AT_ONCE])
-        return int(cursor.rowcount)
 
 
 def _delete_collection(collection_id: str, empty: Q) -> None:
@@ -247,15 +231,12 @@ def lock_term_counts(collection_id: str) -> None:
 
     A transaction that subtracts one version and adds another locks the terms in order twice; two would deadlock.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_term_counts_key(collection_id)])
+    run_statement("SELECT pg_advisory_xact_lock(%s)", [_term_counts_key(collection_id)])
 
 
 def _try_lock_term_counts(collection_id: str) -> bool:
     """As `lock_term_counts`, but returns False if another transaction holds the lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_term_counts_key(collection_id)])
-        return bool(cursor.fetchone()[0])
+    return fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [_term_counts_key(collection_id)]) == [(True,)]
 
 
 def _term_counts_key(collection_id: str) -> int:
@@ -265,10 +246,13 @@ def _term_counts_key(collection_id: str) -> int:
 
 def _locked_document(collection: Collection, doc_id: str) -> Document | None:
     """Locks the collection first, like all code here; a load locks it in the same way."""
-    with connection.cursor() as cursor:
-        query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
-        cursor.execute(query, [collection.pk])
-        if cursor.fetchone() is None:
-            return None
+    if not lock_undeleted(collection):
+        return None
     documents = Document.objects.select_for_update(no_key=True)
     return documents.filter(collection=collection, doc_id=known_form(doc_id), deleted_at=None).first()
+
+
+def lock_undeleted(collection: Collection) -> bool:
+    """Prevents the deletion of the collection until the commit; False if it is already deleted."""
+    query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
+    return bool(fetch_rows(query, [collection.pk]))

@@ -1,7 +1,5 @@
 """Stores a document's rows and bytes in one transaction; handles duplicates and replacement."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata
@@ -10,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -22,6 +20,7 @@ from collections_app.models.documents import State
 from collections_app.queue import leases, worker_signals
 from system.database_cursor import bound_cursor
 from system.errors import BadRequest, Conflict, NotFound
+from system.plain_sql import fetch_rows, run_statement
 
 PIECE_BYTES = 1024 * 1024
 MAX_FILENAME = 255
@@ -92,7 +91,6 @@ def store_again(document: Document, *, user_id: str) -> StoredLoad:
 
 
 def content(version: Version) -> bytes:
-    """The original bytes."""
     query = "SELECT data FROM document_piece WHERE version_id = %s ORDER BY number"
     with bound_cursor() as cursor:
         cursor.execute(query, [version.pk], binary=True)
@@ -159,18 +157,13 @@ def _lock_load(collection_id: str, sha256: str, doc_id: str | None) -> None:
     keys = sorted(
         int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True, byteorder="big") for name in names
     )
-    with connection.cursor() as cursor:
-        for key in keys:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+    for key in keys:
+        run_statement("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
 def _lock_collection(collection: Collection) -> None:
-    """Prevents the deletion of the collection until the commit; NotFound if it is already deleted."""
-    query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
-    with connection.cursor() as cursor:
-        cursor.execute(query, [collection.pk])
-        if cursor.fetchone() is None:
-            raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
+    if not deletion.lock_undeleted(collection):
+        raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
 
 
 def _find_or_create(
@@ -197,9 +190,7 @@ def _find_or_create(
 
 
 def _create(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT public.svc_new_sys_id()")
-        (sys_id,) = cursor.fetchone()
+    ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
     document = Document.objects.create(
         id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
     )

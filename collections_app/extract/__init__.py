@@ -8,8 +8,6 @@ Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 K
 in a process without secrets, network and files, with limits on memory, time and output.
 """
 
-from __future__ import annotations
-
 import time
 
 from django.conf import settings
@@ -60,10 +58,7 @@ def plain(data: bytes, limits: Limits) -> Extracted | None:
 
 
 def configured_limits() -> Limits:
-    """The limits from the settings."""
     allowed = settings.COLLECTIONS
     return Limits(
-        max_pages=allowed["max_pages"],
-        max_cells=allowed["max_cells"],
-        max_characters=allowed["max_characters"],
+        max_pages=allowed["max_pages"], max_cells=allowed["max_cells"], max_characters=allowed["max_characters"]
     )

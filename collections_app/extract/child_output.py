@@ -1,7 +1,5 @@
 """Reads the output of the parser process, none of which is trusted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

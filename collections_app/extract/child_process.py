@@ -1,7 +1,5 @@
 """Runs one parser on one file in the sandbox."""
 
-from __future__ import annotations
-
 import json
 import sysconfig
 from dataclasses import asdict
@@ -41,6 +39,5 @@ def run(parser: str, data: bytes, limits: Limits, *, deadline: float) -> bytes:
 
 
 def package_folders() -> list[str]:
-    """Where the libraries are installed."""
     paths = sysconfig.get_paths()
     return sorted({paths["purelib"], paths["platlib"]})

@@ -1,7 +1,5 @@
 """The supported formats: file name extensions and media types."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -51,14 +49,9 @@ TYPES = {content_type: name for name, format in FORMATS.items() for content_type
 
 # Generic types, and those that only say that the file is an archive.
 GENERIC_TYPES = {
-    "",
-    "text/plain",
-    "application/octet-stream",
-    "binary/octet-stream",
-    "application/x-download",
-    "application/force-download",
-    "application/unknown",
-}
+    "", "text/plain", "application/octet-stream", "binary/octet-stream", "application/x-download",
+    "application/force-download", "application/unknown",
+}  # fmt: skip
 ARCHIVE_TYPES = {"application/zip", "application/x-zip-compressed", "application/x-zip"}
 ARCHIVES = {"docx", "pptx", "xlsx", "odt"}
 

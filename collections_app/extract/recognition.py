@@ -1,7 +1,5 @@
 """Recognizes the format of a file; content, name and declared type must agree."""
 
-from __future__ import annotations
-
 import re
 import zipfile
 from io import BytesIO

@@ -1,7 +1,5 @@
 """The limits and the result of an extraction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MEGABYTE = 1024 * 1024

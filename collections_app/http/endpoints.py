@@ -4,8 +4,6 @@ Each request has an access key or a password, never a session. Parameters are ch
 up, so that a wrong parameter gets the same response whether the collection exists or not.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 
@@ -68,13 +66,9 @@ class LoadDocument(Endpoint):
     body_limit = uploads.body_limit()
 
     @describe(
-        "load_a_document",
-        "Load a document",
-        LOAD_RESPONSES,
-        *LOAD_ERRORS,
-        parameters=LOAD_PARAMETERS,
-        request={"multipart/form-data": serializers.FileLoad},
-    )
+        "load_a_document", "Load a document", LOAD_RESPONSES, *LOAD_ERRORS,
+        parameters=LOAD_PARAMETERS, request={"multipart/form-data": serializers.FileLoad},
+    )  # fmt: skip
     def post(self, request: Request) -> Response:
         with uploads.receive(django_request(request)) as upload:
             values = parameters.parse_parameters(request.query_params, upload.fields, load_requests.PARAMETERS)
@@ -94,13 +88,9 @@ class LoadText(Endpoint):
     known = (*load_requests.PARAMETERS, "text")
 
     @describe(
-        "load_a_text",
-        "Load a text",
-        LOAD_RESPONSES,
-        *LOAD_ERRORS,
-        parameters=LOAD_PARAMETERS,
-        request=serializers.TextLoad,
-    )
+        "load_a_text", "Load a text", LOAD_RESPONSES, *LOAD_ERRORS,
+        parameters=LOAD_PARAMETERS, request=serializers.TextLoad,
+    )  # fmt: skip
     def post(self, request: Request) -> Response:
         values = self.parameters_of(request)
         load_request = load_requests.from_text(values)
@@ -119,14 +109,10 @@ class RelevantDocuments(Endpoint):
 
     @describe("search", "Search", PASSAGES, *READ_ERRORS, parameters=[SearchParameters, SEARCH_MODE], methods=["GET"])
     @describe(
-        "search_by_a_body",
-        "Search with a JSON body",
-        PASSAGES,
-        *BY_BODY_ERRORS,
-        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE],
-        request=SearchParameters,
+        "search_by_a_body", "Search with a JSON body", PASSAGES, *BY_BODY_ERRORS,
+        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE], request=SearchParameters,
         methods=["POST"],
-    )
+    )  # fmt: skip
     def get(self, request: Request) -> Response:
         values = self.parameters_of(request)
         search_request = search_request_of(values)
@@ -154,22 +140,15 @@ class ContentByTag(Endpoint):
     known = serializers.ContentByTagParameters.names()
 
     @describe(
-        "read_whole_documents",
-        "Read whole documents",
-        {200: serializers.Content(many=True)},
-        *READ_ERRORS,
-        parameters=[serializers.ContentByTagParameters, *PAGE_HEADERS],
-        methods=["GET"],
-    )
+        "read_whole_documents", "Read whole documents", {200: serializers.Content(many=True)}, *READ_ERRORS,
+        parameters=[serializers.ContentByTagParameters, *PAGE_HEADERS], methods=["GET"],
+    )  # fmt: skip
     @describe(
-        "read_whole_documents_by_a_body",
-        "Read whole documents with a JSON body",
-        {200: serializers.Content(many=True)},
-        *BY_BODY_ERRORS,
+        "read_whole_documents_by_a_body", "Read whole documents with a JSON body",
+        {200: serializers.Content(many=True)}, *BY_BODY_ERRORS,
         parameters=[serializers.ContentByTagParameters.as_post_query_parameters(), *PAGE_HEADERS],
-        request=serializers.ContentByTagParameters,
-        methods=["POST"],
-    )
+        request=serializers.ContentByTagParameters, methods=["POST"],
+    )  # fmt: skip
     def get(self, request: Request) -> HttpResponse:
         values = self.parameters_of(request)
         name = values.require("collection_name", parameters.nonempty_text)
@@ -193,12 +172,9 @@ class DocumentNames(Endpoint):
     known = OneCollectionParameters.names()
 
     @describe(
-        "list_the_documents_of_a_collection",
-        "List the documents of a collection",
-        {200: list[str]},
-        *READ_ERRORS,
+        "list_the_documents_of_a_collection", "List the documents of a collection", {200: list[str]}, *READ_ERRORS,
         parameters=[OneCollectionParameters],
-    )
+    )  # fmt: skip
     def get(self, request: Request) -> Response:
         name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
         collection = access.open_collection(access.caller(request), name, "read")
@@ -224,12 +200,9 @@ class DeleteDocument(Endpoint):
     known = serializers.DeleteDocumentParameters.names()
 
     @describe(
-        "delete_a_document",
-        "Delete a document",
-        {200: serializers.DeletedDocument},
-        *DELETE_ERRORS,
+        "delete_a_document", "Delete a document", {200: serializers.DeletedDocument}, *DELETE_ERRORS,
         parameters=[serializers.DeleteDocumentParameters],
-    )
+    )  # fmt: skip
     def delete(self, request: Request) -> Response:
         values = self.parameters_of(request)
         name = values.require("collection_name", parameters.nonempty_text)
@@ -250,12 +223,9 @@ class DeleteCollection(Endpoint):
     known = OneCollectionParameters.names()
 
     @describe(
-        "delete_a_collection",
-        "Delete a collection",
-        {200: serializers.DeletedCollection},
-        *DELETE_ERRORS,
+        "delete_a_collection", "Delete a collection", {200: serializers.DeletedCollection}, *DELETE_ERRORS,
         parameters=[OneCollectionParameters],
-    )
+    )  # fmt: skip
     def delete(self, request: Request) -> Response:
         name = self.parameters_of(request).require("collection_name", parameters.nonempty_text)
         collection = access.open_collection(access.caller(request), name, "manage")

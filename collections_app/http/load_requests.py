@@ -1,7 +1,5 @@
 """Reads the parameters of a load request, and recognizes the format of an uploaded file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

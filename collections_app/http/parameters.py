@@ -3,8 +3,6 @@
 Each parameter can come from any of them. Equal values count once; different values are an error that names it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -107,7 +105,6 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known: Sequence[str]) 
 def refuse_unknown(
     names: Iterable[str], known: Sequence[str], message: str = "The parameter {} does not exist"
 ) -> None:
-    """The message lists the known names."""
     hint = f"; known are {', '.join(known)}." if known else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known]
     if unknown:

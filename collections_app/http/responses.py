@@ -1,7 +1,5 @@
 """JSON responses of the endpoints: loads, passages, collections and deletions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +20,7 @@ from system.http.error_responses import own_url
 
 SEARCH_MODE = "X-Search-Mode"
 # `type` is the same for all passages.
-HIT_FIELDS = tuple(name for name in Passage().get_fields() if name != "type")
+HIT_FIELDS = tuple(name for name in Passage().get_fields() if name not in ("id", "type"))
 DOCUMENTS = "/api/collections/{collection}/documents/{document}"
 
 

@@ -4,8 +4,7 @@ Requests are read by `parameters`, which accepts each parameter from several pla
 `responses`.
 """
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
@@ -36,14 +35,12 @@ PAGE_HEADERS = [
     response_header("X-Next-Offset", {"type": "integer", "minimum": 1}, "The next page's offset, if there is one."),
 ]
 
+count = partial(drf.IntegerField, min_value=0)
+
 
 def field_of(schema: Object, **options: Any) -> Any:
     """A field that DRF has no type for."""
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
-
-
-def count() -> drf.IntegerField:
-    return drf.IntegerField(min_value=0)
 
 
 def texts() -> drf.ListField:
@@ -58,7 +55,7 @@ class Parameters(drf.Serializer[Any]):
         return tuple(cls().fields)
 
     @classmethod
-    def as_post_query_parameters(cls) -> Parameters:
+    def as_post_query_parameters(cls) -> "Parameters":
         """The parameters that a POST accepts in its query string as well.
 
         Required ones are described in the body only, so that a generated client asks for them there. Defaults are left

@@ -4,8 +4,6 @@ Django's parser splits the body. This module checks what the parser does not: th
 one file, the size of the file, and the number and size of the other fields.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -76,7 +74,7 @@ def receive(request: HttpRequest) -> Iterator[Upload]:
         handler.close()
 
 
-def read(request: HttpRequest, handler: OneFileHandler) -> Upload:
+def read(request: HttpRequest, handler: "OneFileHandler") -> Upload:
     body: Any = CompleteBody(request)
     try:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()

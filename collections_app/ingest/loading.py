@@ -1,7 +1,5 @@
 """Handles a load request: checks permissions, stores the document, and processes it if there is time."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,10 +1,8 @@
 """Publishes a version: it replaces the previous one for searches in one transaction."""
 
-from __future__ import annotations
-
 from math import inf
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from collections_app.documents import deletion
@@ -14,6 +12,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
+from system.plain_sql import fetch_rows
 
 NO_TEXT = "No text was found in this document, so searches cannot find it."
 
@@ -55,7 +54,4 @@ def is_superseded(version: Version, document: Document) -> bool:
 def _settled_space(collection_id: str) -> int | None:
     """The space that searches use, locked until the end of the transaction."""
     query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
-    with connection.cursor() as cursor:
-        cursor.execute(query, [collection_id])
-        row = cursor.fetchone()
-    return row[0] if row else None
+    return next((space_id for (space_id,) in fetch_rows(query, [collection_id])), None)

@@ -9,14 +9,11 @@ A step ends with a compare-and-set on the lease in the transaction that stores i
 in part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 import structlog
-from django.db import connection
 
 from collections_app import extract
 from collections_app.chunk import splitter
@@ -30,6 +27,7 @@ from collections_app.models.documents import State
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
 from system.database_cursor import bound_cursor
+from system.plain_sql import run_statement
 
 logger = structlog.get_logger(__name__)
 
@@ -138,9 +136,8 @@ def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.NewVec
 
 
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
-    with connection.cursor() as cursor:
-        # Chunks of an earlier attempt that failed.
-        cursor.execute("DELETE FROM chunk WHERE version_id = %s", [version.pk])
+    # Chunks of an earlier attempt that failed.
+    run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
     with bound_cursor() as bound, bound.copy(COPY_CHUNKS) as copy:
         for passage in passages:
             position = (passage.page, passage.page_end, passage.char_start, passage.char_end)

@@ -1,7 +1,5 @@
 """Stops work that takes too long while a caller waits, and leaves it to the worker."""
 
-from __future__ import annotations
-
 # Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
 LONG_TEXT = 2_000_000
 LONG_TEXT_S = 60.0

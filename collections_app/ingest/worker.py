@@ -1,7 +1,5 @@
 """Processes a document step by step while there is time, and handles the failure of a step."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from math import inf
@@ -27,6 +25,7 @@ from system.errors import Conflict
 logger = structlog.get_logger(__name__)
 
 RELOAD = "To reprocess it with current settings, send POST …/reload."
+DATABASE_UNAVAILABLE = "The database is temporarily unavailable; processing will be retried."
 REQUEST_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
 # available, deadlock, serialization failure.
@@ -87,7 +86,6 @@ def _as_superseded(version: Version) -> Version:
 
 
 def retry(document: Document) -> None:
-    """Queues a failed document again."""
     if document.newest_id is None or not leases.queue_again(document.newest_id):
         state = _state(document.newest_id) if document.newest_id else DELETING
         message = f"Only failed documents can be retried; this one is {state}."
@@ -133,12 +131,7 @@ def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> No
         return leases.return_lease(version)
     if sqlstate.startswith(TEMPORARY_SQLSTATES):
         logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
-        return leases.postpone(
-            version,
-            TEMPORARY_PAUSE_S,
-            "database",
-            "The database is temporarily unavailable; processing will be retried.",
-        )
+        return leases.postpone(version, TEMPORARY_PAUSE_S, "database", DATABASE_UNAVAILABLE)
     logger.error("loading_failed", version=version.pk, state=version.state, **describe_safely(error))
     return leases.fail_attempt(version, "internal", f"Internal error: {type(error).__name__}.")
 

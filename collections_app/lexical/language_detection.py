@@ -4,8 +4,6 @@ By script first, then by stop words. A text with too few stop words of one langu
 unchanged: right for names, tables and languages for which PostgreSQL has no stemmer.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

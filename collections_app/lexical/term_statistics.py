@@ -5,17 +5,14 @@ vector. The weight of a word in the collection is computed from counts, in the v
 is the score.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from collections_app.chunk.splitter import indexed_text
 from collections_app.models import Collection, Version
+from system.plain_sql import fetch_rows, run_statement
 
 from .language_detection import PLAIN
 from .tokens import indexed, prepared
@@ -176,21 +173,18 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
             "mark": "" if configuration == unmarked else f"{configuration}:",
             "version": version_id,
         }
-        with connection.cursor() as cursor:
-            cursor.execute(STORE, parameters)
+        run_statement(STORE, parameters)
 
 
 def _batches(version_id: int) -> Iterator[list[tuple[int, list[str], str]]]:
     """Chunk ids with heading paths and texts in batches, because a document can have many thousands."""
     last = -1
     while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT id, heading_path, text, number FROM chunk WHERE version_id = %s AND number > %s"
-                " ORDER BY number LIMIT %s",
-                [version_id, last, CHUNKS_AT_ONCE],
-            )
-            rows: list[Any] = cursor.fetchall()
+        rows = fetch_rows(
+            "SELECT id, heading_path, text, number FROM chunk WHERE version_id = %s AND number > %s"
+            " ORDER BY number LIMIT %s",
+            [version_id, last, CHUNKS_AT_ONCE],
+        )
         if not rows:
             return
         last = rows[-1][3]
@@ -208,13 +202,11 @@ def subtract_from_counts(version_id: int, collection_id: str) -> None:
 
 
 def _change_counts(version_id: int, collection_id: str, sign: int) -> None:
-    parameters: dict[str, Any] = {"version": version_id, "collection": collection_id, "sign": sign}
-    with connection.cursor() as cursor:
-        cursor.execute(LANGUAGE_OF_VERSION, [version_id])
-        parameters["language"] = cursor.fetchone()[0]
-        cursor.execute(COUNT, parameters)
-        if sign < 0:
-            cursor.execute(FORGET, parameters)
+    ((language,),) = fetch_rows(LANGUAGE_OF_VERSION, [version_id])
+    parameters = {"version": version_id, "collection": collection_id, "sign": sign, "language": language}
+    run_statement(COUNT, parameters)
+    if sign < 0:
+        run_statement(FORGET, parameters)
 
 
 def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
@@ -226,12 +218,9 @@ def query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, Q
         "words": prepared(query),
     }
     words: dict[str, list[QueryWord]] = {collection_id: [] for collection_id in ids}
-    with connection.cursor() as cursor:
-        cursor.execute(SIZES, [ids])
-        sizes = dict(cursor.fetchall())
-        cursor.execute(QUERY_WORDS, parameters)
-        for collection, configuration, lexeme, position, term, chunks in cursor.fetchall():
-            words[collection].append(
-                QueryWord(lexeme=lexeme, position=position, term=term, chunks=chunks, configuration=configuration)
-            )
+    sizes = dict(fetch_rows(SIZES, [ids]))
+    for collection, configuration, lexeme, position, term, chunks in fetch_rows(QUERY_WORDS, parameters):
+        words[collection].append(
+            QueryWord(lexeme=lexeme, position=position, term=term, chunks=chunks, configuration=configuration)
+        )
     return {pk: QueryTerms(chunks=sizes.get(pk, 0), words=tuple(terms)) for pk, terms in words.items()}

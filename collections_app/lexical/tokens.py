@@ -5,8 +5,6 @@ often prevents matches: “quoted” with its marks, end.Start and and/or would 
 lower-case words separated by spaces.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence, Set

@@ -5,8 +5,6 @@ none if it is missing or empty, one, or the items of its array. A path leads int
 arrays. A condition is true if it is true for one of the values; its negation is true for all other documents.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
@@ -97,14 +95,12 @@ class Subject:
     def second(self) -> str:
         return f"date_trunc('second', {self.instant})"
 
-    def compared(self, operator: str, other: Subject) -> str:
+    def compared(self, operator: str, other: "Subject") -> str:
         return f"({self.number} {operator} {other.number} OR {self.second} {operator} {other.second})"
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the metadata in this column."""
-
     column: str
     path: Path
 

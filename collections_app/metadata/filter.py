@@ -4,8 +4,6 @@
 metadata can be named: what the server stores about a document (id, collection, owner, state) is in other columns.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The values in a filter: numbers, instants, booleans or plain text. Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +38,6 @@ class Reader:
         return resolve(operand, self.moment)
 
     def typed(self, operand: Operand) -> Any:
-        """The value in the type of the field."""
         value = self.resolved(operand)
         if self.field.kind is Kind.INSTANT:
             return self.instant(value)

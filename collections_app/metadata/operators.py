@@ -4,19 +4,16 @@ A field represents a set of values, so a test is wrapped in EXISTS. Negations ar
 exactly one side of each pair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
 
 from system.encoded_query import (
     METADATA,
     OPERATORS,
     ComparisonKind,
     Condition,
-    Dialect,
     Moment,
     Operand,
     QueryError,
@@ -24,7 +21,7 @@ from system.encoded_query import (
     ValueKind,
     read,
 )
-from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, Comparison, ConditionCompiler, ValueReader
+from system.encoded_query.sql import FOLD, FOLDED_ARRAY, ROWS, ConditionCompiler, ValueReader
 
 from .fields import Field, Kind, Parameters, Subject, joined
 from .operands import Reader, instant, number
@@ -44,8 +41,8 @@ COMPARED_AS: Mapping[Kind, ComparisonKind] = {
 class FieldCondition(ConditionCompiler[Subject]):
     """Binds the values themselves: a filter is compiled for one request."""
 
-    dialect: ClassVar[Dialect] = METADATA
-    rows: ClassVar[Mapping[str, Comparison]] = ROWS
+    dialect = METADATA
+    rows = ROWS
 
     def __init__(self, parameters: Parameters, column: str, condition: Condition, moment: Moment) -> None:
         if condition.operator in RECORDS_ONLY:

@@ -1,7 +1,5 @@
 """Validates a document's metadata: six typed fields, any others, within limits."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -159,16 +157,12 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_boolean(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 # "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
 TYPED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "sys_id": (_is_text, "text"),
     "status": (_is_text, "text"),
     "type": (_is_text, "text"),
     "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
-    "flag": (_is_boolean, "true or false, without quotation marks"),
+    "flag": (lambda value: isinstance(value, bool), "true or false, without quotation marks"),
     "created": (is_instant, "a date and time with its zone, such as 2024-05-19T15:30:00Z"),
 }

@@ -14,14 +14,6 @@ from collections_app.models.collections import Collection, EmbeddingSpace
 from collections_app.models.documents import Document, ExtractedText, Piece, Version
 
 __all__ = [
-    "Chunk",
-    "ChunkVector",
-    "ChunkWords",
-    "Collection",
-    "Document",
-    "EmbeddingSpace",
-    "ExtractedText",
-    "Piece",
-    "TermCount",
-    "Version",
-]
+    "Chunk", "ChunkVector", "ChunkWords", "Collection", "Document", "EmbeddingSpace", "ExtractedText", "Piece",
+    "TermCount", "Version",
+]  # fmt: skip

@@ -1,9 +1,5 @@
 """Chunks and their search data. Written and read by SQL; deleted with their version (ON DELETE CASCADE)."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -31,9 +27,7 @@ class Chunk(models.Model):
 
     class Meta:
         db_table = "chunk"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["version", "number"], name="chunk_number")
-        ]
+        constraints = [models.UniqueConstraint(fields=["version", "number"], name="chunk_number")]
 
 
 class ChunkWords(models.Model):
@@ -48,7 +42,7 @@ class ChunkWords(models.Model):
 
     class Meta:
         db_table = "chunk_words"
-        indexes: ClassVar[list[models.Index]] = [GinIndex(fields=["terms"], name="chunk_words_terms")]
+        indexes = [GinIndex(fields=["terms"], name="chunk_words_terms")]
 
 
 class ChunkVector(models.Model):
@@ -64,7 +58,7 @@ class ChunkVector(models.Model):
 
     class Meta:
         db_table = "chunk_vector"
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(fields=["collection", "space"], name="chunk_vector_collection"),
             models.Index(fields=["version", "space"], name="chunk_vector_version"),
         ]

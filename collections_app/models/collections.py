@@ -1,10 +1,8 @@
 """Collections, and the embedding spaces of their vectors."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -77,7 +75,6 @@ def check_visible(name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """A validator for forms."""
     try:
         well_named(name)
     except ValueError as error:
@@ -114,7 +111,7 @@ class EmbeddingSpace(models.Model):
 
     class Meta:
         db_table = "embedding_space"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        constraints = [
             models.UniqueConstraint(fields=["provider", "model", "dimensions"], name="embedding_space_one"),
             # For the foreign key of vectors, so that all vectors of a space have its dimensions.
             models.UniqueConstraint(fields=["id", "dimensions"], name="embedding_space_dimensions"),
@@ -133,7 +130,7 @@ def role_list(label: str, about: str) -> Any:
 class Collection(Record):
     """Documents that are searched together, with their roles and settings."""
 
-    references: ClassVar[dict[str, str]] = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
+    references = {"reader_roles": "sys_role", "writer_roles": "sys_role"}
     display_column = "name"
     internal_columns = frozenset({"unmarked_configuration"})
 
@@ -170,8 +167,8 @@ class Collection(Record):
 
     class Meta(Record.Meta):
         db_table = "document_collection"
-        ordering: ClassVar[list[str]] = ["name", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["name", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["name"], condition=models.Q(deleted_at__isnull=True), name="document_collection_name"
             ),

@@ -1,9 +1,5 @@
 """Documents and their versions: the loaded content, its state, and what searches see."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
@@ -52,15 +48,13 @@ class Document(models.Model):
 
     class Meta:
         db_table = "document"
-        ordering: ClassVar[list[str]] = ["id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["collection", "doc_id"], condition=Q(deleted_at__isnull=True), name="document_doc_id"
             )
         ]
-        indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="document_deleted"),
-        ]
+        indexes = [models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="document_deleted")]
 
     def __str__(self) -> str:
         return self.doc_id
@@ -110,14 +104,14 @@ class Version(models.Model):
 
     class Meta:
         db_table = "document_version"
-        ordering: ClassVar[list[str]] = ["id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["id"]
+        constraints = [
             models.UniqueConstraint(fields=["document", "generation"], name="document_version_generation"),
             models.UniqueConstraint(
                 fields=["document"], condition=Q(is_searched=True), name="document_version_one_searched"
             ),
         ]
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(fields=["collection", "is_searched"], name="document_version_searched"),
             # Versions with hidden chunks: few, however many are queued.
             models.Index(

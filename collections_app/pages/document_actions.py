@@ -1,7 +1,5 @@
 """Actions of the collection pages: delete, retry or reprocess one document, or all that the list shows."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

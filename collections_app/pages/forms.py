@@ -1,7 +1,5 @@
 """The forms of the collection pages: a new collection, and a search."""
 
-from __future__ import annotations
-
 from django import forms
 from django.http import QueryDict
 

@@ -1,7 +1,5 @@
 """The page of a document's metadata, for writers of its collection."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A passage with the text before and after it."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import Any
 
 from django.db.models.functions import Substr
 
@@ -14,18 +12,7 @@ STEP = 1
 MAX = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageContext:
-    title: str
-    pages: str
-    headings: str
-    before: str
-    passage: str
-    after: str
-    is_whole: bool
-
-
-def read_context(document: Document, generation: int, number: int, count: int) -> PassageContext:
+def read_context(document: Document, generation: int, number: int, count: int) -> dict[str, Any]:
     """The passage with up to `count` passages on each side.
 
     Read from the stored text, because passages overlap and lack the white space between them.
@@ -41,12 +28,12 @@ def read_context(document: Document, generation: int, number: int, count: int) -
     before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
     after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
     texts = ExtractedText.objects.filter(version=version).values_list(before, after).first()
-    return PassageContext(
-        title=version.filename or document.doc_id,
-        pages=presenters.pages(first.page, last.page_end),
-        headings=" > ".join(passage.heading_path),
-        before=texts[0] if texts else "",
-        passage=passage.text,
-        after=texts[1] if texts else "",
-        is_whole=first.number == 0 and last.number == version.chunks_count - 1,
-    )
+    return {
+        "title": version.filename or document.doc_id,
+        "pages": presenters.pages(first.page, last.page_end),
+        "headings": " > ".join(passage.heading_path),
+        "before": texts[0] if texts else "",
+        "passage": passage.text,
+        "after": texts[1] if texts else "",
+        "is_whole": first.number == 0 and last.number == version.chunks_count - 1,
+    }

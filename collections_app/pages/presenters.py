@@ -1,11 +1,8 @@
 """Presents documents and passages to the templates as plain text and numbers, which the templates escape."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -24,43 +21,8 @@ FIX_FILE = "Retrying won't help. Fix the file, upload it again and delete this e
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """Part of a passage."""
-
     text: str
     is_marked: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HitView:
-    document_id: str
-    generation: int
-    number: int
-    place: str
-    title: str
-    pages: str
-    headings: str
-    metadata: str
-    score: str
-    parts: tuple[TextSpan, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentView:
-    id: str
-    title: str
-    name_below: str
-    state: str
-    size: int
-    pages: int | None
-    chunks: int
-    loaded_at: datetime
-    metadata: str
-    error: str
-    advice: str
-    note: str
-    warnings: tuple[str, ...]
-    may_retry: bool
-    may_reprocess: bool
 
 
 def parts(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
@@ -119,19 +81,19 @@ def metadata(stored: Mapping[str, Any]) -> str:
     return line if len(line) <= LONGEST_METADATA else line[: LONGEST_METADATA - 1] + "…"
 
 
-def hit(result: Hit) -> HitView:
-    return HitView(
-        document_id=result.document_id,
-        generation=result.generation,
-        number=result.chunk_index,
-        place=f"{result.document_id}-{result.chunk_index}",
-        title=result.filename or result.doc_id,
-        pages=pages(result.page, result.page_end),
-        headings=" > ".join(result.heading_path),
-        metadata=metadata(result.metadata),
-        score=f"{result.score:.2f}",
-        parts=tuple(parts(result.page_content, result.highlights)),
-    )
+def hit(result: Hit) -> dict[str, Any]:
+    return {
+        "document_id": result.document_id,
+        "generation": result.generation,
+        "number": result.chunk_index,
+        "place": f"{result.document_id}-{result.chunk_index}",
+        "title": result.filename or result.doc_id,
+        "pages": pages(result.page, result.page_end),
+        "headings": " > ".join(result.heading_path),
+        "metadata": metadata(result.metadata),
+        "score": f"{result.score:.2f}",
+        "parts": tuple(parts(result.page_content, result.highlights)),
+    }
 
 
 def documents(rows: QuerySet[Document]) -> QuerySet[Document]:
@@ -140,29 +102,29 @@ def documents(rows: QuerySet[Document]) -> QuerySet[Document]:
     return rows.select_related("newest").annotate(is_searched=Exists(searched))
 
 
-def document(row: Document) -> DocumentView:
+def document(row: Document) -> dict[str, Any]:
     """A document from `documents`, with the state of its newest version."""
     version = row.newest
     is_at_fault = version is not None and version.error_code in FILE_ERRORS
     state = version.state if version else State.QUEUED.value
     title = row.page_title()
-    return DocumentView(
-        id=row.pk,
-        title=title,
+    return {
+        "id": row.pk,
+        "title": title,
         # A generated id means nothing to people.
-        name_below=row.doc_id if row.doc_id not in (title, row.pk) else "",
-        state=state,
-        size=version.size if version else 0,
-        pages=version.pages if version else None,
-        chunks=version.chunks_count if version else 0,
-        loaded_at=version.created_at if version else row.created_at,
-        metadata=metadata(version.metadata) if version else "",
-        error=version.error if version and state == State.FAILED else "",
+        "name_below": row.doc_id if row.doc_id not in (title, row.pk) else "",
+        "state": state,
+        "size": version.size if version else 0,
+        "pages": version.pages if version else None,
+        "chunks": version.chunks_count if version else 0,
+        "loaded_at": version.created_at if version else row.created_at,
+        "metadata": metadata(version.metadata) if version else "",
+        "error": version.error if version and state == State.FAILED else "",
         # For writers; other users cannot do anything about it.
-        advice=FIX_FILE if state == State.FAILED and is_at_fault else "",
+        "advice": FIX_FILE if state == State.FAILED and is_at_fault else "",
         # The previous version is searched until the new one is ready, also if the new one fails.
-        note=EARLIER if state in (*UNFINISHED, State.FAILED) and vars(row)["is_searched"] else "",
-        warnings=tuple(map(str, version.warnings)) if version else (),
-        may_retry=state == State.FAILED and not is_at_fault,
-        may_reprocess=state in (State.READY, State.EMPTY),
-    )
+        "note": EARLIER if state in (*UNFINISHED, State.FAILED) and vars(row)["is_searched"] else "",
+        "warnings": tuple(map(str, version.warnings)) if version else (),
+        "may_retry": state == State.FAILED and not is_at_fault,
+        "may_reprocess": state in (State.READY, State.EMPTY),
+    }

@@ -1,7 +1,5 @@
 """The pages of collections: the list, one collection with its search and its documents, and a passage in context."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -188,7 +186,7 @@ class PassagePage(CollectionPage):
         around = request.GET.get("around", "")
         count = int(around) if around in map(str, range(1, passage_context.MAX + 1)) else passage_context.STEP
         context = passage_context.read_context(open_document(collection, document), generation, number, count)
-        has_more = not context.is_whole and count < passage_context.MAX
+        has_more = not context["is_whole"] and count < passage_context.MAX
         page = {
             "collection": collection,
             "document_id": document,

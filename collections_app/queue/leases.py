@@ -8,8 +8,6 @@
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +17,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import DateTimeField, F, Func, Q
 from django.db.models.functions import Greatest
 
 from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED, State
+from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
@@ -86,13 +85,11 @@ class Lease:
 def take_next(after: str = "") -> Lease | None:
     """Leases the next due version, of the owner that follows `after`; None if nothing is due."""
     token = uuid4()
-    with connection.cursor() as cursor:
-        # The next owner in order, then the first.
-        for owner in (after + " ", ""):
-            cursor.execute(NEXT, [token, LEASE.total_seconds(), owner])
-            row = cursor.fetchone()
-            if row:
-                return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
+    # The next owner in order, then the first.
+    for owner in (after + " ", ""):
+        row = next(iter(fetch_rows(NEXT, [token, LEASE.total_seconds(), owner])), None)
+        if row:
+            return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
     return None
 
 
@@ -109,7 +106,6 @@ def has_waiting(owner: str, most: int) -> bool:
 
 
 def due() -> Any:
-    """The versions that can be leased."""
     is_free = Q(lease_until=None) | Q(lease_until__lte=STATEMENT_CLOCK)
     return Version.objects.filter(is_free, state__in=UNFINISHED, next_at__lte=STATEMENT_CLOCK)
 
@@ -139,7 +135,6 @@ def finish(version: Version, state: State, **columns: Any) -> None:
 
 
 def fail(version: Version, code: str, message: str) -> None:
-    """Marks the version as failed, until somebody retries it."""
     finish(version, State.FAILED, error_code=code, error=message[:MAX_ERROR_LENGTH])
     # Never log the file name or the text.
     logger.warning("document_failed", version=version.pk, collection=version.collection_id, code=code)
@@ -158,8 +153,7 @@ def postpone(version: Version, pause_s: float, code: str, message: str) -> None:
 
 def postpone_waiting(space_id: int, pause_s: float, code: str, message: str) -> None:
     """As `postpone`, for all versions that wait for the provider of this space."""
-    with connection.cursor() as cursor:
-        cursor.execute(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
+    run_statement(POSTPONE_WAITING, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONED_AT_ONCE])
 
 
 def end_pauses(collection_id: str) -> bool:
@@ -179,7 +173,6 @@ def fail_attempt(version: Version, code: str, message: str) -> None:
 
 
 def queue_again(version_id: int) -> bool:
-    """Queues a failed version from the first step."""
     first_step = {"state": State.QUEUED, "attempt": 0, "next_at": CLOCK, "error_code": "", "error": ""}
     return bool(Version.objects.filter(pk=version_id, state=State.FAILED).update(**first_step, **FREE))
 

@@ -5,8 +5,6 @@ by their words; the second within each space, because cosines of two models cann
 worse than keyword search alone on four of five question sets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,13 +1,10 @@
 """Finds the words of a query in a passage, as character offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.db import connection
-
 from collections_app.lexical.tokens import Prepared, prepared_with_spans, stands_alone
+from system.plain_sql import fetch_rows
 
 # Private-use characters, which never occur in prepared text.
 START, STOP = "\ue000", "\ue001"
@@ -37,25 +34,19 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
     numbers = _within_limit(passages)
     if not numbers:
         return offsets
-    texts = [_prepare(passages[number]) for number in numbers]
+    chosen = [passages[number] for number in numbers]
+    texts = [prepared_with_spans(each.text, frozenset(filter(stands_alone, each.lexemes))) for each in chosen]
     parameters = [
-        [passages[number].configuration for number in numbers],
+        [each.configuration for each in chosen],
         [text.text for text in texts],
-        [as_query(passages[number].lexemes) for number in numbers],
+        [as_query(each.lexemes) for each in chosen],
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(MARKED, [OPTIONS, *parameters])
-        for number, text, (marked,) in zip(numbers, texts, cursor.fetchall(), strict=True):
-            offsets[number] = _merge(marked_offsets(marked, text))
+    for number, text, (marked,) in zip(numbers, texts, fetch_rows(MARKED, [OPTIONS, *parameters]), strict=True):
+        offsets[number] = _merge(marked_offsets(marked, text))
     return offsets
 
 
-def _prepare(passage: Passage) -> Prepared:
-    return prepared_with_spans(passage.text, frozenset(filter(stands_alone, passage.lexemes)))
-
-
 def _within_limit(passages: Sequence[Passage]) -> list[int]:
-    """The numbers of the passages to mark."""
     remaining, numbers = MOST_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:

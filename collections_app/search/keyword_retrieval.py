@@ -1,15 +1,12 @@
 """Finds the chunks that share words with a query, and their BM25 scores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from django.db import connection
-
 from collections_app.lexical.term_statistics import QueryTerms, QueryWord
+from system.plain_sql import fetch_rows
 
 from .scope import Scope
 
@@ -91,7 +88,6 @@ def plan(words: Sequence[QueryWord], chunks: int, budget: int) -> Plan:
 
 
 def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
-    """The chunks with the highest keyword scores."""
     known = query.known
     if not known:
         return {}
@@ -111,9 +107,7 @@ def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
 
 
 def _own(scope: Scope, statement: str, values: list[Any]) -> dict[int, float]:
-    with connection.cursor() as cursor:
-        cursor.execute(OWN.format(best=statement), [*values, scope.collection.pk])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(OWN.format(best=statement), [*values, scope.collection.pk]))
 
 
 def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
@@ -121,6 +115,4 @@ def scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
     ids = sorted(chunk_ids)
     if not ids or not query.known:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(SCORES, [query.vector(), ids])
-        return dict(cursor.fetchall())
+    return dict(fetch_rows(SCORES, [query.vector(), ids]))

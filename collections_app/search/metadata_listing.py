@@ -1,7 +1,5 @@
 """Lists whole documents by their metadata, page by page."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator
@@ -9,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from collections_app.metadata.filter import Filter
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection
 from system.errors import Unavailable
+from system.plain_sql import fetch_rows
 
 DEFAULT_LIMIT = 20
 MOST_DOCUMENTS = 200
@@ -61,23 +58,16 @@ def matching(collection: Collection, filter: Filter, *, limit: int, offset: int)
     condition, values = filter.sql("version.metadata")
     parts = {"condition": condition, "limit": limit, "offset": offset, "most": MOST_CHARACTERS}
     parameters = [collection.pk, *values]
-    rows = _rows(STATEMENT.format(**parts, may_be_long=False), parameters)
+    rows = fetch_rows(STATEMENT.format(**parts, may_be_long=False), parameters)
     if not any(characters is not None and characters > MOST_CHARACTERS for *_, characters in rows):
         yield _contents(collection, rows, offset)
         return
     if not LONG.acquire(blocking=False):
         raise Unavailable("Another long document is being returned. Try again shortly.")
     try:
-        yield _contents(collection, _rows(STATEMENT.format(**parts, may_be_long=True), parameters), offset)
+        yield _contents(collection, fetch_rows(STATEMENT.format(**parts, may_be_long=True), parameters), offset)
     finally:
         LONG.release()
-
-
-def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows
 
 
 def _contents(collection: Collection, rows: list[tuple[Any, ...]], offset: int) -> Contents:

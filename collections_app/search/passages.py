@@ -1,16 +1,13 @@
 """Reads the passages of the best chunks, with what is known of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from django.db import connection
-
 from collections_app.lexical.term_statistics import QueryTerms
+from system.plain_sql import fetch_rows
 
 from .fusion import ScoredChunk
 from .highlights import Passage, highlights
@@ -40,47 +37,31 @@ POSITIONS = """
 class Hit:
     """A passage that was found; `scores` are its cosine and its BM25, None where that was not looked at."""
 
-    id: str
-    page_content: str
-    metadata: dict[str, Any]
-    doc_id: str
-    collection_name: str
-    chunk_index: int
-    chunks_count: int
-    page: int | None
-    page_end: int | None
-    char_start: int
-    char_end: int
-    heading_path: list[str]
-    filename: str
-    score: float
-    scores: dict[str, float | None]
-    highlights: list[list[int]]
-    # For links to the document and into it; not part of the answer.
-    document_id: str
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageRow:
-    """What the database has of a chunk, its version, document and collection."""
-
+    # The columns of ROWS, in their order. The ids and the generation are for links, not part of the answer.
     collection_id: str
     collection_name: str
     configuration: str
     document_id: str
     doc_id: str
-    metadata: str
+    metadata: Any
     filename: str
     chunks_count: int
-    number: int
-    text: str
+    chunk_index: int
+    page_content: str
     heading_path: list[str]
     page: int | None
     page_end: int | None
     char_start: int
     char_end: int
     generation: int
+    score: float = 0.0
+    scores: dict[str, float | None] = field(default_factory=dict)
+    highlights: list[list[int]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        # Chosen: derived from what the caller knows. Row numbers would reveal how much others load.
+        return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
 def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
@@ -95,50 +76,33 @@ def passages(scored: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTer
 def _best(scored: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
     """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
     tied = [chunk for chunk in scored if chunk.rank <= scored[k - 1].rank] if len(scored) > k else scored
-    with connection.cursor() as cursor:
-        cursor.execute(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
-        positions = {chunk_id: position for chunk_id, *position in cursor.fetchall()}
+    rows = fetch_rows(POSITIONS, [[chunk.candidate.chunk_id for chunk in tied]])
+    positions = {chunk_id: position for chunk_id, *position in rows}
     existing = [chunk for chunk in tied if chunk.candidate.chunk_id in positions]
     return sorted(existing, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
 
 
-def _rows(chunk_ids: Sequence[int]) -> dict[int, PassageRow]:
+def _rows(chunk_ids: Sequence[int]) -> dict[int, Hit]:
     if not chunk_ids:
         return {}
-    names = [field.name for field in fields(PassageRow)]
-    with connection.cursor() as cursor:
-        cursor.execute(ROWS, [list(chunk_ids)])
-        return {row[0]: PassageRow(**dict(zip(names, row[1:], strict=True))) for row in cursor.fetchall()}
+    names = [column.name for column in fields(Hit)]
+    rows = fetch_rows(ROWS, [list(chunk_ids)])
+    return {row[0]: Hit(**dict(zip(names, row[1:], strict=False))) for row in rows}
 
 
-def _passage(row: PassageRow, words: QueryTerms) -> Passage:
+def _passage(row: Hit, words: QueryTerms) -> Passage:
     # The rarest words matter most, and each is compared with every word of every passage.
     lexemes = [word.lexeme for word in words.known if word.configuration == row.configuration]
-    return Passage(text=row.text, configuration=row.configuration, lexemes=lexemes[:MOST_LEXEMES])
+    return Passage(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MOST_LEXEMES])
 
 
-def _hit(scored: ScoredChunk, row: PassageRow, offsets: list[list[int]]) -> Hit:
-    candidate = scored.candidate
-    return Hit(
-        # Chosen: derived from what the caller knows. Row numbers would reveal how much others load.
-        id=str(uuid5(NAMESPACE_URL, f"{row.collection_name}\n{row.doc_id}\n{row.number}")),
-        page_content=row.text,
+def _hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
+    return replace(
+        row,
         metadata=json.loads(row.metadata),
-        doc_id=row.doc_id,
-        collection_name=row.collection_name,
-        chunk_index=row.number,
-        chunks_count=row.chunks_count,
-        page=row.page,
-        page_end=row.page_end,
-        char_start=row.char_start,
-        char_end=row.char_end,
-        heading_path=row.heading_path,
-        filename=row.filename,
         score=round(scored.score, DIGITS),
-        scores={"vector": _rounded(candidate.vector), "text": _rounded(candidate.text)},
+        scores={"vector": _rounded(scored.candidate.vector), "text": _rounded(scored.candidate.text)},
         highlights=offsets,
-        document_id=row.document_id,
-        generation=row.generation,
     )
 
 

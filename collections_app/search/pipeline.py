@@ -1,7 +1,5 @@
 """Runs a search: scope, keyword and vector retrieval, fusion, passages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,7 +54,6 @@ class SearchResult:
 
 
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
-    """The best passages of all collections together."""
     vectors = _vectors(collections, request)
     with snapshot():
         moved = _moved(collections, request)

@@ -4,8 +4,6 @@ They are determined first, on documents, so that only relevant chunks are read. 
 versions that pass; without one it lists the few that are not searched because they are loaded, replaced or deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from django.db import connection, transaction
 
 from collections_app.metadata.filter import Filter
 from collections_app.models import Collection
+from system.plain_sql import fetch_rows, run_statement
 
 # Only versions with stored chunks matter; queued ones have none.
 UNSEARCHED = """
@@ -62,8 +61,7 @@ def snapshot() -> Iterator[None]:
         yield
         return
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(SNAPSHOT)
+        run_statement(SNAPSHOT)
         yield
 
 
@@ -86,6 +84,4 @@ def scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
 
 
 def _rows(statement: str, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return {row[0]: row[1:] for row in cursor.fetchall()}
+    return {row[0]: row[1:] for row in fetch_rows(statement, values)}

@@ -1,15 +1,12 @@
 """Finds the chunks nearest to the vector of a query, by scan or by a large collection's index."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db import connection
-
 from collections_app.models import EmbeddingSpace
 from collections_app.vectors import vector_indexes
+from system.plain_sql import fetch_rows, run_statement
 
 from .scope import Scope
 
@@ -53,13 +50,10 @@ def nearest(scope: Scope, chunks: int, vector: str, count: int) -> dict[int, flo
     is_large = vector_indexes.is_wanted(scanned, space.dimensions)
     if not is_large or not vector_indexes.is_usable(scope.collection.pk, space.pk):
         return _cosines(SCAN.format(condition=condition), [vector, *location, *values, count])
-    with connection.cursor() as cursor:
-        ef = max(vector_indexes.ef_search(chunks), count)
-        cursor.execute(SETTINGS.format(ef=ef))
+    run_statement(SETTINGS.format(ef=max(vector_indexes.ef_search(chunks), count)))
     statement = BY_INDEX.format(condition=condition, dimensions=int(space.dimensions))
     cosines_ = _cosines(statement, [vector, *location, *values, vector, count])
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_sort = on")
+    run_statement("SET LOCAL enable_sort = on")
     return cosines_
 
 
@@ -70,6 +64,5 @@ def cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dic
 
 
 def _cosines(statement: str, values: list[Any]) -> dict[int, float]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return {chunk: 1.0 - distance for chunk, distance in cursor.fetchall() if not math.isnan(distance)}
+    rows = fetch_rows(statement, values)
+    return {chunk: 1.0 - distance for chunk, distance in rows if not math.isnan(distance)}

@@ -4,13 +4,10 @@ The search for them starts after the last stored one (`Version.embedded_to`), be
 all earlier chunks. This is only an optimisation: before a version is published, `lacks` checks all chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from django.db import connection
 from pgvector import HalfVector
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
@@ -19,6 +16,7 @@ from collections_app.chunk.splitter import indexed_text
 from collections_app.embed import embedder
 from collections_app.models import EmbeddingSpace, Version
 from system.database_cursor import bound_cursor
+from system.plain_sql import fetch_rows
 
 # Chunks embedded in one batch.
 AT_ONCE = 256
@@ -43,8 +41,6 @@ BEFORE_ALL = (0, -1)  # a version id and a chunk number
 
 
 class ChunkWithoutVector(NamedTuple):
-    """A chunk without a vector."""
-
     version_id: int
     number: int
     chunk_id: int
@@ -58,8 +54,6 @@ class ChunkWithoutVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewVectors:
-    """Vectors that have not been stored yet."""
-
     space: EmbeddingSpace
     rows: Sequence[ChunkWithoutVector]
     vectors: list[list[float]]
@@ -94,13 +88,10 @@ def lacking(
     version_ids: Sequence[int], space_id: int, *, most: int, after: tuple[int, int] = BEFORE_ALL
 ) -> list[ChunkWithoutVector]:
     """The next chunks of these versions after that position without a vector in the space."""
-    with connection.cursor() as cursor:
-        cursor.execute(LACKING, [list(version_ids), *after, space_id, most])
-        return [ChunkWithoutVector(*row) for row in cursor.fetchall()]
+    return [ChunkWithoutVector(*row) for row in fetch_rows(LACKING, [list(version_ids), *after, space_id, most])]
 
 
 def lacks(version: Version, space_id: int) -> bool:
-    """Whether any chunk of the version has no vector."""
     return bool(lacking([version.pk], space_id, most=1))
 
 

@@ -9,14 +9,11 @@ space that searches use when it becomes ready; the last check, under the collect
 `reembed_after` is only an optimisation: all versions up to it were filled once. Before the switch, all are checked.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from django.db import connection, transaction
@@ -30,6 +27,7 @@ from collections_app.queue import leases, worker_signals
 from collections_app.vectors import chunk_vectors, vector_indexes
 from system.error_details import describe_safely
 from system.errors import NotFound
+from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
@@ -102,7 +100,6 @@ def work(collection: Collection, until: float) -> None:
 
 
 def _move(collection_id: str, space: EmbeddingSpace, until: float) -> None:
-    """Fill the space, and switch searches to it when it is complete."""
     if not _continue_filling(collection_id, space, until):
         return
     complete = _searched(collection_id)
@@ -178,7 +175,7 @@ def _remove_old(collection_id: str, until: float) -> None:
     while collection := due().filter(pk=collection_id, has_old_vectors=True).first():
         used = _used_spaces(collection)
         for space_id in EmbeddingSpace.objects.exclude(pk__in=used).values_list("pk", flat=True):
-            while _run(REMOVE, [collection_id, space_id, REMOVED_AT_ONCE]):
+            while run_statement(REMOVE, [collection_id, space_id, REMOVED_AT_ONCE]):
                 if time.monotonic() > until:
                     return
         with transaction.atomic():
@@ -242,19 +239,11 @@ def _slices(version_ids: list[int]) -> list[list[int]]:
     return [version_ids[at : at + VERSIONS_AT_ONCE] for at in range(0, len(version_ids), VERSIONS_AT_ONCE)]
 
 
-def _run(statement: str, values: list[Any]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return int(cursor.rowcount)
-
-
 @contextmanager
 def _alone(collection_id: str) -> Iterator[bool]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LOCK, collection_id])
-        is_alone: bool = cursor.fetchone()[0]
+    ((is_alone,),) = fetch_rows("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LOCK, collection_id])
     try:
         yield is_alone
     finally:
         if is_alone:
-            _run("SELECT pg_advisory_unlock(%s, hashtext(%s))", [LOCK, collection_id])
+            run_statement("SELECT pg_advisory_unlock(%s, hashtext(%s))", [LOCK, collection_id])

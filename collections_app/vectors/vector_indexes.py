@@ -4,18 +4,16 @@ Small collections are scanned, which is exact, and fast up to the threshold. The
 collections: chunks of others would take places among the nearest, and a search would find too few.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from django.db import connection
 from psycopg import sql
 
 from system.background import index_builds
+from system.plain_sql import fetch_rows
 from system.process_cache import WeightedCache
 
 LOCK = 7_301_041
@@ -56,8 +54,6 @@ EXISTING = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedSpace:
-    """The vectors of one collection in one space."""
-
     collection_id: str
     space_id: int
     dimensions: int
@@ -124,10 +120,8 @@ def is_usable(collection_id: str, space_id: int) -> bool:
     entry = _validity.get(name)
     if entry and time.monotonic() < entry[1]:
         return entry[0]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", [f"public.{name}"])
-        row = cursor.fetchone()
-    is_valid = bool(row and row[0])
+    query = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)"
+    is_valid = (True,) in fetch_rows(query, [f"public.{name}"])
     _validity.put(name, (is_valid, time.monotonic() + CACHED_S))
     return is_valid
 

@@ -23,7 +23,6 @@ DJANGO_NAMES = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PAS
 
 
 def session_settings(process: str) -> dict[str, str]:
-    """The session settings of the connections of this kind of process."""
     settings = {"search_path": "public", "timezone": "UTC", "datestyle": "ISO"}
     settings |= {f"tcp_keepalives_{name}": value for name, value in KEEPALIVES.items()}
     if process in STATEMENT_TIMEOUT_MS:

@@ -22,6 +22,7 @@ from config.runtime.embedded_servers import last_line, postgres_tool
 MAINTENANCE = "postgres"
 CHECKSUM_PREFIX = b"\nservicebase sha256 "
 CHECKSUM_LENGTH = len(CHECKSUM_PREFIX) + 64
+LOCALE_PROVIDERS = {"b": ("builtin", "BUILTIN_LOCALE"), "i": ("icu", "ICU_LOCALE"), "c": ("libc", "LOCALE")}
 
 
 def connection_info(database: str | None = None) -> tuple[str, dict[str, str]]:
@@ -119,11 +120,7 @@ def create_like(link: "psycopg.Connection[Any]", name: str, new: str) -> None:
     ).fetchone()
     assert row is not None  # this database exists
     encoding, collate, ctype, provider, locale = row
-    provider_name, locale_option = {
-        "b": ("builtin", "BUILTIN_LOCALE"),
-        "i": ("icu", "ICU_LOCALE"),
-        "c": ("libc", "LOCALE"),
-    }[provider]
+    provider_name, locale_option = LOCALE_PROVIDERS[provider]
     statement = "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LOCALE_PROVIDER {} {} {} LC_COLLATE {} LC_CTYPE {}"
     link.execute(
         sql.SQL(statement).format(

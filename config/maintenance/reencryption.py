@@ -51,12 +51,8 @@ class Outcome:
 
 
 def reencrypt_all() -> Iterator[Outcome]:
-    """Encrypt all secrets with the newest key, one location after the other."""
-    for locations in (
-        of_models,
-        of_deferred,
-        of_designed,
-    ):  # deferred records that are created are found in their table
+    # In this order: deferred records that are created in the meantime are found in their table.
+    for locations in (of_models, of_deferred, of_designed):
         for location in locations():
             yield reencrypt(location)
 

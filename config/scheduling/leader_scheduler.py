@@ -53,8 +53,6 @@ class Leadership:
 
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types
-    """django-celery-beat's scheduler, active on one host only."""
-
     def __init__(self, *positional: Any, **named: Any) -> None:
         self.leadership = Leadership()
         self.was_leading: bool | None = None

@@ -1,8 +1,6 @@
 """The form of a connection: help texts, and the secret, which is write-only."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
@@ -86,7 +84,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
             "redirect_uri", "scope", "active", "enable_user_creation", "ignore_case", "enable_role_mapping",
             "update_data_when_login", "script", "response_type", "role_claim",
         )  # fmt: skip
-        help_texts: ClassVar[dict[str, Any]] = HELP_TEXTS
+        help_texts = HELP_TEXTS
 
     # For buttons that do not save: the form is shown again with the entered values.
     is_read_only = False

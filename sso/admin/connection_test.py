@@ -1,7 +1,5 @@
 """The buttons that change no setting: Test connection and Try the script."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace

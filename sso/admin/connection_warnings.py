@@ -1,7 +1,5 @@
 """What an administrator should know about a connection, one message each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -53,12 +51,8 @@ UNSAVED_IN_USE = f"{UNSAVED} Sign-ins still use the saved settings."
 UNTESTED = "Saved. Use Test connection to check that the provider accepts these settings."
 
 
-def about(setting: OidcSetting, callback: str) -> list[str]:
+def about(setting: OidcSetting, callback: str) -> Iterator[str]:
     """`callback` is the address of our callback view, at the host that the administrator's browser uses."""
-    return list(_about(setting, callback))
-
-
-def _about(setting: OidcSetting, callback: str) -> Iterator[str]:
     if setting.needs_approval:
         yield APPROVAL
     if lets_nobody_in(setting):

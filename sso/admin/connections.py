@@ -1,9 +1,7 @@
 """Admin pages of connections: the form, its buttons and the discovered endpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -105,7 +103,7 @@ class ConnectionAdmin(TrackedAdmin):
         js = ("servicebase/connection-form.js", "servicebase/copy-buttons.js")
 
     list_display = ("name", "url_idp", "realm", "active", "state", "sys_updated_at")
-    list_filter: ClassVar[list[Any]] = ["active"]
+    list_filter = ["active"]
     search_fields = ("name", "url_idp", "realm", "client_id")
     readonly_fields = (
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
@@ -154,10 +152,7 @@ class ConnectionAdmin(TrackedAdmin):
         return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED, record]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {
-            "redirect_uri": callback_url(request),
-            **super().get_changeform_initial_data(request),
-        }
+        return {"redirect_uri": callback_url(request), **super().get_changeform_initial_data(request)}
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change, **options)
@@ -230,7 +225,7 @@ class ConnectionAdmin(TrackedAdmin):
                     self._update_seen_version(request, *report.versions)
         stored = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored is not None:
-            context["notes"] = connection_warnings.about(stored, callback)
+            context["notes"] = list(connection_warnings.about(stored, callback))
             if connection_warnings.leads_to(stored, callback):
                 context["to_register"] = stored.redirect_uri
             context["stored"] = stored

@@ -19,7 +19,7 @@ WELCOME_PAGE_CHANGED = (
 )
 
 
-@user_pages.warns_before_deletion
+@user_pages.DELETION_WARNINGS.register
 def created_again(users: Iterable[User]) -> Iterable[str]:
     setting = OidcSetting.active_one()
     if setting is None or not setting.enable_user_creation:
@@ -30,7 +30,7 @@ def created_again(users: Iterable[User]) -> Iterable[str]:
         yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MOST_NAMED))
 
 
-@admin.register_property_warnings
+@admin.PROPERTY_WARNINGS.register
 def welcome_page_changed(changed: Property) -> Iterable[str]:
     setting = OidcSetting.active_one() if changed.name == properties.WELCOME_PAGE.name else None
     if setting is not None and changed.value != setting.redirect_uri:

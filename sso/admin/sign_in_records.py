@@ -1,8 +1,6 @@
 """Admin pages of certificates, identity links and the sign-in log."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -23,10 +21,9 @@ class CertificateAdmin(ReadOnlyAdmin):
     holds = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
-    list_filter: ClassVar[list[Any]] = ["realm"]
+    list_filter = ["realm"]
     search_fields = ("kid", "url_idp", "realm")
     fields = ("kid", "url_idp", "realm", "as_json")
-    readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_module_perms("sso"))
@@ -50,7 +47,6 @@ class LinkAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("user__login", "issuer", "sub")
     fields = ("user", "issuer", "sub", "is_unapproved", "is_email_unverified")
-    readonly_fields = fields
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_allowed = obj is None or may_reset(obj)
@@ -76,14 +72,13 @@ class SignInAdmin(ReadOnlyAdmin):
     list_display = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip
-    list_filter: ClassVar[list[Any]] = ["outcome"]
+    list_filter = ["outcome"]
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (
         "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "what_to_do", "address", "duration_ms",
         "times", "last_at",
     )  # fmt: skip
-    readonly_fields = fields
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)

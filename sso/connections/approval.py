@@ -1,13 +1,7 @@
 """Which changes of a connection an administrator must approve before users with protected roles can sign in by it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from accounts.privileges import privilege_guard
-
-if TYPE_CHECKING:
-    from sso.models import OidcSetting
+from sso.models import OidcSetting
 
 # These columns decide who may sign in. After a change by a user without the role admin, approval is required.
 DECISIVE = (

@@ -6,8 +6,6 @@
 from the response are removed and recorded in the Record Deletion Log." An unusable answer changes nothing.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Answers the settings of mozilla-django-oidc from a connection, not from Django's settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@
 `OidcSetting.save()` keeps only the rules of the specification and of its own row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
@@ -111,8 +109,6 @@ def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
 
 
 class ConnectionSaver(RecordSaver):
-    """How the Table API saves connections."""
-
     prepared_columns = frozenset({"script", "active"})
 
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:

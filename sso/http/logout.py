@@ -37,7 +37,7 @@ SIGNED_OUT = "?signed_out=1"
 LONGEST_STATE = 256
 
 
-@sign_in_hooks.on_sign_out
+@sign_in_hooks.SIGN_OUT_HOOKS.register
 def leave_the_provider(request: HttpRequest) -> Finish | None:
     """RP-initiated logout, for a session that began at the provider."""
     sessions = ProviderSession.objects.select_related("setting")

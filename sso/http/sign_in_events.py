@@ -1,6 +1,7 @@
 """Records how a sign-in ended: its entry in the sign-in log and its log line."""
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -57,7 +58,7 @@ class SignInEvent:
     def _write(self, entry: SignIn) -> None:
         """Anybody can cause refusals: equal ones share an entry, and those that answer no attempt are limited."""
         is_folded = entry.outcome != SignIn.OK and entry.fold()
-        if not is_folded and (not self.is_stray or STRAY_ENTRIES.may_write()):
+        if not is_folded and (not self.is_stray or may_write_stray_entry()):
             entry.save()
 
     def _entry(self, name: str, outcome: str, detail: str, **references: Any) -> SignIn:
@@ -72,20 +73,14 @@ class SignInEvent:
         )
 
 
-class StrayEntries:
-    """Counts log entries that belong to no attempt, so that nobody can fill the table."""
-
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def may_write(self) -> bool:
-        now = time.monotonic()
-        self.times = [at for at in self.times if now - at < STRAY_WITHIN_S]
-        if len(self.times) >= MOST_STRAY_ENTRIES:
-            return False
-        self.times.append(now)
-        return True
+# When entries that belong to no attempt were written, so that nobody can fill the table.
+STRAY_TIMES: deque[float] = deque(maxlen=MOST_STRAY_ENTRIES)
+process_cache.register("stray log entries", STRAY_TIMES.clear)
 
 
-STRAY_ENTRIES = StrayEntries()
-process_cache.register("stray log entries", lambda: STRAY_ENTRIES.times.clear())
+def may_write_stray_entry() -> bool:
+    now = time.monotonic()
+    if len(STRAY_TIMES) == MOST_STRAY_ENTRIES and now - STRAY_TIMES[0] < STRAY_WITHIN_S:
+        return False
+    STRAY_TIMES.append(now)
+    return True

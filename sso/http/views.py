@@ -221,12 +221,11 @@ class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the lib
 
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
-    """Record it and show it to the user."""
     event.record(refusal.code, refusal.detail)
     return pages.refused(request, refusal)
 
 
-@sign_in_hooks.register_option
+@sign_in_hooks.SIGN_IN_OPTIONS.register
 def sign_in_option(request: HttpRequest) -> SignInOption | None:
     """The button on the sign-in page."""
     setting = OidcSetting.active_one()

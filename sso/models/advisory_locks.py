@@ -2,7 +2,7 @@
 
 import hashlib
 
-from django.db import connection
+from system.plain_sql import run_statement
 
 CONNECTIONS = 7_301_030
 SIGN_OUTS = 7_301_031
@@ -10,24 +10,19 @@ REFUSALS = 7_301_032
 
 
 def lock(key: int) -> None:
-    _take("SELECT pg_advisory_xact_lock(%s)", [key])
+    run_statement("SELECT pg_advisory_xact_lock(%s)", [key])
 
 
 def lock_named(key: int, name: str) -> None:
     """Exclusive among callers with the same name."""
-    _take("SELECT pg_advisory_xact_lock(%s, %s)", [key, _number(name)])
+    run_statement("SELECT pg_advisory_xact_lock(%s, %s)", [key, _number(name)])
 
 
 def lock_shared(key: int, name: str) -> None:
     """Shared with other shared locks, but not with `lock_named` of the same name."""
-    _take("SELECT pg_advisory_xact_lock_shared(%s, %s)", [key, _number(name)])
+    run_statement("SELECT pg_advisory_xact_lock_shared(%s, %s)", [key, _number(name)])
 
 
 def _number(name: str) -> int:
     """Two names with the same number wait for each other, which does no harm."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big", signed=True)
-
-
-def _take(statement: str, parameters: list[int]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)

@@ -1,9 +1,7 @@
 """The public keys of providers, and the state of fetching them for a pair of URL IdP and Realm."""
 
-from __future__ import annotations
-
 import json
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -25,10 +23,8 @@ class IdpCertificate(Record):
     class Meta(Record.Meta):
         db_table = "idp_certificate"
         verbose_name = "IdP certificate"
-        ordering: ClassVar[list[str]] = ["url_idp", "realm", "kid"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["url_idp", "realm", "kid"], name="idp_certificate_once")
-        ]
+        ordering = ["url_idp", "realm", "kid"]
+        constraints = [models.UniqueConstraint(fields=["url_idp", "realm", "kid"], name="idp_certificate_once")]
 
     def __str__(self) -> str:
         return self.kid
@@ -43,7 +39,7 @@ class IdpCertificate(Record):
         return json.dumps(self.json, indent=2, sort_keys=True)
 
     @classmethod
-    def of_pair(cls, url_idp: str, realm: str) -> models.QuerySet[IdpCertificate]:
+    def of_pair(cls, url_idp: str, realm: str) -> "models.QuerySet[IdpCertificate]":
         return cls.objects.filter(url_idp=url_idp, realm=realm)
 
 
@@ -64,15 +60,13 @@ class CertificatePair(models.Model):
 
     class Meta:
         db_table = "sso_certificate_pair"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["url_idp", "realm"], name="sso_certificate_pair_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["url_idp", "realm"], name="sso_certificate_pair_once")]
 
     def __str__(self) -> str:
         return f"{self.url_idp} {self.realm}"
 
     @classmethod
-    def locked(cls, url_idp: str, realm: str) -> CertificatePair:
+    def locked(cls, url_idp: str, realm: str) -> "CertificatePair":
         """The row, created if necessary and locked until the end of the transaction."""
         cls.objects.get_or_create(url_idp=url_idp, realm=realm)
         return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)

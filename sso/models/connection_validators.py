@@ -1,7 +1,5 @@
 """Validators of a connection's columns, beyond a field's own checks. The script is run by `sso.connections.saving`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

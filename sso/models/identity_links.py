@@ -1,8 +1,6 @@
 """The links between identities of providers and accounts: created at the first sign-in, decisive from then on."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -36,7 +34,7 @@ class IdentityLink(Record):
     class Meta(Record.Meta):
         db_table = "sso_identity_link"
         verbose_name = "identity link"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        constraints = [
             models.UniqueConstraint(fields=["issuer", "sub"], name="sso_identity_once"),
             models.UniqueConstraint(fields=["user", "issuer"], name="sso_identity_one_per_user"),
         ]

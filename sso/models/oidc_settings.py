@@ -1,9 +1,7 @@
 """The connections to identity providers, as an administrator sets them up."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
@@ -73,8 +71,8 @@ class OidcSetting(ProviderRecord):
     class Meta(ProviderRecord.Meta):
         db_table = "oidc_setting"
         verbose_name = "OIDC setting"
-        ordering: ClassVar[list[str]] = ["name", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["name", "sys_id"]
+        constraints = [
             models.UniqueConstraint(fields=["active"], condition=models.Q(active=True), name="oidc_setting_one_active")
         ]
 
@@ -82,7 +80,7 @@ class OidcSetting(ProviderRecord):
         return self.name
 
     @classmethod
-    def active_one(cls) -> OidcSetting | None:
+    def active_one(cls) -> Self | None:
         return cls.objects.filter(active=True).first()
 
     @property
@@ -152,7 +150,7 @@ class OidcSetting(ProviderRecord):
             if before is not None and has_moved:
                 before.remove_unused_keys()
 
-    def stored(self, *, is_locked: bool = False) -> OidcSetting | None:
+    def stored(self, *, is_locked: bool = False) -> Self | None:
         if self.is_new:
             return None
         rows = type(self).objects.filter(pk=self.pk)
@@ -161,7 +159,7 @@ class OidcSetting(ProviderRecord):
             raise ValidationError("This connection was deleted in the meantime.")
         return stored
 
-    def lock_and_merge(self, update_fields: Collection[str] | None) -> OidcSetting | None:
+    def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
         """Lock the stored record and take over all columns from it that are not being changed; return it."""
         self.lock_for_change()
         before = self.stored(is_locked=True)
@@ -177,13 +175,13 @@ class OidcSetting(ProviderRecord):
         if not type(self).objects.filter(url_idp=self.url_idp, realm=self.realm).exists():
             drop_keys(*self.pair)
 
-    def _secret_change(self, before: OidcSetting | None) -> str:
+    def _secret_change(self, before: Self | None) -> str:
         """A sentence for the history, which does not keep this column."""
         if before is None or before.client_secret == self.client_secret:
             return ""
         return f"The client secret was {'entered' if self.client_secret else 'removed'}."
 
-    def _forget_provider(self, before: OidcSetting) -> None:
+    def _forget_provider(self, before: Self) -> None:
         for name in OWN_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())

@@ -1,11 +1,9 @@
 """Which of our sessions belong to which sessions of a provider, for sign-out in both directions."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -37,7 +35,7 @@ def session_id(claims: Mapping[str, Any]) -> str:
 class ProviderSession(models.Model):
     """Kept for one sign-in while its session lasts. The session's row refers to it, whatever its key is by then."""
 
-    encrypted_columns: ClassVar[frozenset[str]] = frozenset({"id_token"})
+    encrypted_columns = frozenset({"id_token"})
 
     id = models.CharField(primary_key=True, max_length=32, default=handle, db_collation="C")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -51,7 +49,7 @@ class ProviderSession(models.Model):
 
     class Meta:
         db_table = "sso_provider_session"
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(fields=["issuer", "sid"], name="sso_provider_session_sid"),
             models.Index(fields=["issuer", "sub"], name="sso_provider_session_sub"),
         ]
@@ -60,7 +58,7 @@ class ProviderSession(models.Model):
         return f"{self.user} at {self.issuer}"
 
     @classmethod
-    def begin(cls, user: User, setting: OidcSetting, claims: dict[str, Any], id_token: str) -> ProviderSession:
+    def begin(cls, user: User, setting: OidcSetting, claims: dict[str, Any], id_token: str) -> "ProviderSession":
         return cls.objects.create(
             user=user,
             setting=setting,

@@ -1,11 +1,9 @@
 """Back-channel sign-outs of the last hour: each token counts once, and ends sign-ins in progress too."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.db import models
 from django.db.models import Max, Q
@@ -30,7 +28,7 @@ class ProviderSignOut(models.Model):
 
     class Meta:
         db_table = "sso_provider_sign_out"
-        indexes: ClassVar[list[models.Index]] = [
+        indexes = [
             models.Index(fields=["issuer", "sub"], name="sso_provider_sign_out_sub"),
             models.Index(fields=["came_at"], name="sso_provider_sign_out_came"),
         ]

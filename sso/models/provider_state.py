@@ -1,7 +1,5 @@
 """The columns of a connection that identify its provider, and those with what was discovered about it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

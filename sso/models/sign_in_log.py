@@ -1,10 +1,8 @@
 """The sign-in log: who signed in through which connection, when, from where, and the outcome; never a token."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -48,8 +46,8 @@ class SignIn(Record):
         db_table = "sso_sign_in"
         verbose_name = "sign-in"
         verbose_name_plural = "sign-ins"
-        ordering: ClassVar[list[str]] = ["-sys_id"]
-        indexes: ClassVar[list[models.Index]] = [
+        ordering = ["-sys_id"]
+        indexes = [
             models.Index(fields=["sys_created_at"], name="sso_sign_in_created"),
             models.Index(fields=["kind", "sys_created_at"], name="sso_sign_in_kind", condition=~models.Q(kind="")),
         ]

@@ -49,12 +49,10 @@ class Endpoints:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Every address by its name."""
         plain = ("algorithms", "token_auth_methods", "iss_in_response")
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in plain}
 
     def changes_since(self, before: Endpoints | None) -> str:
-        """The changed addresses, as text."""
         known = before.addresses if before else {}
         changed = {name: address for name, address in self.addresses.items() if address != known.get(name)}
         return ", ".join(

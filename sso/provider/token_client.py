@@ -1,7 +1,5 @@
 """Requests to the provider during a sign-in: tokens for a code, and the user's data."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator, Mapping
@@ -26,8 +24,6 @@ SENDABLE = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
 class Tokens(TypedDict):
-    """What a code was exchanged for."""
-
     id_token: str
     access_token: str | None
 
@@ -66,7 +62,7 @@ def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> st
     return f"{endpoints.authorization}{separator}{urlencode(parameters)}"
 
 
-def client_secret(setting: OidcSetting) -> str:
+def client_secret(setting: "OidcSetting") -> str:
     """With PKCE this service is a public client, whatever secret is stored; the fragment flow exchanges no code."""
     is_exchanged = setting.response_type == setting.ResponseType.CODE
     if not is_exchanged or setting.authorization_type != setting.AuthorizationType.CODE:

@@ -6,8 +6,6 @@
 Everything after the script happens in one transaction, so that a refusal at the end leaves nothing behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -79,7 +77,7 @@ class AccountProvisioning:
     comparison: Comparison
 
     @classmethod
-    def prepare(cls, setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline) -> AccountProvisioning:
+    def prepare(cls, setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline) -> "AccountProvisioning":
         """Run the script, before any transaction."""
         # First, because an administrator who looks for the reason of a failure needs the claims that failed.
         setting.remember_claims(script_claims(claims))

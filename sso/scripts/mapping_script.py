@@ -129,7 +129,6 @@ def read(output: bytes) -> dict[str, Any]:
 
 
 def in_sandbox(request: bytes, deadline: Deadline) -> bytes:
-    """The output of one run."""
     engine = importlib.util.find_spec("_quickjs")
     assert engine is not None and engine.origin is not None
     left_s = time_left(deadline)

@@ -1,7 +1,5 @@
 """Reads a provider's key set: which keys are usable, and why others are not. Pure except for `fetch`."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -51,7 +49,6 @@ class _Skipped(Exception):
 
 
 def fetch(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
-    """The keys that the provider publishes now."""
     try:
         within = policy if deadline is None else policy.within(deadline.left())
     except TimeoutError:

@@ -168,7 +168,8 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     if not isinstance(kind, str) or kind.lower() not in types:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header has the wrong type (typ).")
     kid = header.get("kid")
-    if "kid" in header and not (isinstance(kid, str) and 1 <= len(kid) <= LONGEST_KID and is_printable(kid)):
+    is_valid = isinstance(kid, str) and 1 <= len(kid) <= LONGEST_KID and kid.isascii() and kid.isprintable()
+    if "kid" in header and not is_valid:
         raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {LONGEST_KID} printable characters.")
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -176,10 +177,6 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     if algorithm not in (advertised or ("RS256",)):
         raise SignInRefused(Refusal.TOKEN_ALG, f"The provider does not advertise {algorithm}.")
     return algorithm
-
-
-def is_printable(text: str) -> bool:
-    return text.isascii() and text.isprintable()
 
 
 def key_for(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:

@@ -10,8 +10,6 @@ from django.urls import reverse
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile of the dashboard."""
-
     title: str
     figure: str
     about: str
@@ -42,8 +40,6 @@ class Link:
 
 @dataclass
 class Group:
-    """A group of the sidebar."""
-
     title: str
     order: int
     links: list[Link] = field(default_factory=list)
@@ -65,7 +61,6 @@ def tile(order: int) -> Callable[[TileFactory], TileFactory]:
 
 
 def group(title: str, order: int, *links: Link) -> None:
-    """Add links to a group of the sidebar."""
     GROUPS.setdefault(title, Group(title, order)).links.extend(links)
 
 

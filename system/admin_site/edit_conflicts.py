@@ -1,7 +1,5 @@
 """Refuses a save that would overwrite a concurrent change of the same record."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The history page of a record: its own entries, and those of related records such as its roles."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

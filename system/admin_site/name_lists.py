@@ -1,7 +1,5 @@
 """Shortens lists of names on admin pages, which can contain thousands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 MOST_NAMED = 50

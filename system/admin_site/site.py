@@ -21,6 +21,7 @@ from unfold.sites import UnfoldAdminSite
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.admin_site.history_page import Entries, describe_changes
 from system.errors import AccessDenied, Conflict, Invalid, NotFound, Unavailable
+from system.records.record import Record
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -34,18 +35,16 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
         next_url = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
         return redirect(f"{reverse('login')}?{urlencode({'next': next_url})}")
 
-    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         try:
-            response: HttpResponse = super().search(request, extra_context)
+            return super().search(request, extra_context)
         except (InvalidPage, ValueError):  # the theme does not check the page number
             raise NotFound from None
-        return response
 
-    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+    def autocomplete_view(self, request: HttpRequest) -> Any:
         if "\x00" in request.GET.get("term", ""):
             raise NotFound
-        response: HttpResponse = super().autocomplete_view(request)
-        return response
+        return super().autocomplete_view(request)
 
 
 class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the theme has no types
@@ -95,7 +94,7 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
         else:
             names = [name for name in self.get_fields(request, obj) if name not in self.BOOKKEEPING]
             fieldsets = [(None, {"fields": names})]
-        if obj is not None:
+        if isinstance(obj, Record):
             fieldsets.append(("Record", {"fields": self.BOOKKEEPING, "classes": ["collapse"]}))
         return fieldsets
 
@@ -146,14 +145,13 @@ class TrackedAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
-    ) -> HttpResponse:
+    ) -> Any:
         # Even without its button, the page would save posted data and skip all other checks.
         if request.method not in ("GET", "HEAD"):
             raise AccessDenied("Previous versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
             raise NotFound
-        response: HttpResponse = super().history_form_view(request, object_id, version_id, extra_context)
-        return response
+        return super().history_form_view(request, object_id, version_id, extra_context)
 
 
 class ReadOnlyAdmin(RecordAdmin):
@@ -161,11 +159,7 @@ class ReadOnlyAdmin(RecordAdmin):
 
     refuses_later_changes = False
 
-    def has_add_permission(self, request: HttpRequest, *_: Any) -> bool:
-        return False
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_add_permission = has_delete_permission = has_change_permission

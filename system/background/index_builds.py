@@ -1,7 +1,5 @@
 """Builds and drops indexes without blocking writers, one at a time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -5,8 +5,6 @@
 Nothing here depends on a table, a connection or HTTP. The only error is `QueryError`.
 """
 
-from __future__ import annotations
-
 from .dialect import METADATA, RECORDS, Dialect, Path
 from .errors import QueryError
 from .functions import FUNCTIONS, Moment, Operand, ValueFunction, read_operand, resolve
@@ -14,68 +12,14 @@ from .grammar import parse
 from .operators import ALIASES, OPERATORS, REFUSED, ComparisonKind, OnEmpty, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
 from .printer import to_text
-from .time_values import Distance, Period, Relative, read_distance, read_instant, read_part, read_period, read_relative
+from .time_values import Distance, Period, Relative, read_instant
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
-from .values import (
-    NAMED_VALUES,
-    Range,
-    Value,
-    read,
-    read_boolean,
-    read_list,
-    read_named,
-    read_range,
-    read_table,
-    read_words,
-)
+from .values import Range, Value, read, read_boolean, read_list, read_words
 
 __all__ = [
-    "ALIASES",
-    "FUNCTIONS",
-    "METADATA",
-    "NAMED_VALUES",
-    "OPERATORS",
-    "RECORDS",
-    "REFUSED",
-    "ComparisonKind",
-    "Condition",
-    "Dialect",
-    "Distance",
-    "Group",
-    "Moment",
-    "OnEmpty",
-    "Operand",
-    "Operator",
-    "OrderBy",
-    "Path",
-    "Period",
-    "Query",
-    "QueryError",
-    "Range",
-    "Relative",
-    "SubQuery",
-    "Term",
-    "Unit",
-    "Value",
-    "ValueFunction",
-    "ValueKind",
-    "end_of",
-    "parse",
-    "read",
-    "read_boolean",
-    "read_distance",
-    "read_instant",
-    "read_list",
-    "read_named",
-    "read_operand",
-    "read_part",
-    "read_period",
-    "read_range",
-    "read_relative",
-    "read_table",
-    "read_words",
-    "resolve",
-    "shift",
-    "start_of",
+    "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED", "ComparisonKind", "Condition", "Dialect",
+    "Distance", "Group", "Moment", "OnEmpty", "Operand", "Operator", "OrderBy", "Path", "Period", "Query", "QueryError",
+    "Range", "Relative", "SubQuery", "Term", "Unit", "Value", "ValueFunction", "ValueKind", "end_of", "parse", "read",
+    "read_boolean", "read_instant", "read_list", "read_operand", "read_words", "resolve", "shift", "start_of",
     "to_text",
-]
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """The dialects of the query language: how fields are named, and the limits of a query."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The error of the query language: what is wrong, the position and the piece of text."""
 
-from __future__ import annotations
-
 # A message repeats only the beginning of what the client sent.
 TOKEN_LENGTH = 40
 

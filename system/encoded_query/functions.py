@@ -1,7 +1,5 @@
 """The value functions, `javascript:gs.…`: a fixed list, matched by pattern; nothing is evaluated."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -12,8 +12,6 @@
 Tails can be anywhere at top level. Whether something is a separator or text never depends on what follows it.
 """
 
-from __future__ import annotations
-
 import re
 
 from .dialect import RECORDS, Dialect, read_path, read_quoted

@@ -1,7 +1,5 @@
 """The operators of the query language, one row each; `sql` compiles them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class OnEmpty(Enum):
     UNLESS_BOTH_EMPTY = "unless both are empty"
 
     @property
-    def opposite(self) -> OnEmpty:
+    def opposite(self) -> "OnEmpty":
         return _OPPOSITES[self]
 
 
@@ -155,12 +153,7 @@ _ROWS: tuple[Operator, ...] = (
     _operator("<", ValueKind.TEXT, "before or less than", _ORDERED),
     _operator(">=", ValueKind.TEXT, "equal to, after or greater than", _ORDERED),
     _operator("<=", ValueKind.TEXT, "equal to, before or less than", _ORDERED),
-    *_pair(
-        ("IN", "NOT IN"),
-        ValueKind.LIST,
-        ("one of", "none of"),
-        _ORDERED | _CHOICE | _REFERENCE,
-    ),
+    *_pair(("IN", "NOT IN"), ValueKind.LIST, ("one of", "none of"), _ORDERED | _CHOICE | _REFERENCE),
     *_pair(
         ("LIKE", "NOTLIKE"),
         ValueKind.TEXT,
@@ -171,12 +164,7 @@ _ROWS: tuple[Operator, ...] = (
     _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
     _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(
-        ("ISEMPTY", "ISNOTEMPTY"),
-        ValueKind.NONE,
-        ("has no value", "has a value"),
-        _READABLE,
-        OnEmpty.YES,
-        negation=0,
+        ("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _READABLE, OnEmpty.YES, negation=0
     ),
     _operator("EMPTYSTRING", ValueKind.NONE, "is the empty text", _TEXTS),
     *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _READABLE, OnEmpty.YES),
@@ -210,10 +198,7 @@ _ROWS: tuple[Operator, ...] = (
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
         ValueKind.NAMED,
-        (
-            "is the caller's id, group or role",
-            "is not the caller's id, group or role",
-        ),
+        ("is the caller's id, group or role", "is not the caller's id, group or role"),
         _REFERENCE,
     ),
     *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list contains the id", "the list does not contain the id"), _LIST),

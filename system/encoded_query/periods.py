@@ -1,7 +1,5 @@
 """Units of time in UTC: their start and end, and shifts by them. A week begins on Monday."""
 
-from __future__ import annotations
-
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

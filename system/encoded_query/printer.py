@@ -1,7 +1,5 @@
 """Writes a parsed query as canonical text; parsing the text gives the same query."""
 
-from __future__ import annotations
-
 from .dialect import RECORDS, Dialect, Path, quote
 from .operators import spelling_at
 from .tree import Condition, Group, OrderBy, Query, SubQuery, Term

@@ -5,8 +5,6 @@ here: text, dates, date parts, distances and negation. `ConditionCompiler` is th
 values and implements the comparisons that depend on how it types them (equality, order, ranges, emptiness).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -48,7 +46,7 @@ class ConditionCompiler(ABC, Generic[S]):
     """One condition on one or two sides, for one store."""
 
     dialect: ClassVar[Dialect] = RECORDS
-    rows: ClassVar[Mapping[str, Comparison]]
+    rows: ClassVar[Mapping[str, "Comparison"]]
 
     def __init__(self, condition: Condition, subject: S, other: S | None) -> None:
         self.condition = condition

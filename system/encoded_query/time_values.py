@@ -1,7 +1,5 @@
 """Reads time values: instants, periods, distances, parts of a date."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -11,8 +11,6 @@
 Positions in the text are for messages; equality ignores them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -42,7 +40,7 @@ class Condition:
 class Term:
     """At least one factor holds."""
 
-    factors: tuple[Condition | SubQuery, ...]
+    factors: tuple["Condition | SubQuery", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,6 @@ class SubQuery:
 
 @dataclass(frozen=True, slots=True)
 class OrderBy:
-    """One sort key."""
-
     path: Path
     descending: bool = False
     position: int = field(default=0, compare=False)

@@ -1,7 +1,5 @@
 """Reads the text after an operator into a typed value; one reader for each kind of value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

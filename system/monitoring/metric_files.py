@@ -5,8 +5,6 @@ the process with SIGBUS. Here a thread writes the values to the file, so that no
 do not fit are written when there is space again.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

@@ -10,23 +10,13 @@ wrong. Nothing here reads settings, proxy variables or the database.
 """
 
 from .addresses import is_forbidden
-from .answer import Answer
-from .calls import get, post_form
+from .calls import Answer, get, post_form
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
 from .strict_json import parse_json
 from .urls import CheckedUrl, check_url
 
 __all__ = [
-    "Answer",
-    "CheckedUrl",
-    "OutboundError",
-    "OutboundFailed",
-    "OutboundRefused",
-    "Policy",
-    "check_url",
-    "get",
-    "is_forbidden",
-    "parse_json",
-    "post_form",
-]
+    "Answer", "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "Policy", "check_url", "get",
+    "is_forbidden", "parse_json", "post_form",
+]  # fmt: skip

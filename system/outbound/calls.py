@@ -4,21 +4,37 @@ import re
 import ssl
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urlencode
 
 import httpcore2
 
-from .answer import Answer
 from .channel import Channel, open_channel
 from .deadline import Deadline
 from .errors import OutboundFailed, OutboundRefused
 from .policy import Policy
+from .strict_json import parse_json
 from .trust import describe
 from .urls import CheckedUrl, check_url
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The response of a provider, read completely and within the limits."""
+
+    status: int
+    # `repr` must not write a token response into a log.
+    headers: Mapping[str, str] = field(repr=False)
+    """Names in lower case; repeated headers are joined with commas."""
+    body: bytes = field(repr=False)
+
+    def json(self) -> object:
+        """The body as JSON, whatever its content type, because key sets are sent with several."""
+        return parse_json(self.body)
 
 
 def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False) -> Answer:

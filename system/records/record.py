@@ -54,7 +54,7 @@ class Record(models.Model):
 
     class Meta:
         abstract = True
-        ordering: ClassVar[list[str]] = ["sys_id"]
+        ordering = ["sys_id"]
 
     @property
     def is_new(self) -> bool:

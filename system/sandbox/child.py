@@ -5,8 +5,6 @@ Arguments: the program's file, the limits as JSON, and the program's own argumen
 the product cannot be imported here.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """The parent's side of the sandbox: starts the child, sends the input, reads the output and enforces the deadline."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

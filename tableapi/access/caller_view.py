@@ -1,7 +1,5 @@
 """The only access to tables: a table as one caller sees it. Code behind it cannot see anything else. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 

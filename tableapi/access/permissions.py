@@ -1,7 +1,5 @@
 """Decides what a caller may do: evaluates the levels of access rules to decisions for the SQL. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
@@ -15,7 +15,7 @@ from tableapi.catalogue.column_types import names_where
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.design import column_usages, saving
-from tableapi.models import Choice, Column, Rule, Table, validation
+from tableapi.models import Choice, Column, Rule, validation
 
 # Fields that only some types use, with these types; the form hides them for other types.
 TYPES_BY_FIELD = {
@@ -35,18 +35,11 @@ class Choices(TabularInline):  # type: ignore[misc]  # the theme has no types
     fields = ("value", "label", "position")
     extra = 0
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may_edit(request, obj)
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may_edit(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may_edit(request, obj)
-
-    def _may_edit(self, request: HttpRequest, obj: Any) -> bool:
         is_in_system_table = obj is not None and obj.table.is_system
         return not is_in_system_table and bool(super().has_change_permission(request, obj))
+
+    has_add_permission = has_delete_permission = has_change_permission
 
 
 USAGE_TEXTS = {
@@ -73,7 +66,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
 class ColumnAdmin(PerTableAdmin, DesignAdmin):
     holds = "Columns define the values that the records of a table have."
     list_display = ("name", "table", "label", "kind", "options")
-    list_filter: ClassVar[list[Any]] = ["table__is_system", "type"]
+    list_filter = ["table__is_system", "type"]
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")
     list_per_page = 25
@@ -81,20 +74,9 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
     inlines = (Choices,)
     history_parts = (RelatedRecords(Choice, "column", "Choice", "value"),)
     fields = (
-        "table",
-        "name",
-        "label",
-        "type",
-        "reference_table",
-        "mandatory",
-        "read_only",
-        "is_unique",
-        "is_indexed",
-        "is_display",
-        "default_value",
-        "max_length",
-        "converted_from_text",
-    )
+        "table", "name", "label", "type", "reference_table", "mandatory", "read_only", "is_unique",
+        "is_indexed", "is_display", "default_value", "max_length", "converted_from_text",
+    )  # fmt: skip
 
     class Media:
         js = ("servicebase/column-form.js",)
@@ -110,9 +92,6 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         names = ("is_display", "mandatory", "read_only", "is_unique", "is_indexed")
         fields = [Column._meta.get_field(name) for name in names if getattr(column, name)]
         return ", ".join(str(field.verbose_name) for field in fields)  # type: ignore[union-attr]
-
-    def is_in_system_table(self, obj: Column) -> bool:
-        return obj.table.is_system
 
     def save_model(self, request: HttpRequest, obj: Column, form: Any, change: bool) -> None:
         previous = obj.table.columns.filter(is_display=True).exclude(pk=obj.pk).first() if obj.is_display else None
@@ -146,11 +125,6 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj is None or obj.column_type.has_choices else ()
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        if db_field.name == "table":
-            options["queryset"] = Table.objects.filter(is_system=False)
-        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if db_field.name == "max_length":

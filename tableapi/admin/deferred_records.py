@@ -1,9 +1,6 @@
 """Admin page of records that wait to be created, or could not be."""
 
-from typing import Any, ClassVar
-
 from django.contrib import admin
-from django.http import HttpRequest
 
 from system.admin_site.site import ReadOnlyAdmin
 from system.records.history import name_of
@@ -17,15 +14,9 @@ class DeferredRecordAdmin(ReadOnlyAdmin):
     holds = "Records that are created in the background, until they are created or if that failed."
 
     list_display = ("created_at", "table", "record_id", "state", "attempts", "error")
-    list_filter: ClassVar[list[Any]] = ["state"]
+    list_filter = ["state"]
     search_fields = ("table", "record_id")
     fields = ("table", "record_id", "sender", "state", "attempts", "error", "created_at", "next_at")
-
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return [(None, {"fields": self.fields})]  # it has no `sys_*` fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields
 
     @admin.display(description="Sent by")
     def sender(self, deferred: DeferredRecord) -> str:

@@ -3,13 +3,14 @@
 from typing import Any
 
 from django.forms.models import BaseInlineFormSet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from system.admin_site.site import TrackedAdmin
 from system.records import savers
+from tableapi.models import Column, Table
 
 BY_TABLE = "table__sys_id__exact"
 
@@ -23,10 +24,9 @@ class PerTableAdmin(TrackedAdmin):
         table_id = QueryDict(request.GET.get("_changelist_filters", "")).get(BY_TABLE)
         return {"table": table_id, **initial} if table_id else initial
 
-    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> Any:
         if obj.table_id is None:
-            response: HttpResponse = super().response_post_save_add(request, obj)
-            return response
+            return super().response_post_save_add(request, obj)
         url = reverse(f"admin:tableapi_{self.opts.model_name}_changelist")
         return redirect(f"{url}?{urlencode({BY_TABLE: obj.table_id})}")
 
@@ -34,20 +34,25 @@ class PerTableAdmin(TrackedAdmin):
 class DesignAdmin(TrackedAdmin):
     """For tables and columns: of system tables, only the label can be changed."""
 
-    def is_in_system_table(self, obj: Any) -> bool:
-        """Whether this is a system table or one of its columns."""
-        raise NotImplementedError
-
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)
         if obj is None:
             return names
-        fixed = [name for name in self.fields if name != "label"] if self.is_in_system_table(obj) else obj.fixed
+        fixed = [name for name in self.fields if name != "label"] if _is_in_system_table(obj) else obj.fixed
         return (*names, *(name for name in fixed if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_in_system_table = obj is not None and self.is_in_system_table(obj)
-        return not is_in_system_table and bool(super().has_delete_permission(request, obj))
+        may = obj is None or not _is_in_system_table(obj)
+        return may and bool(super().has_delete_permission(request, obj))
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        if db_field.name in ("parent", "table"):
+            options["queryset"] = Table.objects.filter(is_system=False)
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+
+def _is_in_system_table(obj: Table | Column) -> bool:
+    return obj.is_system if isinstance(obj, Table) else obj.table.is_system
 
 
 class DesignFormSet(BaseInlineFormSet):  # type: ignore[type-arg]

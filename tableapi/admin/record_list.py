@@ -1,7 +1,5 @@
 """Reads the records of a designed table for its admin page, with the permissions of the administrator."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

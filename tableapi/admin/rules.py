@@ -1,7 +1,7 @@
 """Admin pages of access rules."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -12,7 +12,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin.roles import RoleChoices, register_usages
+from accounts.admin.roles import USAGE_FINDERS, RoleChoices
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
@@ -36,18 +36,9 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Rule
-        fields = (
-            "operation",
-            "table",
-            "column_name",
-            "roles",
-            "condition",
-            "admin_overrides",
-            "active",
-            "description",
-        )
-        help_texts: ClassVar[dict[str, str]] = {"table": "Leave empty for any designed table.", "condition": CONDITION}
-        widgets: ClassVar[dict[str, Any]] = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
+        fields = Rule.table_columns
+        help_texts = {"table": "Leave empty for any designed table.", "condition": CONDITION}
+        widgets = {"condition": UnfoldAdminTextareaWidget(attrs={"rows": 3})}
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
@@ -57,7 +48,7 @@ class RuleForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error(None, error)
 
 
-@register_usages
+@USAGE_FINDERS.register
 def rules_of(role: Role) -> Iterator[str]:
     for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
         # The rule is not deleted: it fails closed for this role, and its other roles remain.
@@ -70,7 +61,7 @@ class RuleAdmin(PerTableAdmin):
     holds = "Rules define who may create, read, write or delete records. Without rules, only administrators may."
     form = RuleForm
     list_display = ("subject", "role_list", "checked_condition", "admin_overrides", "active")
-    list_filter: ClassVar[list[Any]] = ["operation", "active"]
+    list_filter = ["operation", "active"]
     list_select_related = ("table",)
     search_fields = ("table__name", "column_name", "description")
     list_per_page = 25

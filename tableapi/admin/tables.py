@@ -1,10 +1,10 @@
 """Admin pages of tables."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -28,7 +28,7 @@ DELETE_RECORDS_BY_API = "Records are deleted through the Table API."
 @admin.register(Table)
 class TableAdmin(DesignAdmin):
     list_display = ("name", "label", "parent", "column_count", "owner")
-    list_filter: ClassVar[list[Any]] = ["is_system"]
+    list_filter = ["is_system"]
     list_select_related = ("parent",)
     search_fields = ("name", "label")
     ordering = ("is_system", "name")
@@ -36,12 +36,8 @@ class TableAdmin(DesignAdmin):
     fields = ("name", "label", "parent", "number_prefix", "deferred_create", *links)
     readonly_fields = links
 
-    def is_in_system_table(self, obj: Table) -> bool:
-        return obj.is_system
-
-    def get_queryset(self, request: HttpRequest) -> "QuerySet[Table]":
-        tables: QuerySet[Table] = super().get_queryset(request).annotate(columns_here=Count("columns"))
-        return tables
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(columns_here=Count("columns"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
@@ -56,11 +52,6 @@ class TableAdmin(DesignAdmin):
                 request,
                 f"{other.name} also has the number prefix {obj.number_prefix}: two records can have the same number.",
             )
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        if db_field.name == "parent":
-            options["queryset"] = Table.objects.filter(is_system=False)
-        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         options["help_texts"] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -67,7 +67,7 @@ class ViewAdmin(PerTableAdmin):
     holds = "Views are named lists of columns that callers request together."
     list_display = ("name", "table")
     list_select_related = ("table",)
-    list_filter: ClassVar[list[Any]] = []
+    list_filter = ()
     search_fields = ("name", "table__name")
     fields = ("table", "name")
     inlines = (ViewColumns,)

@@ -1,7 +1,5 @@
 """What a column type is: how its values are stored, read, compared, shown and described. Pure."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

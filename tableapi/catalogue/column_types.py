@@ -1,8 +1,7 @@
 """The column types, one row for each. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -53,48 +52,56 @@ def _never_same(_one: Any, _other: Any) -> bool:
 
 _EMPTY_IS_NULL = "nullif({}, '')"
 
+_STRING = ColumnType(
+    name="string",
+    label="String",
+    sql_type="text",
+    read=value_readers.text,
+    empty_text_clears=False,
+    compare_as=ComparisonKind.TEXT,
+    value_sql=_EMPTY_IS_NULL,
+    schema=_nullable("string"),
+    indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+    changes_to=frozenset({"text", "wysiwyg"}),
+    model_fields=("CharField",),
+)
+_TEXT = replace(
+    _STRING,
+    name="text",
+    label="Text",
+    has_main_index=False,
+    can_be_unique=False,
+    indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+    changes_to=frozenset({"string", "wysiwyg"}),
+    model_fields=("TextField",),
+)
+_PASSWORD = ColumnType(
+    name="password",
+    label="Password (hashed)",
+    sql_type="text",
+    storage=Storage.HASHED,
+    read=value_readers.secret,
+    empty_text_clears=False,
+    compare_as=ComparisonKind.NEVER,
+    is_same=_never_same,
+    is_sortable=False,
+    schema=_nullable("string", minLength=1, format="password", writeOnly=True),
+    has_main_index=False,
+    can_be_unique=False,
+    has_default=False,
+)
+
 _ROWS = (
-    ColumnType(
-        name="string",
-        label="String",
-        sql_type="text",
-        read=value_readers.text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
-        changes_to=frozenset({"text", "wysiwyg"}),
-        model_fields=("CharField",),
-    ),
-    ColumnType(
-        name="text",
-        label="Text",
-        sql_type="text",
-        read=value_readers.text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        has_main_index=False,
-        can_be_unique=False,
-        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
-        changes_to=frozenset({"string", "wysiwyg"}),
-        model_fields=("TextField",),
-    ),
-    ColumnType(
+    _STRING,
+    _TEXT,
+    replace(
+        _TEXT,
         name="wysiwyg",
         label="Formatted text",
-        sql_type="text",
         storage=Storage.HTML,
         read=value_readers.formatted_text,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.TEXT,
-        value_sql=_EMPTY_IS_NULL,
-        schema=_nullable("string"),
-        has_main_index=False,
-        can_be_unique=False,
-        indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+        changes_to=frozenset(),
+        model_fields=(),
     ),
     ColumnType(
         name="url",
@@ -238,36 +245,8 @@ _ROWS = (
         can_be_unique=False,
         model_fields=("JSONField",),
     ),
-    ColumnType(
-        name="password",
-        label="Password (hashed)",
-        sql_type="text",
-        storage=Storage.HASHED,
-        read=value_readers.secret,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.NEVER,
-        is_same=_never_same,
-        is_sortable=False,
-        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
-        has_main_index=False,
-        can_be_unique=False,
-        has_default=False,
-    ),
-    ColumnType(
-        name="secret",
-        label="Secret (encrypted)",
-        sql_type="text",
-        storage=Storage.ENCRYPTED,
-        read=value_readers.secret,
-        empty_text_clears=False,
-        compare_as=ComparisonKind.NEVER,
-        is_same=_never_same,
-        is_sortable=False,
-        schema=_nullable("string", minLength=1, format="password", writeOnly=True),
-        has_main_index=False,
-        can_be_unique=False,
-        has_default=False,
-    ),
+    _PASSWORD,
+    replace(_PASSWORD, name="secret", label="Secret (encrypted)", storage=Storage.ENCRYPTED),
 )
 
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})

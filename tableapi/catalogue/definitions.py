@@ -1,7 +1,5 @@
 """The tables, columns, views and rules as one frozen value, which does not change during a request. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What is derived from one catalogue: caller views, plans and statements. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How values are shown to people and read back, for each type that is not shown as it is stored. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Formatted text: sanitises the HTML that people write, and extracts its plain text. Pure."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from html.parser import HTMLParser

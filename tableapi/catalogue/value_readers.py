@@ -1,7 +1,5 @@
 """Reads the value that a JSON body gives for a column, one function for each type. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

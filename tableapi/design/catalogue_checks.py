@@ -3,8 +3,6 @@
 Each reads the catalogue from the database, because the table may have been created in the same transaction.
 """
 
-from __future__ import annotations
-
 from django.core.exceptions import ValidationError
 
 from system.encoded_query import QueryError

@@ -1,7 +1,5 @@
 """Finds the rules and views that use a column and would change if it were deleted. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum
 

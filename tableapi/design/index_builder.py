@@ -1,15 +1,13 @@
 """Finds and builds missing indexes of designed tables while records are written; drops surplus ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
-from django.db import connection
 from django.db.models import Q
 from psycopg import sql
 
 from system.background import index_builds
+from system.plain_sql import fetch_rows
 from tableapi.catalogue.column_types import names_where
 from tableapi.ddl import physical_names
 from tableapi.ddl.physical_names import Index
@@ -54,9 +52,7 @@ def _rebuild(index: Index) -> tuple[sql.Composed, ...]:
 
 
 def _existing() -> dict[tuple[str, str], bool]:
-    with connection.cursor() as cursor:
-        cursor.execute(EXISTING)
-        return {(schema, name): is_valid for schema, name, is_valid in cursor.fetchall()}
+    return {(schema, name): is_valid for schema, name, is_valid in fetch_rows(EXISTING)}
 
 
 def _required() -> Iterator[Index]:

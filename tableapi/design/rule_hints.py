@@ -4,10 +4,7 @@ They are shown to the administrator who saves the rule, and refuse nothing: a ch
 a rule that names a missing one fails closed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from django.db import connection
 from psycopg import sql
@@ -15,10 +12,8 @@ from psycopg import sql
 from system.encoded_query import Condition, parse, read
 from tableapi.access import permissions
 from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.models import Rule
 from tableapi.query.path_resolver import RuleScope
-
-if TYPE_CHECKING:
-    from tableapi.models import Rule
 
 WITH_VALUES = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
@@ -30,7 +25,7 @@ def rule_hints(rule: Rule) -> Iterator[str]:
     if not (rule.table or rule.column_name or rule.roles or rule.condition):
         yield f"This rule lets every signed-in user {rule.operation} the records of every designed table."
     about = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
-    others = type(rule).objects.filter(**about).exclude(pk=rule.pk).select_related("table")
+    others = Rule.objects.filter(**about).exclude(pk=rule.pk).select_related("table")
     for other in others:
         is_as_wide = other.condition in ("", rule.condition) and (other.admin_overrides or not rule.admin_overrides)
         if is_as_wide and set(other.roles) == set(rule.roles):

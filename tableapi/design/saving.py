@@ -6,8 +6,6 @@ The models refuse a plain `save()`. Deletions need no function: `tableapi.signal
 their records are deleted, by a cascade too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -63,24 +61,12 @@ def save_column(column: Column) -> None:
                 save_column(other)
 
 
-def save_choice(choice: Choice) -> None:
-    with _row_saved(choice):
-        pass
+def _save_row(record: Choice | View | ViewColumn | Rule) -> None:
+    with _row_saved(record):
+        pass  # nothing else changes in the database
 
 
-def save_view(view: View) -> None:
-    with _row_saved(view):
-        pass
-
-
-def save_view_column(column: ViewColumn) -> None:
-    with _row_saved(column):
-        pass
-
-
-def save_rule(rule: Rule) -> None:
-    with _row_saved(rule):
-        pass
+save_choice = save_view = save_view_column = save_rule = _save_row
 
 
 @contextmanager
@@ -125,8 +111,6 @@ def _errors_of(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, An
 
 
 class DesignSaver(RecordSaver):
-    """How the Table API saves these records."""
-
     def __init__(self, save: Callable[[Any], None]) -> None:
         self._save = save
 

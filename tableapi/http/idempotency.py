@@ -1,13 +1,11 @@
 """`Idempotency-Key`: a request that is sent again gets the first response."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.request import Request
@@ -15,6 +13,7 @@ from rest_framework.request import Request
 from system.errors import BadRequest, Conflict, ServiceError
 from system.http import django_request
 from system.http.error_responses import error_response
+from system.plain_sql import fetch_rows
 from tableapi.models import IdempotentAnswer
 
 KEPT_FOR = timedelta(hours=24)
@@ -75,10 +74,8 @@ def _hash(request: Request) -> str:
 def _lock(identity: dict[str, Any]) -> None:
     """One of two concurrent requests gets the lock; the other one is refused and does not wait."""
     number = int.from_bytes(hashlib.sha256("\0".join(identity.values()).encode()).digest()[:8], "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
-        if not cursor.fetchone()[0]:
-            raise RequestInProgress
+    if fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [number]) != [(True,)]:
+        raise RequestInProgress
 
 
 def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
@@ -111,6 +108,5 @@ def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) 
 
 
 def forget_old() -> int:
-    """Delete the expired responses; returns their number."""
     count, _ = IdempotentAnswer.objects.filter(created_at__lte=timezone.now() - KEPT_FOR).delete()
     return count

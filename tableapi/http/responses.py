@@ -1,7 +1,5 @@
 """Results become HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """The REST endpoints of the Table API."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
@@ -84,7 +82,6 @@ def write(
     change: RequestedChange,
     operation: Callable[[WriteRequest], Result],
 ) -> Result:
-    """Open the table for the caller and write to it."""
     context = caller.context(catalogue)
     return operation(change.on(context, context.view.open_table(table_name)))
 

@@ -7,13 +7,5 @@ from tableapi.models.tables import Choice, Column, Table
 from tableapi.models.views import View, ViewColumn
 
 __all__ = [
-    "Choice",
-    "Column",
-    "DeferredRecord",
-    "IdempotentAnswer",
-    "Rule",
-    "State",
-    "Table",
-    "View",
-    "ViewColumn",
-]
+    "Choice", "Column", "DeferredRecord", "IdempotentAnswer", "Rule", "State", "Table", "View", "ViewColumn",
+]  # fmt: skip

@@ -1,14 +1,10 @@
 """State between requests: idempotent answers and deferred records."""
 
-from typing import ClassVar
-
 from django.db import models
 from django.utils import timezone
 
 
 class IdempotentAnswer(models.Model):
-    """The answer to a request with an `Idempotency-Key`."""
-
     caller = models.CharField(max_length=32, db_collation="C")
     method = models.CharField(max_length=7)
     path = models.TextField()
@@ -21,10 +17,10 @@ class IdempotentAnswer(models.Model):
 
     class Meta:
         db_table = "tableapi_idempotent_answer"
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        constraints = [
             models.UniqueConstraint(fields=["caller", "method", "path", "key"], name="idempotent_answer_once")
         ]
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["created_at"], name="idempotent_answer_age")]
+        indexes = [models.Index(fields=["created_at"], name="idempotent_answer_age")]
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -49,8 +45,8 @@ class DeferredRecord(models.Model):
 
     class Meta:
         db_table = "tableapi_deferred_record"
-        ordering: ClassVar[list[str]] = ["-id"]
-        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["state", "next_at"], name="deferred_record_due")]
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state", "next_at"], name="deferred_record_due")]
 
     def __str__(self) -> str:
         return f"{self.table} {self.record_id}"

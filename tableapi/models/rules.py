@@ -1,9 +1,5 @@
 """Access rules: who may create, read, write and delete what."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -15,20 +11,11 @@ from tableapi.models.tables import Column, Table
 
 
 class Rule(CatalogueRecord):
-    """One access rule."""
-
     table_columns = (
-        "operation",
-        "table",
-        "column_name",
-        "roles",
-        "condition",
-        "admin_overrides",
-        "active",
-        "description",
-    )
+        "operation", "table", "column_name", "roles", "condition", "admin_overrides", "active", "description",
+    )  # fmt: skip
     display_column = "description"
-    references: ClassVar[dict[str, str]] = {"roles": "sys_role"}
+    references = {"roles": "sys_role"}
 
     class Operation(models.TextChoices):
         CREATE = "create", "Create"
@@ -62,14 +49,14 @@ class Rule(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_acl"
         verbose_name = "access rule"
-        ordering: ClassVar[list[str]] = ["table", "column_name", "operation", "sys_id"]
+        ordering = ["table", "column_name", "operation", "sys_id"]
 
     def clean(self) -> None:
         super().clean()
         validation.check_rule(self)
 
     @classmethod
-    def of_column(cls, column: Column) -> models.QuerySet[Rule]:
+    def of_column(cls, column: Column) -> "models.QuerySet[Rule]":
         """The rules to delete with the column, which would otherwise apply to the next column with its name. Rules for
         any table also apply to other columns, so they stay."""
         family = [column.table, *column.table.descendants]

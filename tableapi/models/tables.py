@@ -1,8 +1,6 @@
 """Tables, their columns and choices."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
@@ -38,22 +36,22 @@ class Table(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_table"
-        ordering: ClassVar[list[str]] = ["name"]
+        ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
 
     @property
-    def lineage(self) -> list[Table]:
+    def lineage(self) -> "list[Table]":
         """This table and its parents upwards."""
         return [self] if self.parent is None else [self, *self.parent.lineage]
 
     @property
-    def root(self) -> Table:
+    def root(self) -> "Table":
         return self.lineage[-1]
 
     @property
-    def descendants(self) -> list[Table]:
+    def descendants(self) -> "list[Table]":
         return [table for child in self.children.all() for table in (child, *child.descendants)]
 
     def clean(self) -> None:
@@ -67,23 +65,10 @@ class Table(CatalogueRecord):
 
 
 class Column(CatalogueRecord):
-    """One column of a table."""
-
     table_columns = (
-        "table",
-        "name",
-        "label",
-        "type",
-        "reference_table",
-        "mandatory",
-        "is_unique",
-        "read_only",
-        "default_value",
-        "max_length",
-        "is_display",
-        "is_indexed",
-        "converted_from_text",
-    )
+        "table", "name", "label", "type", "reference_table", "mandatory", "is_unique", "read_only",
+        "default_value", "max_length", "is_display", "is_indexed", "converted_from_text",
+    )  # fmt: skip
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="columns")
     name = models.CharField(max_length=NAME_LENGTH, validators=[is_name])
@@ -111,8 +96,8 @@ class Column(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_column"
-        ordering: ClassVar[list[str]] = ["table", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["table", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["table", "name"],
                 name="column_once",
@@ -145,8 +130,6 @@ class Column(CatalogueRecord):
 
 
 class Choice(CatalogueRecord):
-    """A value that a choice column may have."""
-
     table_columns = ("column", "value", "label", "position")
 
     column = models.ForeignKey(Column, on_delete=models.CASCADE, related_name="choices")
@@ -157,8 +140,8 @@ class Choice(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_choice"
-        ordering: ClassVar[list[str]] = ["position", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["position", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["column", "value"],
                 name="choice_once",

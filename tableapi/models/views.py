@@ -1,9 +1,5 @@
 """Form views: named lists of paths of a table."""
 
-from __future__ import annotations
-
-from typing import ClassVar
-
 from django.db import models
 
 from system.records.history import tracked
@@ -23,8 +19,8 @@ class View(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view"
-        ordering: ClassVar[list[str]] = ["table", "name"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["table", "name"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["table", "name"],
                 name="view_once",
@@ -52,8 +48,8 @@ class ViewColumn(CatalogueRecord):
 
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view_column"
-        ordering: ClassVar[list[str]] = ["position", "sys_id"]
-        constraints: ClassVar[list[models.BaseConstraint]] = [
+        ordering = ["position", "sys_id"]
+        constraints = [
             models.UniqueConstraint(
                 fields=["view", "path"],
                 name="view_column_once",

@@ -1,11 +1,8 @@
 """OpenAPI schemas of the values of each column type, in responses and requests. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from system.openapi import Object
-from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.definitions import Column
 
 DATE = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
@@ -78,10 +75,7 @@ def _described(schema: Object, column: Column, target: str) -> Object:
         schema["description"] = ", ".join(f"`{value}`: {label}" for value, label in column.choices)
     elif target:
         schema["description"] = f"{'References' if column_type.is_list else 'Reference'} to {target}."
-    if column.default and not column.read_only and column_type.has_default and _is_plain_text(column_type):
+    is_text = "string" in (column_type.sent_schema or column_type.schema).get("type", ()) and not column_type.is_html
+    if column.default and not column.read_only and column_type.has_default and is_text:
         schema["default"] = column.default
     return schema
-
-
-def _is_plain_text(column_type: ColumnType) -> bool:
-    return "string" in (column_type.sent_schema or column_type.schema).get("type", ()) and not column_type.is_html

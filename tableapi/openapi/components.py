@@ -1,7 +1,5 @@
 """Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
-from __future__ import annotations
-
 from system.openapi import Object, reference
 from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
 
@@ -78,10 +76,7 @@ SCHEMAS: dict[str, Object] = {
     "Records": {
         "type": "object",
         "required": ["status", "data"],
-        "properties": {
-            "status": {"const": "OK"},
-            "data": {"type": "array", "items": reference("schemas", "Record")},
-        },
+        "properties": {"status": {"const": "OK"}, "data": {"type": "array", "items": reference("schemas", "Record")}},
     },
     "NewValues": {
         "type": "object",

@@ -1,7 +1,5 @@
 """The Table API in the OpenAPI document: paths for any table, and those of the tables that the caller can see."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

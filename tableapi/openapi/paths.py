@@ -1,7 +1,5 @@
 """The two paths of a table in the OpenAPI document, with their operations. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from system import errors

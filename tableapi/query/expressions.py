@@ -1,7 +1,5 @@
 """Resolved queries and rules: paths, predicates on them, and decisions about who may see what. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +20,7 @@ class Case:
     """For records of these tables (by id; None for any), one of the conditions must hold; None for no condition."""
 
     tables: tuple[str, ...] | None
-    conditions: tuple[Expression, ...] | None
+    conditions: "tuple[Expression, ...] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +72,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    parts: tuple[Expression, ...]
+    parts: "tuple[Expression, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    parts: tuple[Expression, ...]
+    parts: "tuple[Expression, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class ChildTablePredicate:
     """Holds for the record as one of a table that extends the requested one."""
 
     table: Table
-    part: Expression
+    part: "Expression"
 
 
 Expression = Predicate | AllOf | AnyOf | ChildTablePredicate

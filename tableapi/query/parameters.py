@@ -1,7 +1,5 @@
 """Parses the parameters of a request into frozen values. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parses the text of a query into its shape and its values: queries of one shape share a statement. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from system.encoded_query import Condition, Group, Query, SubQuery, Term, ValueKind, parse

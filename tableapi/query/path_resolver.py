@@ -1,7 +1,5 @@
 """Resolves the paths of queries: the only module that looks names up. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Plans a read: names become columns with the guards of the caller. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

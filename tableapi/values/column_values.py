@@ -1,7 +1,5 @@
 """The values of columns: read from a body, compared with the stored value, merged, logged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal

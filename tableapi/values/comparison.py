@@ -1,7 +1,5 @@
 """The values of conditions become the values that the database compares with. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation

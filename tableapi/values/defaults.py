@@ -1,7 +1,5 @@
 """Defaults of columns, which are read like values that a caller sends, and the check of mandatory columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from system.errors import Invalid

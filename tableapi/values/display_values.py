@@ -1,7 +1,5 @@
 """Display values in a body become stored values; `output_fields.display_value` goes the other way. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from system.errors import Invalid

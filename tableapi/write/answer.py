@@ -1,7 +1,5 @@
 """Reads the written record for the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tableapi.database import statement_runner

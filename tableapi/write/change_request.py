@@ -1,7 +1,5 @@
 """A write to one record: what the client sent, and the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,23 +24,14 @@ class RequestedChange:
     # Whether the response is stored together with the write.
     is_idempotent: bool = False
 
-    def on(self, context: ReadContext, table: Table) -> WriteRequest:
-        return WriteRequest(
-            context, table, self.body, self.output, self.by_display, self.is_current, self.is_idempotent
-        )
+    def on(self, context: ReadContext, table: Table) -> "WriteRequest":
+        return WriteRequest(**vars(self), context=context, table=table)
 
 
-@dataclass(frozen=True)
-class WriteRequest:
+@dataclass(frozen=True, kw_only=True)
+class WriteRequest(RequestedChange):
     context: ReadContext
     table: Table
-    body: Body
-    output: OutputOptions
-    by_display: bool = False
-    # Tells whether If-Match names this version; None without the header.
-    is_current: Callable[[int | None], bool] | None = None
-    # Whether the response is stored together with the write.
-    is_idempotent: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Compares the values of a change with those of the stored record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from typing import Any

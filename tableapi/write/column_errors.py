@@ -1,7 +1,5 @@
 """Reports everything that is wrong with a write at once, and names only columns that the caller may know of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Creates a record: payload, references, defaults, insert, permission, answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reads and locks a record before a write, and checks permissions before and after it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

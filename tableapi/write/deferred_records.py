@@ -1,7 +1,5 @@
 """Records that are validated immediately and created later by the worker."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any

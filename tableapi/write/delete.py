@@ -1,7 +1,5 @@
 """Deletes a record: lock, permission, references, deletion log, delete."""
 
-from __future__ import annotations
-
 from django.db import transaction
 
 from system import deletion_log

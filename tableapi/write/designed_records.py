@@ -1,7 +1,5 @@
 """Writes records of designed tables; no other module does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

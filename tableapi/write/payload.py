@@ -1,7 +1,5 @@
 """Reads the body of a write: its columns, and the values to store."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Collection, Mapping
@@ -91,7 +89,6 @@ def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
 
 
 def value(change: WriteRequest, column: Column, sent: Any) -> Any:
-    """The value to store for the value sent."""
     if change.by_display and not has_value_and_display(column, change.body.get(column.name)):
         sent = _from_display(change, column, sent)
     if change.table.is_system and column.column_type.storage in (Storage.HASHED, Storage.JSON):

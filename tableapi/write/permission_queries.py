@@ -1,7 +1,5 @@
 """Builds the SQL for what is stored and what the caller may do with it. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind

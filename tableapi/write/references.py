@@ -1,7 +1,5 @@
 """References to a deleted record: mandatory columns prevent the deletion, others lose the id."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import islice
 

@@ -6,8 +6,6 @@ caller can read the records referred to, and that the update changes something. 
 of `create` or `update` follows, which finds out why.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Writes records of the product's own tables through their models and validation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -12,7 +10,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection
+from django.db import IntegrityError
 from django.db.models import Field, ProtectedError, RestrictedError, UniqueConstraint
 from psycopg import errors
 
@@ -20,6 +18,7 @@ from accounts.models import User
 from accounts.privileges import privilege_guard
 from accounts.privileges.last_admin import keeping_an_admin
 from system.errors import AccessDenied, Conflict, Invalid, combined
+from system.plain_sql import run_statement
 from system.records import savers
 from system.records.record import Record
 from tableapi.access.caller_view import record_not_found
@@ -127,8 +126,7 @@ def _check_account(record: Record) -> None:
         )
 
 
-def _empty(field: Field[Any, Any]) -> Any:
-    """The empty value of this field."""
+def _empty(field: "Field[Any, Any]") -> Any:
     if field.null:
         return None
     if isinstance(field, ArrayField):
@@ -138,8 +136,7 @@ def _empty(field: Field[Any, Any]) -> Any:
 
 def _check_references() -> None:
     """Check deferred constraints now, while the error can still be reported for this record."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+    run_statement("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
 
 
 def _set_password(record: AbstractBaseUser, password: Any) -> None:

@@ -1,7 +1,5 @@
 """Updates a record: payload, lock, permission, changes, references, update, permission again, answer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any

@@ -140,7 +140,7 @@ def is_number(node: ast.expr) -> bool:
 
 def numbers_in(path: Path) -> set[str]:
     """The constants of a module that are numbers, by their full names."""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     result = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and is_number(node.value):

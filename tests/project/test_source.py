@@ -57,9 +57,10 @@ MAY_RUN_SQL = {
     "tableapi/ddl/schema_editor.py": "designed tables are made, changed and dropped",
     "tableapi/design/index_builder.py": "indexes are looked for",
     "system/background/index_builds.py": "indexes are built beside writers, one builder at a time",
+    "system/plain_sql.py": "statements of the ones above are run",
     "system/monitoring/health.py": "the extension is asked for its version",
 }
-SQL = {"cursor", "raw", "extra", "execute", "executemany", "run_sql", "run_named_sql"}
+SQL = {"cursor", "raw", "extra", "execute", "executemany", "run_sql", "run_named_sql", "fetch_rows", "run_statement"}
 UNSAFE_MARKUP = {"mark_safe", "SafeString", "SafeText"}
 
 

@@ -3,8 +3,6 @@
 Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The answer is JSON.
 """
 
-from __future__ import annotations
-
 import codecs
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Base classes of the management endpoints: authentication, strict input, filters, pagination and ETags."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Collection endpoints: list, create, settings, delete, re-embed, search."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,17 +15,7 @@ from accounts.models import User
 from collections_app import access, embed
 from collections_app.documents import counts, deletion
 from collections_app.http import parameters, responses
-from collections_app.http.api.base import (
-    CHANGE_ERRORS,
-    DELETE_ERRORS,
-    ETAG,
-    IF_MATCH,
-    Management,
-    Pages,
-    StrictFilters,
-    etag,
-    refuse_stale,
-)
+from collections_app.http.api import base
 from collections_app.http.api.serializers import CollectionSettingsSerializer, Managed, role_names
 from collections_app.http.endpoints import search_request_of
 from collections_app.http.serializers import PAGE_HEADERS, SEARCH_MODE, CollectionSearch, DeletedCollection, Passage
@@ -50,10 +38,10 @@ class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has 
         return collections.filter(Q(name__icontains=part) | Q(name__contains=part))
 
 
-class CollectionList(Management, GenericAPIView[Collection]):
+class CollectionList(base.Management, GenericAPIView[Collection]):
     serializer_class = Managed
-    pagination_class = Pages
-    filter_backends = (StrictFilters,)
+    pagination_class = base.Pages
+    filter_backends = (base.StrictFilters,)
     filterset_class = CollectionFilters
 
     queryset = Collection.objects.none()  # for the OpenAPI document; `get_queryset` depends on the caller
@@ -62,29 +50,18 @@ class CollectionList(Management, GenericAPIView[Collection]):
         return access.readable(self.caller())
 
     @describe(
-        "collections_list",
-        "List collections to manage",
-        {200: Managed(many=True)},
-        NotFound,
-        BadRequest,
-        parameters=PAGE_HEADERS,
-        filters=True,
-    )
+        "collections_list", "List collections to manage", {200: Managed(many=True)}, NotFound, BadRequest,
+        parameters=PAGE_HEADERS, filters=True,
+    )  # fmt: skip
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(bodies(self.caller(), page))
 
     @describe(
-        "collections_make",
-        "Create a collection",
-        {201: Managed},
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[ETAG],
-        request=CollectionSettingsSerializer,
-    )
+        "collections_make", "Create a collection", {201: Managed}, NotFound, AccessDenied, Conflict,
+        parameters=[base.ETAG], request=CollectionSettingsSerializer,
+    )  # fmt: skip
     def post(self, request: Request) -> Response:
         # Checked before the body, whose errors reveal which roles exist.
         if not access.may_make(self.caller()):
@@ -95,39 +72,34 @@ class CollectionList(Management, GenericAPIView[Collection]):
         return settings_response(self.caller(), collection, status=201)
 
 
-class CollectionDetail(Management):
-    @describe("collections_read", "Read a collection", {200: Managed}, NotFound, parameters=[ETAG])
+class CollectionDetail(base.Management):
+    @describe("collections_read", "Read a collection", {200: Managed}, NotFound, parameters=[base.ETAG])
     def get(self, request: Request, sys_id: str) -> Response:
         return settings_response(self.caller(), self.open(sys_id, "read"))
 
     @describe(
-        "collections_change",
-        "Update a collection",
-        {200: Managed},
-        *CHANGE_ERRORS,
-        parameters=[ETAG, IF_MATCH],
-        request=CollectionSettingsSerializer(partial=True),
-    )
+        "collections_change", "Update a collection", {200: Managed}, *base.CHANGE_ERRORS,
+        parameters=[base.ETAG, base.IF_MATCH], request=CollectionSettingsSerializer(partial=True),
+    )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
         self.open(sys_id, "manage")
         return settings_response(self.caller(), update(sys_id, lambda stored: self._change(request, stored)))
 
     def _change(self, request: Request, stored: Collection) -> None:
-        refuse_stale(request, etag(stored.sys_version))
+        base.refuse_stale(request, base.etag(stored.sys_version))
         settings = CollectionSettingsSerializer(stored, data=parameters.body_of(request), partial=True)
         settings.is_valid(raise_exception=True)
         settings.update(stored, settings.validated_data)
 
     @describe(
-        "collections_delete",
-        "Delete a collection and its documents",
-        {200: DeletedCollection},
-        *DELETE_ERRORS,
-        parameters=[IF_MATCH],
-    )
+        "collections_delete", "Delete a collection and its documents", {200: DeletedCollection}, *base.DELETE_ERRORS,
+        parameters=[base.IF_MATCH],
+    )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
-        deleted = deletion.delete_collection(collection, lambda stored: refuse_stale(request, etag(stored.sys_version)))
+        deleted = deletion.delete_collection(
+            collection, lambda stored: base.refuse_stale(request, base.etag(stored.sys_version))
+        )
         return Response(responses.deleted_collection(collection, *deleted))
 
 
@@ -145,40 +117,31 @@ def update(sys_id: str, change: Callable[[Collection], None]) -> Collection:
         raise Conflict("This name is already taken.", code="name_taken", field="collection_name") from None
 
 
-class Reembed(Management):
+class Reembed(base.Management):
     """Replaces the vectors by those of the default model. Searches use the old vectors until all new ones exist."""
 
     @describe(
-        "collections_reembed",
-        "Re-embed a collection",
-        {202: Managed},
-        NotFound,
-        AccessDenied,
-        parameters=[ETAG],
-        request=None,
-    )
+        "collections_reembed", "Re-embed a collection", {202: Managed}, NotFound, AccessDenied,
+        parameters=[base.ETAG], request=None,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "manage")
         reembedding.start(collection, embed.default_space())
         return settings_response(self.caller(), self.open(sys_id, "read"), status=202)
 
 
-class Search(Management):
+class Search(base.Management):
     @describe(
-        "collections_search",
-        "Search a collection",
-        {200: Passage(many=True)},
-        NotFound,
-        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE],
-        request=CollectionSearch,
-    )
+        "collections_search", "Search a collection", {200: Passage(many=True)}, NotFound,
+        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE], request=CollectionSearch,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         search_request = search_request_of(parameters.of_request(request, CollectionSearch.names()))
         return responses.passages(search([self.open(sys_id, "read")], search_request))
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:
-    return Response(bodies(caller, [collection])[0], status=status, headers={"ETag": etag(collection.sys_version)})
+    return Response(bodies(caller, [collection])[0], status=status, headers={"ETag": base.etag(collection.sys_version)})
 
 
 def bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Document endpoints: list, upload, status, metadata, original file, reload, retry, delete."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable
 from typing import Any
@@ -18,18 +16,7 @@ from rest_framework.response import Response
 
 from collections_app.documents import deletion
 from collections_app.http import load_requests, parameters, responses, uploads
-from collections_app.http.api import downloads
-from collections_app.http.api.base import (
-    CHANGE_ERRORS,
-    DELETE_ERRORS,
-    ETAG,
-    IF_MATCH,
-    Management,
-    Pages,
-    StrictFilters,
-    etag,
-    refuse_stale,
-)
+from collections_app.http.api import base, downloads
 from collections_app.http.api.serializers import Change, DocumentSerializer
 from collections_app.http.serializers import PAGE_HEADERS, DeletedDocument, FileLoad, Loaded, LoadParameters
 from collections_app.ingest import loading, worker
@@ -67,10 +54,10 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
         return documents.filter(doc_id=known_form(value))
 
 
-class DocumentList(Management, GenericAPIView[Document]):
+class DocumentList(base.Management, GenericAPIView[Document]):
     serializer_class = DocumentSerializer
-    pagination_class = Pages
-    filter_backends = (StrictFilters,)
+    pagination_class = base.Pages
+    filter_backends = (base.StrictFilters,)
     filterset_class = DocumentFilters
     # While the purge runs, a document may exist without its versions.
     existing = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
@@ -78,14 +65,9 @@ class DocumentList(Management, GenericAPIView[Document]):
     body_limit = uploads.body_limit()
 
     @describe(
-        "documents_list",
-        "List documents",
-        {200: DocumentSerializer(many=True)},
-        NotFound,
-        BadRequest,
-        parameters=PAGE_HEADERS,
-        filters=True,
-    )
+        "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
+        parameters=PAGE_HEADERS, filters=True,
+    )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
         """The documents of a collection, in any status."""
         collection = self.open(sys_id, "read")
@@ -95,15 +77,10 @@ class DocumentList(Management, GenericAPIView[Document]):
         return self.get_paginated_response([body_of(collection, document, document.pk in ids) for document in page])
 
     @describe(
-        "documents_load",
-        "Load a document into a collection",
-        dict.fromkeys((200, 201, 202), Loaded),
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[LoadParameters.as_post_query_parameters()],
-        request={"multipart/form-data": FileLoad},
-    )
+        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), Loaded), NotFound,
+        AccessDenied, Conflict,
+        parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoad},
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open(sys_id, "write")
         with uploads.receive(django_request(request)) as upload:
@@ -112,20 +89,16 @@ class DocumentList(Management, GenericAPIView[Document]):
             return responses.loaded(request, loading.load_document(self.caller(), collection, load_request))
 
 
-class DocumentDetail(Management):
-    @describe("documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[ETAG])
+class DocumentDetail(base.Management):
+    @describe("documents_read", "Read a document's status", {200: DocumentSerializer}, NotFound, parameters=[base.ETAG])
     def get(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "read")
         return status_of(collection, find(collection, document))
 
     @describe(
-        "documents_change",
-        "Replace a document's metadata",
-        {200: DocumentSerializer},
-        *CHANGE_ERRORS,
-        parameters=[ETAG, IF_MATCH],
-        request=Change,
-    )
+        "documents_change", "Replace a document's metadata", {200: DocumentSerializer}, *base.CHANGE_ERRORS,
+        parameters=[base.ETAG, base.IF_MATCH], request=Change,
+    )  # fmt: skip
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         change = Change(data=parameters.body_of(request))
@@ -133,13 +106,14 @@ class DocumentDetail(Management):
         stored = find(collection, document)
 
         def check(version: Version) -> None:
-            refuse_stale(request, etag_of(version))
+            base.refuse_stale(request, etag_of(version))
 
         return status_of(collection, with_metadata(stored, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its id", {200: DeletedDocument}, *DELETE_ERRORS, parameters=[IF_MATCH]
-    )
+        "documents_delete", "Delete a document by its id", {200: DeletedDocument}, *base.DELETE_ERRORS,
+        parameters=[base.IF_MATCH],
+    )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         doc_id = find(collection, document).doc_id
@@ -147,13 +121,13 @@ class DocumentDetail(Management):
         def check(locked: Document) -> None:
             if locked.pk != document:
                 raise NotFound(MISSING)  # deleted in between, and another document has the same doc_id
-            refuse_stale(request, etag_of(newest_locked(locked)))
+            base.refuse_stale(request, etag_of(newest_locked(locked)))
 
         chunks = deletion.delete_document(collection, doc_id, check)
         return Response(responses.deleted_document(collection, doc_id, chunks))
 
 
-class Content(Management):
+class Content(base.Management):
     """Returns the original bytes."""
 
     @describe(
@@ -165,7 +139,7 @@ class Content(Management):
         return downloads.download(version, filename, has_body=request.method != "HEAD")
 
 
-class Reload(Management):
+class Reload(base.Management):
     """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
 
     @describe("documents_reload", "Reprocess a document", {202: Loaded}, NotFound, AccessDenied, request=None)
@@ -174,22 +148,16 @@ class Reload(Management):
         return responses.loaded(request, loading.reprocess(self.caller(), collection, find(collection, document)))
 
 
-class Retry(Management):
+class Retry(base.Management):
     """Extracts, splits and embeds a failed document again with current settings. For other documents use `reload`.
 
     A damaged or protected file fails again: load a repaired one with the same `doc_id` and `on_duplicate=replace`.
     """
 
     @describe(
-        "documents_retry",
-        "Retry a failed document",
-        {202: DocumentSerializer},
-        NotFound,
-        AccessDenied,
-        Conflict,
-        parameters=[ETAG],
-        request=None,
-    )
+        "documents_retry", "Retry a failed document", {202: DocumentSerializer}, NotFound, AccessDenied, Conflict,
+        parameters=[base.ETAG], request=None,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open(sys_id, "write")
         worker.retry(find(collection, document))
@@ -219,7 +187,7 @@ def newest_locked(locked: Document) -> Version:
 
 def etag_of(version: Version) -> str:
     """The ETag of what callers send, content and metadata; the progress of loading does not change it."""
-    return etag([version.generation, version.metadata])
+    return base.etag([version.generation, version.metadata])
 
 
 def with_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:

@@ -4,8 +4,6 @@ The content is loaded into memory. If it were streamed, each slow client would b
 process; a complete response is sent by the web server without a thread.
 """
 
-from __future__ import annotations
-
 from io import BytesIO
 from itertools import count
 

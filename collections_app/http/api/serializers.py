@@ -1,11 +1,8 @@
 """Serializers of the management endpoints: collections with their settings, documents with their status."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
-from django.db import connection
 from django.db.models import Q
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -20,6 +17,7 @@ from collections_app.models import Collection
 from collections_app.models.collections import LARGE_OVERLAP, default_overlap, is_overlap_too_large
 from collections_app.models.documents import State
 from system.errors import BadRequest
+from system.plain_sql import fetch_rows
 
 MOST_ROLES = 100
 
@@ -98,10 +96,8 @@ class CollectionSettingsSerializer(Strict):
             raise serializers.ValidationError(error.message) from None
 
     def validate_language(self, value: str) -> str:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [value])
-            if value and cursor.fetchone() is None:
-                raise serializers.ValidationError("The language does not exist.")
+        if value and not fetch_rows("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [value]):
+            raise serializers.ValidationError("The language does not exist.")
         return value
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

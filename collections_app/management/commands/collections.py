@@ -1,7 +1,5 @@
 """`manage.py collections model-changed`: re-embeds collections after a provider has changed a model under its name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -68,10 +68,10 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     result = tuple([QueryWord(lexeme=f"w{n}", position=n, term=n, chunks=n) for n in range(1, 200)])
     query_terms = QueryTerms(chunks=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunks=0), *result))
-    row: Any = passages.PassageRow(
+    row: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
-        filename="", chunks_count=1, number=0, text="x", heading_path=[], page=None, page_end=None, char_start=0,
-        char_end=1, generation=1,
+        filename="", chunks_count=1, chunk_index=0, page_content="x", heading_path=[], page=None, page_end=None,
+        char_start=0, char_end=1, generation=1,
     )  # fmt: skip
     assert list(passages._passage(row, query_terms).lexemes) == [f"w{n}" for n in range(1, passages.MOST_LEXEMES + 1)]
 

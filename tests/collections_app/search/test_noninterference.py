@@ -63,8 +63,11 @@ def _answers(foreign: list[tuple[str, str]], removed: int) -> bytes:
 
 
 def told(found: SearchResult) -> list[dict[str, Any]]:
-    """All but the inner id of the document, which no answer shows."""
-    return [{name: value for name, value in asdict(hit).items() if name != "document_id"} for hit in found.hits]
+    """All but the inner ids, which no answer shows."""
+    inner = ("collection_id", "document_id")
+    return [
+        {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in inner} for hit in found.hits
+    ]
 
 
 # C04 C51

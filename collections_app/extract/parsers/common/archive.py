@@ -1,7 +1,5 @@
 """Limits of zip archives such as office files, counted while reading."""
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from io import BytesIO

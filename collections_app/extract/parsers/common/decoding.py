@@ -1,7 +1,5 @@
 """Detects the encoding of a text."""
 
-from __future__ import annotations
-
 import codecs
 import re
 import unicodedata

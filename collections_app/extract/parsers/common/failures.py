@@ -1,7 +1,5 @@
 """The reasons for which a parser refuses a file."""
 
-from __future__ import annotations
-
 ENCRYPTED = "The file is protected by a password. Send it without a password."
 DAMAGED = "The file is damaged, or its content does not match its name."
 DEEP = "The file is nested too deeply to be read."

@@ -1,7 +1,5 @@
 """Writes rows of cells as lines that can be understood without the header row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from .failures import ParserRefused
@@ -12,8 +10,6 @@ MAX_ROWS = 1_048_576
 
 
 class TableRows:
-    """Writes the sheets of a file and counts their cells."""
-
     def __init__(self, text: TextWriter, max_cells: int) -> None:
         self.text = text
         self.max_cells = max_cells

@@ -1,7 +1,5 @@
 """Collects the text of a parser: cleaned, limited, with the offsets of pages and headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -53,7 +51,6 @@ class TextWriter:
         self.write(self.cleaned(text))
 
     def page(self) -> None:
-        """Start the next page."""
         if self.page_starts is None:
             self.page_starts = []
         self.pending_pages += 1
@@ -70,7 +67,6 @@ class TextWriter:
             self.write(self.cleaned(title.strip()))
 
     def mark(self, offset: int, level: int, title: str) -> None:
-        """Record a heading for the text from this offset on."""
         if len(self.headings) < MAX_HEADINGS:
             self.headings.append((offset, level, title[:MAX_HEADING_LENGTH]))
         else:

@@ -1,7 +1,5 @@
 """The visible text of an HTML page, block by block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import lxml.etree
@@ -23,7 +21,6 @@ TOO_LARGE = "XML_PARSE_HUGE"
 
 
 def write(page: str, text: TextWriter) -> None:
-    """Write the visible text of a page, block by block."""
     reader = parser(target=VisibleText(text))
     reader.feed(page.encode("utf-8", "replace"))
     reader.close()

@@ -1,14 +1,12 @@
 """CSV files: each row as a line, its values with their column names."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any
 
-from ..common import decoding
 from ..common.table_rows import TableRows
 from ..common.text_writer import TextWriter
+from .plain import prepare as prepare
 from .plain import read
 
 DELIMITERS = ",;\t|"
@@ -38,7 +36,3 @@ def dialect(sample: str) -> type[csv.Dialect]:
     result.doublequote = True
     result.quotechar = result.quotechar or '"'
     return result
-
-
-def prepare() -> None:
-    decoding.prepare()

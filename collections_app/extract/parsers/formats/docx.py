@@ -1,7 +1,5 @@
 """DOCX files: paragraphs and tables in order, without headers, footers and deleted text."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 import zipfile
@@ -25,14 +23,8 @@ def qn(name: str) -> str:
 PARAGRAPH, TABLE, ROW, CELL = qn("p"), qn("tbl"), qn("tr"), qn("tc")
 SUBSTITUTES = {qn("tab"): "\t", qn("br"): "\n", qn("cr"): "\n", qn("noBreakHyphen"): "-"}
 # Deleted and moved text, properties, and fallbacks for older programs.
-IGNORED = {
-    qn("del"),
-    qn("moveFrom"),
-    qn("pPr"),
-    qn("rPr"),
-    qn("sectPr"),
-    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
-}
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+IGNORED = {qn("del"), qn("moveFrom"), qn("pPr"), qn("rPr"), qn("sectPr"), FALLBACK}
 TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
@@ -73,7 +65,6 @@ def tree(file: zipfile.ZipFile, name: str) -> Any:
 
 
 def heading_levels(styles: Any) -> dict[str, int]:
-    """The heading levels of the styles, by style id."""
     levels = {style.get(qn("styleId"), ""): level_of(style) for style in styles.iter(qn("style"))}
     return {name: level for name, level in levels.items() if level}
 

@@ -1,7 +1,5 @@
 """Emails: sender, recipients, subject, text, and the names of attachments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from email import policy
 from email.errors import HeaderParseError

@@ -1,7 +1,5 @@
 """HTML pages: the article without menus, or all visible text if there is no article."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

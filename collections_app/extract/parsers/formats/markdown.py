@@ -1,13 +1,11 @@
 """Markdown: the unchanged text, and the offsets of its headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..common import decoding
 from ..common.text_writer import TextWriter
+from .plain import prepare as prepare
 from .plain import read
 
 ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
@@ -73,7 +71,3 @@ def plain_title(title: str) -> str:
     'The big manual'
     """
     return " ".join(MARKUP.sub(lambda match: match[1] or "", title).split())
-
-
-def prepare() -> None:
-    decoding.prepare()

@@ -1,7 +1,5 @@
 """ODT files: headings, paragraphs, lists and tables in order."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO

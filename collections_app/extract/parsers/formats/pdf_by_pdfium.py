@@ -1,7 +1,5 @@
 """PDF files, read with pypdfium2."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

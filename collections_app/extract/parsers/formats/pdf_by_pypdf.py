@@ -1,7 +1,5 @@
 """PDF files that pypdfium2 cannot open, read with pypdf."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plain text in any encoding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..common import decoding
@@ -21,5 +19,4 @@ def read(data: bytes) -> str:
         raise damaged("The file is not text in any common encoding.") from None
 
 
-def prepare() -> None:
-    decoding.prepare()
+prepare = decoding.prepare

@@ -1,7 +1,5 @@
 """PPTX files: a slide is a page, its title a heading, followed by its notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any

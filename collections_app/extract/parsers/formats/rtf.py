@@ -1,7 +1,5 @@
 """RTF files."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,10 +1,7 @@
 """XLSX files: the cell values of each sheet, with the sheet's name as heading."""
 
-from __future__ import annotations
-
 import datetime
 import warnings
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
@@ -24,12 +21,7 @@ def parse(data: bytes, text: TextWriter, limits: dict[str, Any]) -> None:
         text.heading(1, sheet.title)
         # Otherwise the library trusts the size declared in the sheet, and read 4 of a million rows.
         sheet.reset_dimensions()
-        rows.add(formatted_rows(sheet))
-
-
-def formatted_rows(sheet: Any) -> Iterator[list[str]]:
-    for row in sheet.iter_rows(values_only=True):
-        yield [formatted(value) for value in row]
+        rows.add([formatted(value) for value in row] for row in sheet.iter_rows(values_only=True))
 
 
 def formatted(value: Any) -> str:
