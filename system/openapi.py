@@ -27,13 +27,14 @@ READ_ERRORS: Errors = (
     errors.Unauthenticated,
     errors.NotFound,
     errors.QueryTooLong,
+    errors.QueryTooSlow,
     errors.TooMany,
     errors.Unavailable,
 )
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
 BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
 # Errors that `with_errors` adds to every operation, and to every operation with a body.
-COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.TooMany, errors.Unavailable)
+COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooMany, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
     errors.BadRequest,
     errors.LengthRequired,
