@@ -1,8 +1,11 @@
 """What may be logged about an error: class, SQLSTATE and traceback, but never its text, which can contain data."""
 
 from traceback import format_tb
+from typing import Any
 
-DISK_FULL = "53100"  # a SQLSTATE
+# SQLSTATEs
+DISK_FULL = "53100"
+QUERY_CANCELED = "57014"
 
 
 def sqlstate_of(error: BaseException) -> str:
@@ -12,6 +15,15 @@ def sqlstate_of(error: BaseException) -> str:
 
 def is_disk_full(error: BaseException) -> bool:
     return sqlstate_of(error) == DISK_FULL
+
+
+def is_statement_timeout(error: BaseException) -> bool:
+    """PostgreSQL has one code for a statement timeout and for a cancellation by an administrator, and tells them apart
+    in its text only. If the server does not speak English, both count as a timeout."""
+    if sqlstate_of(error) != QUERY_CANCELED:
+        return False
+    cause: Any = error.__cause__
+    return "user request" not in (cause.diag.message_primary or "")
 
 
 def describe_safely(error: Exception) -> dict[str, str]:

@@ -13,6 +13,7 @@
     ├── QueryTooLong         414  a query string over its limit
     ├── UnsupportedMedia     415  a body of another type
     ├── Invalid              422  understood, but the values are wrong
+    ├── QueryTooSlow         422  a statement hit its time limit
     ├── TooMany              429  too many requests or failed attempts
     └── Unavailable          503  try again later
 
@@ -155,6 +156,15 @@ class Invalid(ServiceError):
     status = 422
     code = "invalid_value"
     message = "A value is not valid."
+
+
+class QueryTooSlow(ServiceError):
+    status = 422
+    code = "query_too_slow"
+    message = (
+        "The query took too long. Narrow the filter, filter and sort by columns with an index, and follow the cursor "
+        "of each page instead of page numbers."
+    )
 
 
 class TooMany(ServiceError):

@@ -21,13 +21,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 SECURITY: list[Object] = [{"access_key": []}, {"password": []}]
 
 READ_ERRORS: Errors = (
-    errors.BadRequest, errors.Unauthenticated, errors.NotFound, errors.QueryTooLong, errors.TooMany,
-    errors.Unavailable,
+    errors.BadRequest, errors.Unauthenticated, errors.NotFound, errors.QueryTooLong, errors.QueryTooSlow,
+    errors.TooMany, errors.Unavailable,
 )  # fmt: skip
 WRITE_ERRORS: Errors = (errors.AccessDenied, errors.Conflict)
 BODY_ERRORS: Errors = (errors.TimedOut, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia)
 # Errors that `with_errors` adds to every operation, and to every operation with a body.
-COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.TooMany, errors.Unavailable)
+COMMON_ERRORS: Errors = (errors.Unauthenticated, errors.QueryTooSlow, errors.TooMany, errors.Unavailable)
 COMMON_BODY_ERRORS: Errors = (
     errors.BadRequest, errors.LengthRequired, errors.TooLarge, errors.UnsupportedMedia, errors.Invalid,
 )  # fmt: skip

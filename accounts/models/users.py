@@ -15,6 +15,7 @@ from accounts.models.access_keys import AccessKey
 from accounts.models.managers import UserManager
 from accounts.models.roles import UserRole
 from accounts.models.sessions import Session
+from accounts.models.slow_callers import SlowCaller
 from accounts.normalisation import composed
 from system.records.history import tracked
 from system.records.record import Record
@@ -43,7 +44,7 @@ def check_login(login: str) -> None:
         raise ValidationError("A login must not contain control or invisible characters.")
 
 
-class User(Record, AbstractBaseUser):
+class User(Record, SlowCaller, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
     table_columns = (
@@ -62,7 +63,7 @@ class User(Record, AbstractBaseUser):
     active = models.BooleanField(
         default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
     )
-    history = tracked(without=("password", "last_login"))
+    history = tracked(without=("password", "last_login", "slow_statements", "slow_at"))
     has_lost_password = False  # by an unsaved change
 
     objects: ClassVar[UserManager] = UserManager()

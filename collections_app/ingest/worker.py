@@ -19,7 +19,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import DELETING, UNFINISHED, State
 from collections_app.queue import leases, worker_signals
 from collections_app.queue.leases import LeaseLost
-from system.error_details import describe_safely, sqlstate_of
+from system.error_details import QUERY_CANCELED, describe_safely, sqlstate_of
 from system.errors import Conflict
 
 logger = structlog.get_logger(__name__)
@@ -31,8 +31,6 @@ REQUEST_S = 20.0
 # available, deadlock, serialization failure.
 TEMPORARY_SQLSTATES = ("08", "53", "57P", "55P03", "40P01", "40001")
 TEMPORARY_PAUSE_S = 20.0
-# Statement timeout. The one of a request is short; a statement that the worker cannot finish is an error.
-STATEMENT_TIMEOUT = "57014"
 
 
 def work_on(version_id: int, lease_token: UUID, *, until: float, is_awaited: bool = False) -> str:
@@ -126,7 +124,8 @@ def _step(version: Version, left_s: float) -> bool:
 
 def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> None:
     sqlstate = sqlstate_of(error)
-    if sqlstate == STATEMENT_TIMEOUT and is_awaited:
+    # The timeout of a request is short; a statement that the worker cannot finish is an error.
+    if sqlstate == QUERY_CANCELED and is_awaited:
         logger.info("loading_left_to_worker", version=version.pk)
         return leases.return_lease(version)
     if sqlstate.startswith(TEMPORARY_SQLSTATES):

@@ -16,9 +16,11 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 
 from system import errors
-from system.error_details import sqlstate_of
+from system.error_details import is_statement_timeout, sqlstate_of
 from system.errors import CHALLENGE, ServiceError
+from system.http import django_request
 from system.http.request_body import BodyTooSlow, TooManySlowBodies
+from system.http.steps import loaded_user
 
 logger = structlog.get_logger(__name__)
 
@@ -72,7 +74,7 @@ def answer(request: HttpRequest, error: ServiceError) -> HttpResponse:
     if is_for_programs(request):
         return error_response(error)
     # Only a user who is already loaded, because the database may be what is unavailable.
-    user = getattr(request, "_cached_user", None)
+    user = loaded_user(request)
     context = {"status": error.status, "message": error.message, "is_signed_in": bool(user and user.is_authenticated)}
     page = render_to_string("pages/error.html", context)
     response = HttpResponse(page, status=error.status)
@@ -120,8 +122,11 @@ def _invalid(field: str | None, detail: Any) -> errors.Invalid:
     return errors.Invalid(str(detail), code=code, field=field)
 
 
-def to_service_error(error: Exception) -> ServiceError | None:
-    """The error that the caller sees; None for a fault of the service."""
+def to_service_error(error: Exception, caller: Any = None) -> ServiceError | None:
+    """The error that the caller sees; None for a fault of the service.
+
+    A statement that hit the time limit before the caller was known was not the caller's.
+    """
     match error:
         case ServiceError():
             return error
@@ -141,8 +146,12 @@ def to_service_error(error: Exception) -> ServiceError | None:
             return errors.TimedOut()
         case RequestDataTooBig() | TooManyFieldsSent() | TooManyFilesSent():
             return errors.TooLarge()
+        case OperationalError() if is_statement_timeout(error) and caller is not None and caller.is_authenticated:
+            logger.warning("query_too_slow")
+            caller.count_slow_statement()
+            return errors.QueryTooSlow()
         case OperationalError() | InterfaceError():
-            # Unreachable, out of connections, or a statement or lock timeout: all are temporary.
+            # Unreachable, out of connections, or a lock timeout: all are temporary.
             kind = type(error.__cause__ or error).__name__
             logger.warning("database_unavailable", kind=kind, sqlstate=sqlstate_of(error))
             return errors.Unavailable()
@@ -154,7 +163,7 @@ def to_service_error(error: Exception) -> ServiceError | None:
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """DRF's EXCEPTION_HANDLER."""
-    service_error = to_service_error(error)
+    service_error = to_service_error(error, loaded_user(django_request(context["request"])))
     if service_error is None:
         return None
     response = error_response(service_error)

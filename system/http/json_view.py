@@ -60,7 +60,8 @@ class JsonView(APIView):
                 self.permission_denied(self.request)
             method = (request.method or "").lower()
             handler = getattr(self, method, None) if method in self.http_method_names else None
-            response: Any = (handler or self.http_method_not_allowed)(self.request, *positional, **named)
+            with self.request.user.one_at_a_time():
+                response: Any = (handler or self.http_method_not_allowed)(self.request, *positional, **named)
         except Exception as error:
             response = self.handle_exception(error)
         if isinstance(response, Response):

@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import structlog
@@ -117,29 +118,33 @@ class HostNames(CommonMiddleware):
 class CurrentActor:
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
+    # Where a user signs out or revokes a key, whose slow statements may be the reason why the user is limited.
+    ALWAYS_SERVED = ("/account/", "/logout/", "/admin/logout/", "/sso/")
+
     def __init__(self, get_response: Handler) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
-            with acting_user.acting_as(self._signed_in(request)):
+            user = self._signed_in(request)
+            with acting_user.acting_as(str(user.pk) if user else None), self._turn(request, user):
                 return self.get_response(request)
-        except Exception as error:  # the session's user could not be read
-            return self._answer_or_raise(request, error)
+        except Exception as error:  # the session's user could not be read, or must wait
+            response = self.process_exception(request, error)
+            if response is None:
+                raise
+            return response
 
-    def _signed_in(self, request: HttpRequest) -> str | None:
+    def _signed_in(self, request: HttpRequest) -> Any:
         # /healthz must not need the database.
         if request.path.startswith(steps.QUIET) or settings.SESSION_COOKIE_NAME not in request.COOKIES:
             return None
         user = request.user
-        return str(user.pk) if user.is_authenticated else None
+        return user if user.is_authenticated else None
+
+    def _turn(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
+        return nullcontext() if user is None or request.path.startswith(self.ALWAYS_SERVED) else user.one_at_a_time()
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        service_error = error_responses.to_service_error(error)
+        service_error = error_responses.to_service_error(error, steps.loaded_user(request))
         return error_responses.answer(request, service_error) if service_error else None
-
-    def _answer_or_raise(self, request: HttpRequest, error: Exception) -> HttpResponse:
-        service_error = error_responses.to_service_error(error)
-        if service_error is None:
-            raise error
-        return error_responses.answer(request, service_error)

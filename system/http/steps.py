@@ -87,10 +87,15 @@ def method_and_path(request: HttpRequest) -> str:
     return f"{request.method} {quote(request.path)}"
 
 
-def loaded_user_id(request: HttpRequest) -> str | None:
+def loaded_user(request: HttpRequest) -> Any:
     """The caller, if already loaded, because the database may be unavailable."""
-    user = getattr(request, "_cached_user", None) or request.__dict__.get("user")
-    return getattr(user, "pk", None) if not isinstance(user, SimpleLazyObject) else None
+    user = request.__dict__.get("user")  # of the credentials, or a lazy one of the session
+    is_loaded = user is not None and not isinstance(user, SimpleLazyObject) and user.is_authenticated
+    return user if is_loaded else getattr(request, "_cached_user", None)
+
+
+def loaded_user_id(request: HttpRequest) -> str | None:
+    return getattr(loaded_user(request), "pk", None)
 
 
 def check_size(request: HttpRequest) -> None:

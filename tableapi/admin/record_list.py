@@ -4,11 +4,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import OperationalError
 from django.http import QueryDict
 from django.utils.html import strip_tags
 
 from accounts.models import User
 from system.errors import ServiceError
+from system.http.error_responses import to_service_error
 from tableapi import models
 from tableapi.database import catalogue_loader
 from tableapi.read import pipeline
@@ -41,8 +43,10 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     parameters = {"sysparm_query": query, "sysparm_page": page or "1", "sysparm_limit": str(PER_PAGE), **OUTPUT_OPTIONS}
     try:
         answer = pipeline.read_list(_caller(user), name, _parameters(parameters))
-    except ServiceError as error:
-        return RecordList(error=error.message)
+    except (ServiceError, OperationalError) as error:
+        refusal = to_service_error(error, user)
+        assert refusal is not None
+        return RecordList(error=refusal.message)
     table = catalogue_loader.cached_catalogue().tables[name]
     html_columns = frozenset(column.name for column in table.columns.values() if column.column_type.is_html)
     records = [

@@ -23,6 +23,7 @@ SOURCES = sorted(
 # Whoever runs SQL of their own, and why. Everything else goes through models.
 MAY_RUN_SQL = {
     "accounts/authentication/login_attempts.py": "one atomic upsert counts an attempt",
+    "accounts/models/slow_callers.py": "an advisory lock lets one request of a caller run",
     "accounts/roles.py": "a recursive query follows contained roles",
     "collections_app/http/api/serializers.py": "languages of text search are those of the database",
     "collections_app/search/metadata_listing.py": "documents that match are counted and cut to a page in one statement",

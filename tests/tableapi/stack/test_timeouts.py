@@ -1,5 +1,6 @@
 """Statements and locks that take too long are ended: the caller is asked to retry, and nothing is half done."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -10,7 +11,7 @@ from psycopg import errors
 from config.database.connections import session_settings
 from tests.config.shared import SharedServers
 from tests.config.stack import eventually
-from tests.tableapi.stack.callers import AT_THE_GATE, Caller, gate_closed, wait_until_one_waits, while_written
+from tests.tableapi.stack.callers import AT_THE_GATE, Begin, Caller, gate_closed, wait_until_one_waits, while_written
 
 pytestmark = pytest.mark.stack
 
@@ -101,14 +102,48 @@ def test_locked_table_is_503_for_reads(lamp: str, admin: Caller, other: Any):  #
     assert admin.names("device") == ["Lamp"]
 
 
-def test_slow_statement_is_503_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
+@pytest.fixture
+def not_limited(sql: psycopg.Connection) -> Iterator[None]:
+    """Afterwards, the administrator may run several requests at a time again."""
+    yield
+    sql.execute('UPDATE "user" SET slow_statements = 0')
+
+
+@pytest.mark.usefixtures("not_limited")
+def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: Caller, sql: psycopg.Connection):  # B48
     key = {"Idempotency-Key": "slow"}
     while_written(sql, "device", "PERFORM pg_sleep(60)")
-    assert admin.send("POST", "device", {"name": "Slow"}).is_retry_later
-    assert admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}).is_retry_later
-    assert admin.send("POST", "device", {"name": "Slow"}, key).is_retry_later
+    for answer in (
+        admin.send("POST", "device", {"name": "Slow"}),
+        admin.send("PATCH", f"device/{lamp}", {"name": "Slow"}),
+        admin.send("POST", "device", {"name": "Slow"}, key),
+    ):
+        assert answer.status == 422 and b"query_too_slow" in answer.content and "retry-after" not in answer.headers
 
     sql.execute("DROP TRIGGER of_test ON records.device")
     assert admin.names("device") == ["Lamp"]
-    assert admin.send("POST", "device", {"name": "Slow"}, key).status == 201, "a 503 is not kept"
+    assert admin.send("POST", "device", {"name": "Slow"}, key).status == 201, "a slow one is not kept"
     assert sorted(admin.names("device")) == ["Lamp", "Slow"]
+
+
+@pytest.mark.usefixtures("not_limited")
+def test_slow_caller_is_limited_by_every_process_of_every_host(
+    servers: SharedServers, lamp: str, admin: Caller, sql: psycopg.Connection, begin: Begin
+):
+    other_host = Caller(begin("web", SVC_WEB_PROCESSES="2").wait_until_up(), admin.key)
+    while_written(sql, "device", "PERFORM pg_sleep(60)")
+    for _ in range(2):
+        assert admin.send("POST", "device", {"name": "Slow"}).status == 422
+
+    while_written(sql, "device", AT_THE_GATE)
+    with gate_closed(servers):
+        link = admin.leave("PATCH", f"device/{lamp}", {"name": "Other"})
+        wait_until_one_waits(sql, "web")
+        answers = [caller.send("GET", "device") for caller in (admin, *[other_host] * 8)]
+    assert {answer.status for answer in answers} == {429}
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
+    assert link.getresponse().status == 200
+    link.close()
+
+    sql.execute("DROP TRIGGER of_test ON records.device")
+    assert admin.names("device") == other_host.names("device") == ["Other"]

@@ -1,0 +1,21 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('accounts', '0005_plain_english'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='user',
+            name='slow_at',
+            field=models.DateTimeField(editable=False, null=True),
+        ),
+        migrations.AddField(
+            model_name='user',
+            name='slow_statements',
+            field=models.PositiveSmallIntegerField(db_default=0, default=0, editable=False),
+        ),
+    ]
