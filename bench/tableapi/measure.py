@@ -17,6 +17,11 @@ class Contender:
 
     product: Product
     case: Case
+    way: str = ""  # where one product is asked in two ways
+
+    @property
+    def name(self) -> str:
+        return self.way or self.product.name
 
     def slice(self, clients: int, seconds: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tarfile
 import time
 import urllib.error
@@ -22,11 +23,13 @@ from cryptography.fernet import Fernet
 from bench.start import part_of
 from bench.tableapi import seed
 from config.env import ROOT
+from config.runtime.embedded_servers import DATABASE
 from tests.config.stack import free_port
 
 STARTED_WITHIN_S = 600.0
 # What answers requests; the relay of the log lines is a thread of the supervisor.
 COUNTED = ("web", "postgres", "supervisor")
+THREADS = 4  # of a web process; `system.http.gateway` cannot be imported without settings
 
 
 class Product:
@@ -60,10 +63,14 @@ class Product:
         self.key = ""
         self.tasks: list[str] = []
 
+    @property
+    def command(self) -> list[str]:
+        return [str(self.code / "run")]
+
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [str(self.code / "run")], cwd=self.code, env=self.env, stdout=log, stderr=log, start_new_session=True
+                self.command, cwd=self.code, env=self.env, stdout=log, stderr=log, start_new_session=True
             )
         until = time.monotonic() + STARTED_WITHIN_S
         while time.monotonic() < until and self.process.poll() is None:
@@ -93,11 +100,14 @@ class Product:
             raise SystemExit(f"{self.name}: manage {words[0]} failed: {result.stderr[-2000:]}")
         return result.stdout.strip()
 
+    def socket(self) -> str:
+        """The folder of the database's socket."""
+        (pid_file,) = self.data.rglob("postmaster.pid")
+        return pid_file.read_text().splitlines()[4]
+
     @contextmanager
     def database(self) -> Iterator["psycopg.Connection[Any]"]:
-        (pid_file,) = self.data.rglob("postmaster.pid")
-        socket = pid_file.read_text().splitlines()[4]
-        with psycopg.connect(host=socket, dbname="servicebase", user="servicebase", autocommit=True) as connection:
+        with psycopg.connect(host=self.socket(), dbname=DATABASE, user=DATABASE, autocommit=True) as connection:
             yield connection
 
     def fill(self, rows: int) -> None:
@@ -142,6 +152,33 @@ class Product:
             except psutil.NoSuchProcess:
                 continue  # it ended while it was looked at
             return counts
+
+
+class Floor(Product):
+    """`bench.tableapi.floor` in the same web server with as many threads, on the database of a product."""
+
+    def __init__(self, product: Product) -> None:
+        super().__init__("floor", ROOT, product.data)
+        self.product = product
+
+    @property
+    def command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "granian", "--interface", "wsgi", "--runtime-mode", "mt", "--http", "1", "--no-ws",
+            "--port", str(self.port), "--workers", "1", "--blocking-threads", str(THREADS), "--log-level", "warning",
+            "bench.tableapi.floor:application",
+        ]  # fmt: skip
+
+    def start(self) -> None:
+        self.env |= {"PGHOST": self.product.socket(), "PGDATABASE": DATABASE, "PGUSER": DATABASE}
+        super().start()
+
+    def cpu_s(self) -> Counter[str]:
+        assert self.process
+        main = psutil.Process(self.process.pid)
+        tree = [main, *main.children(recursive=True)]
+        web = sum(sum(each.cpu_times()[:4]) for each in tree)
+        return Counter({"web": web, "postgres": self.product.cpu_s()["postgres"]})
 
 
 def check_out(commit: str, target: Path) -> str:

@@ -1,4 +1,4 @@
-"""`./run bench tableapi`: CPU of a request, compared with idiomatic DRF, or with an earlier commit of the product."""
+"""`./run bench tableapi`: CPU of a request, compared with idiomatic DRF and the floor, or with an earlier commit."""
 
 import argparse
 import signal
@@ -15,7 +15,7 @@ from typing import Any
 from bench.tableapi import cases, load, seed
 from bench.tableapi.cases import Case
 from bench.tableapi.measure import Comparison, Contender, Measurement, compare, total
-from bench.tableapi.product import Product, check_out
+from bench.tableapi.product import Floor, Product, check_out
 from config.env import ROOT
 
 SETTINGS_WITH_DRF = "bench.tableapi.project.settings"
@@ -92,7 +92,7 @@ def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) ->
         raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored}")
 
 
-def pairs_with_drf(product: Product) -> list[Pair]:
+def pairs_with_drf(product: Product, floor: Product) -> list[Pair]:
     own = {case.name: case for case in cases.requests(product.tasks)}
     pairs = [(own[case.name], case) for case in cases.idiomatic(product.tasks)]
     for ours, theirs in pairs:
@@ -100,13 +100,13 @@ def pairs_with_drf(product: Product) -> list[Pair]:
             compared = product.call("GET", theirs.paths[0])
             if compared.get("results", [compared]) != product.call("GET", ours.paths[0])["data"]:
                 raise SystemExit(f"the Table API and DRF answer {ours.name} differently")
-    return [
-        (Contender(product, ours), Contender(product, theirs)) for ours, theirs in [*pairs, (own["R1"], cases.least())]
-    ]
+    of_drf = [(Contender(product, ours), Contender(product, theirs, "DRF")) for ours, theirs in pairs]
+    return [*of_drf, (Contender(product, own["R1"]), Contender(floor, cases.floor()))]
 
 
 def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
-    """Each run has fresh processes: two of the same code can differ by some per cent as long as they live."""
+    """Each run has fresh processes: two of the same code can differ by some per cent as long as they live. A product
+    starts before the floor, which uses its database."""
     results = defaultdict(list)
     products = {way.product.name: way.product for pair in pairs for way in pair}
     for number in range(arguments.runs):
@@ -122,23 +122,24 @@ def measure(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, 
     return results
 
 
-def report(results: dict[Pair, list[Comparison]], names: tuple[str, str]) -> None:
+def report(results: dict[Pair, list[Comparison]]) -> None:
     """Milliseconds of CPU for one request by part, and the ratio in each run."""
     head = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
     print(f"\n{'':<33}{'':<12}{head}")
     for (first, second), runs in results.items():
-        print(line(first.case, names[0], total([result for run in runs for result in run.first])))
-        print(line(second.case, names[1], total([result for run in runs for result in run.second])))
-    print(f"\nCPU of web, database and log relay, {names[0]} / {names[1]}; median of the runs")
+        print(line(first, total([result for run in runs for result in run.first])))
+        print(line(second, total([result for run in runs for result in run.second])))
+    print("\nCPU of web, database and log relay, present / other; median of the runs")
     for (_, other), runs in results.items():
         result = " ".join(f"{run.ratio:.3f}" for run in runs)
         print(f"{other.case.name} {other.case.what:<32}{median(run.ratio for run in runs):7.3f}   ({result})")
 
 
-def line(case: Case, name: str, spent: Measurement) -> str:
+def line(contender: Contender, spent: Measurement) -> str:
+    case = contender.case
     parts = f"{spent.ms('web'):8.3f}{spent.ms('postgres'):9.3f}{spent.ms('supervisor'):7.3f}{spent.cpu_ms:8.3f}"
     rest = f"{spent.rest_ms:8.3f}{spent.requests / spent.seconds:8,.0f}{spent.median_ms:8.1f}"
-    return f"{f'{case.name} {case.what}':<33}{name[:11]:<12}{parts}{rest}"
+    return f"{f'{case.name} {case.what}':<33}{contender.name[:11]:<12}{parts}{rest}"
 
 
 def main(words: list[str]) -> None:
@@ -151,11 +152,14 @@ def main(words: list[str]) -> None:
             name = check_out(arguments.against, root / "code")
             products = [Product("present", ROOT, root / "present"), Product(name, root / "code", root / "earlier")]
         else:
-            name = "DRF"
             products = [Product("present", ROOT, root / "present", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]
         with running(*products):
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda product: product.fill(arguments.rows), products))
-            pairs = pairs_with_commit(*products) if arguments.against else pairs_with_drf(*products)
             print(f"{arguments.rows:,} tasks, {arguments.clients} clients, caller {seed.CALLER}", flush=True)
-            report(measure(pairs, arguments), ("present", name))
+            if arguments.against:
+                report(measure(pairs_with_commit(*products), arguments))
+                return
+            floor = Floor(products[0])
+            with running(floor):
+                report(measure(pairs_with_drf(products[0], floor), arguments))

@@ -50,11 +50,8 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     table = catalogue_loader.cached_catalogue().tables[name]
     html_columns = frozenset(column.name for column in table.columns.values() if column.column_type.is_html)
     records = [
-        {
-            name: strip_tags(as_text(value)) if name in html_columns else as_text(value)
-            for name, value in json.loads(body).items()
-        }
-        for body in answer.bodies
+        {name: strip_tags(as_text(value)) if name in html_columns else as_text(value) for name, value in record.items()}
+        for record in json.loads(b"[" + b",".join(answer.blocks) + b"]")
     ]
     designed = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
     filled = [name for name in designed if any(record.get(name) for record in records)]

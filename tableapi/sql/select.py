@@ -48,11 +48,17 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list; `after` says for each sort key of the cursor whether it has a value."""
+    """A part of a list, in blocks of so many records; `after` says for each sort key of the cursor whether it has a
+    value."""
 
     limit: int
+    block_size: int = 1
     has_offset: bool = False
     after: tuple[bool, ...] | None = None
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.limit // self.block_size)
 
 
 class FromClause:
@@ -125,20 +131,34 @@ def written_record(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle
 
 
 def records(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
-    """A page of records and one more: catalogue version, JSON, and the sort keys for the cursor."""
+    """A page of records and one more, in blocks: catalogue version, JSON, and the sort keys for the cursor."""
     builder = StatementBuilder()
     keys = [f"k{number}" for number in range(len(plan.order) + 1)]
     ids = _page(builder, plan, page, keys)
+    order = ", ".join(f"p.{name} {direction}" for name, direction in zip(keys, _directions(plan), strict=True))
+    place = f", row_number() OVER (ORDER BY {order}) AS place" if page.block_size > 1 else ""
     from_clause = FromClause(builder, plan)
     json = _json(builder, style, plan.fields, from_clause)
-    order = ", ".join(f"p.{name} {direction}" for name, direction in zip(keys, _directions(plan), strict=True))
     own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
     texts = ", ".join(f"p.{name}::text AS {name}" for name in keys)
-    source = f"({ids}) p JOIN {from_clause.alias.enclosed()} ON {own_key}{from_clause.joins()}"
-    body = f"SELECT {json} AS body, {texts} FROM {source} ORDER BY {order}"
+    source = f"(SELECT *{place} FROM ({ids}) p) p JOIN {from_clause.alias.enclosed()} ON {own_key}{from_clause.joins()}"
+    if page.block_size > 1:
+        body = _blocks(f"SELECT {json}::text AS body, {texts}, p.place FROM {source}", keys, page)
+    else:
+        body = f"SELECT {json} AS body, {texts} FROM {source} ORDER BY {order}"
     names = ", ".join(f"r.{name}" for name in keys)
     sql = f"SELECT s.version, r.body, {names} FROM public.tableapi_state s LEFT JOIN ({body}) r ON TRUE"
     return Statement(sql, builder.parameters)
+
+
+def _blocks(rows: str, keys: list[str], page: Page) -> str:
+    """Joins the JSON of each block; its sort keys are those of its last record. The first block may be shorter, so that
+    one ends with the page, and the record after the page is alone."""
+    place = f"(b.place + {page.blocks * page.block_size - page.limit - 1})"
+    block, is_last = f"{place} / {page.block_size}", f"{place} % {page.block_size} = {page.block_size - 1}"
+    lasts = ", ".join(f"min(b.{name}) FILTER (WHERE {is_last}) AS {name}" for name in keys)
+    body = "string_agg(b.body, ',' ORDER BY b.place) AS body"
+    return f"SELECT {body}, {lasts} FROM ({rows}) b GROUP BY {block} ORDER BY {block}"
 
 
 def counted(plan: ReadPlan, most: int | None = None) -> Statement:

@@ -3,7 +3,7 @@
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from bench.tableapi.project.views import SelectOne, TaskViewSet
+from bench.tableapi.project.views import TaskViewSet
 from config.urls import handler400, handler403, handler404, handler500, urlpatterns
 
 __all__ = ["handler400", "handler403", "handler404", "handler500", "urlpatterns"]
@@ -13,6 +13,5 @@ router.register("task", TaskViewSet, basename="drf-task")
 
 urlpatterns = [
     *urlpatterns,
-    path("rest/bench/one", SelectOne.as_view()),
     path("rest/bench/", include(router.urls)),
 ]

@@ -1,10 +1,9 @@
-"""The comparison: an idiomatic DRF view of the same table, and a view that executes `SELECT 1`."""
+"""The comparison: an idiomatic DRF view of the same table."""
 
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.filters import OrderingFilter
 from rest_framework.pagination import CursorPagination
@@ -17,7 +16,6 @@ from rest_framework.serializers import (
     ModelSerializer,
     PrimaryKeyRelatedField,
 )
-from rest_framework.views import APIView
 from rest_framework.viewsets import ModelViewSet
 
 from accounts import roles
@@ -127,13 +125,3 @@ class TaskViewSet(ModelViewSet[Task]):
     def perform_update(self, serializer: BaseSerializer[Task]) -> None:
         assert serializer.instance is not None
         serializer.save(sys_updated_by=self.request.user, sys_version=serializer.instance.sys_version + 1)
-
-
-class SelectOne(APIView):
-    """The least that a view with authentication and a database can do."""
-
-    def get(self, request: Request) -> HttpResponse:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-            cursor.fetchone()
-        return HttpResponse('{"status":"OK"}', content_type="application/json")

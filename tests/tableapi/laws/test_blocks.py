@@ -1,0 +1,65 @@
+"""A page that the database joins in blocks is, byte for byte, the page of single rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+from django.http import QueryDict
+from hypothesis import given
+
+from system.errors import ServiceError
+from tableapi.read import context, list_page, pipeline
+from tests.tableapi.laws.questions import LINK, NEVER, Interview, Question, account, chance, in_turn, interviews
+from tests.tableapi.laws.storage import stored_world
+from tests.tableapi.laws.test_pages import MOST_PAGES, sorted_lists
+from tests.tableapi.oracle.column_types import NOW
+
+Page = tuple[bytes, dict[str, str], int | None, tuple[str, ...]] | str
+
+
+def read(question: Question, block_size: int, **values: str) -> Page:
+    reader = context.Caller(question.caller.id, question.caller.role_names, LINK, NOW)
+    query = QueryDict(mutable=True)
+    query.update({"sysparm_query": question.text, "sysparm_count": "exact", **values})
+    try:
+        with patch.object(list_page, "BLOCK_SIZE", block_size):
+            result = pipeline.read_list(reader, question.table, query)
+    except ServiceError as error:
+        return str(error)
+    return b",".join(result.blocks), dict(result.next_page), result.total, result.ignored
+
+
+def pages(question: Question, block_size: int, limit: int, by: str) -> Iterator[Page]:
+    values = {"sysparm_limit": str(limit)}
+    for number in range(2, MOST_PAGES):
+        page = read(question, block_size, **values)
+        yield page
+        if isinstance(page, str) or not page[1]:
+            return
+        values |= page[1] if by == "cursor" else {"sysparm_page": str(number)}
+
+
+def blocks_are_the_rows(interview: Interview) -> None:
+    with stored_world(interview.world) as world:
+        for number, (question, _) in enumerate(in_turn(world, interview)):
+            by = ("cursor", "page")[number % 2]
+            # A page of one block, of a short first block and others, and one that is not full.
+            for block_size, limit in ((2, 3), (2, 4), (3, 4), (3, 10_000)):
+                rows, blocks = (list(pages(question, size, limit, by)) for size in (NEVER, block_size))
+                assert rows == blocks, account(world, question)
+
+
+def test_blocks_equal_rows() -> None:
+    chance(30)(given(interviews())(blocks_are_the_rows))()
+
+
+def test_blocks_of_sorted_lists_equal_rows() -> None:
+    chance(30)(given(sorted_lists())(blocks_are_the_rows))()
+
+
+@pytest.mark.nightly
+def test_many_blocks_equal_rows() -> None:
+    chance(2_000)(given(interviews())(blocks_are_the_rows))()
+    chance(2_000)(given(sorted_lists())(blocks_are_the_rows))()
