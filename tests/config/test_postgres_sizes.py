@@ -21,7 +21,7 @@ def test_small_and_large_machines_stay_within_the_bounds():
     small, large = postgres_sizes.sizes(256 * MB, 100 * MB), postgres_sizes.sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB)
 
     assert (small["shared_buffers"], small["work_mem"], small["max_wal_size"]) == ("128MB", "4MB", "1024MB")
-    assert (large["shared_buffers"], large["work_mem"], large["max_wal_size"]) == ("1024MB", "32MB", "4096MB")
+    assert (large["shared_buffers"], large["work_mem"], large["max_wal_size"]) == ("1024MB", "32MB", "1024MB")
 
 
 def test_limit_of_a_container_counts_as_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

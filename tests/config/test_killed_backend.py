@@ -1,0 +1,99 @@
+"""One PostgreSQL backend is killed: the embedded server restarts all of them, and the service follows at once."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import psutil
+import psycopg
+import pytest
+
+from config.runtime.data_folder import DataFolder
+from config.runtime.embedded_servers import Postgres
+from tests.config.stack import Stack, eventually, manage
+
+pytestmark = pytest.mark.stack
+
+CALLERS = 4
+TASKS = "/rest/v1/table/task"
+BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'servicebase web' ORDER BY pid"
+
+
+@dataclass(frozen=True)
+class Reply:
+    sent_at: float
+    status: int
+
+
+@dataclass(frozen=True)
+class Product:
+    stack: Stack
+    key: str
+
+    @property
+    def database(self) -> str:
+        return Postgres(DataFolder(self.stack.data)).url
+
+    def accepts_connections(self) -> bool:
+        try:
+            with psycopg.connect(self.database) as link:
+                return link.execute("SELECT 1").fetchone() == (1,)
+        except psycopg.OperationalError:
+            return False
+
+    def write_until(self, over: threading.Event, replies: list[Reply]) -> None:
+        while not over.is_set():
+            sent_at = time.monotonic()
+            status = self.stack.call("POST", TASKS, {"short_description": "under load"}, key=self.key).status
+            replies.append(Reply(sent_at, status))
+
+    def processes(self) -> set[int]:
+        """Those of the service itself: PostgreSQL replaces its own."""
+        ours = (self.stack.child(words) for words in ("web_server", " worker ", " beat "))
+        return {each.pid for part in ours for each in (part, *part.children())}
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    stack = Stack(tmp_path_factory.mktemp("embedded"))
+    try:
+        stack.start().wait_until_up()
+        yield Product(stack, manage("key", "admin", "test", env=stack.env).stdout.strip())
+    finally:
+        if stack.process.poll() is None:
+            stack.stop()
+        stack.end()
+
+
+def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(product: Product):
+    eventually(lambda: "beat_leads" in product.stack.output and product.stack.get("/readyz") == 200)
+    running, over, replies = product.processes(), threading.Event(), list[Reply]()
+    with ThreadPoolExecutor(CALLERS) as pool:
+        calling = [pool.submit(product.write_until, over, replies) for _ in range(CALLERS)]
+        try:
+            eventually(lambda: len(replies) > 10 * CALLERS)
+            with psycopg.connect(product.database) as link:
+                ((victim,), *_) = link.execute(BACKENDS).fetchall()
+            psutil.Process(victim).kill()
+            eventually(lambda: any(each.status == 503 for each in replies))
+            eventually(product.accepts_connections, within_s=180)
+            back_at = time.monotonic()
+            eventually(lambda: len([each for each in replies if each.sent_at > back_at]) > 10 * CALLERS)
+        finally:
+            over.set()
+    for each in calling:
+        each.result()
+
+    assert {each.status for each in replies} == {201, 503}
+    assert {each.status for each in replies if each.sent_at > back_at} == {201}
+    eventually(lambda: product.stack.get("/readyz") == 200)
+    assert running == product.processes(), "a part had to start again"
+
+
+def test_embedded_postgresql_recovers_without_syncing_each_file(product: Product):
+    with psycopg.connect(product.database) as link:
+        row = link.execute("SHOW recovery_init_sync_method").fetchone()
+
+    assert row == ("syncfs" if psutil.LINUX else "fsync",)
