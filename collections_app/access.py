@@ -19,7 +19,7 @@ from accounts.models import Role, User
 from accounts.roles import ADMIN, COLLECTION_ADMIN
 from collections_app import embed
 from collections_app.models import Collection
-from collections_app.models.collections import LONGEST_NAME, check_visible, known_form, well_named
+from collections_app.models.collections import MAX_NAME_LENGTH, check_visible, known_form, well_named
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError, combined
 
 Right = Literal["read", "write", "manage"]
@@ -147,4 +147,4 @@ def _with_right(user: User, collection: Collection | None, right: Right, missing
 
 
 def _missing(name: str, field: str) -> NotFound:
-    return NotFound(f"There is no collection {name[:LONGEST_NAME]}.", field=field)
+    return NotFound(f"There is no collection {name[:MAX_NAME_LENGTH]}.", field=field)

@@ -13,7 +13,7 @@ from collections_app.vectors import reembedding, vector_indexes
 AT_ONCE_S = 10.0
 # Wake-ups per sweep: one for each worker process of a host.
 WAKE_UPS = 2
-LONGEST_BUILD_S = 3600
+MAX_BUILD_S = 3600
 
 
 class Turn:
@@ -51,7 +51,7 @@ def purge() -> None:
 
 
 # Building a big index takes longer than other tasks may; a second message finds the lock taken and ends.
-@shared_task(time_limit=LONGEST_BUILD_S, soft_time_limit=LONGEST_BUILD_S - 60)
+@shared_task(time_limit=MAX_BUILD_S, soft_time_limit=MAX_BUILD_S - 60)
 def tend_vector_indexes() -> None:
     """Build the vector indexes that large collections need, and drop unused ones."""
     vector_indexes.maintain_indexes()

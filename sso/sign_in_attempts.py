@@ -25,13 +25,13 @@ from sso.tokens.token_check import LEEWAY_S
 
 ATTEMPTS = "sso_attempts"
 AUTOMATIC_STARTS = "sso_started_by_itself"
-MOST_ATTEMPTS = 10
+MAX_ATTEMPTS = 10
 ATTEMPT_FOR_S = 600
-MOST_AUTOMATIC_STARTS = 3
+MAX_AUTOMATIC_STARTS = 3
 AUTOMATIC_STARTS_WITHIN_S = 60
 # Browsers without a session, from one address in the window of `accounts.authentication.login_attempts`.
 # Each creates a row.
-MOST_NEW_BROWSERS = 1000
+MAX_NEW_BROWSERS = 1000
 
 CODE, FRAGMENT = "code", "fragment"
 
@@ -59,7 +59,7 @@ def store(request: HttpRequest, state: str, attempt: Attempt) -> None:
     """Store a new attempt, without the oldest beyond ten."""
     with locked_session(request) as data:
         attempts = {name: stored for name, stored in attempts_in(data).items() if not stored.is_expired}
-        newest = sorted(attempts, key=lambda name: attempts[name].time)[-(MOST_ATTEMPTS - 1) :]
+        newest = sorted(attempts, key=lambda name: attempts[name].time)[-(MAX_ATTEMPTS - 1) :]
         data[ATTEMPTS] = {name: asdict(attempts[name]) for name in newest} | {state: asdict(attempt)}
 
 
@@ -95,7 +95,7 @@ def may_start_automatically(request: HttpRequest) -> bool:
     now = time.time()
     with locked_session(request) as data:
         times = [at for at in data.get(AUTOMATIC_STARTS, []) if -LEEWAY_S <= now - at < AUTOMATIC_STARTS_WITHIN_S]
-        is_allowed = len(times) < MOST_AUTOMATIC_STARTS
+        is_allowed = len(times) < MAX_AUTOMATIC_STARTS
         data[AUTOMATIC_STARTS] = [*times, now] if is_allowed else times
     return is_allowed
 
@@ -140,7 +140,7 @@ def locked_session(request: HttpRequest, *, may_create: bool = True) -> Iterator
     store = request.session
     exists = bool(store.session_key) and own_session(store).exists()
     if may_create and not exists:
-        count_one("begun sign-in", request.META.get("REMOTE_ADDR", ""), MOST_NEW_BROWSERS)
+        count_one("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
         store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
     with transaction.atomic():
         row = own_session(store).select_for_update().first()

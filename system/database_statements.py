@@ -20,7 +20,7 @@ from psycopg.errors import error_from_result
 
 # A statement is prepared when it has run this often; the least recently used ones are closed.
 PREPARED_AFTER = 5
-MOST_PREPARED = 100
+MAX_PREPARED = 100
 
 # Classes of SQLSTATE after which a statement is prepared again: its table has changed, or it is not prepared any more.
 PLAN_ERRORS = ("0A", "26", "42")
@@ -90,13 +90,13 @@ class ConnectionStatements:
         times = self._counts.pop(key, 0) + 1
         if times <= self.prepared_after:
             self._counts[key] = times
-            if len(self._counts) > MOST_PREPARED:
+            if len(self._counts) > MAX_PREPARED:
                 self._counts.popitem(last=False)
             return None
         name = f"statement_{next(self._numbers)}".encode()
         self._check(self.connection.pgconn.prepare(name, *key))
         self._names[key] = name
-        if len(self._names) > MOST_PREPARED:
+        if len(self._names) > MAX_PREPARED:
             self._unused.append(self._names.popitem(last=False)[1])
         return name
 

@@ -27,7 +27,7 @@ from system.registry import Registry
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
 
 # How many other accounts a warning names.
-MOST_NAMED = 3
+MAX_NAMED = 3
 SHARED_EMAIL = (
     "Other accounts have the same email. People whom an identity provider matches by email cannot sign in to any of "
     "them (user_ambiguous)."
@@ -157,8 +157,8 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        if others := [str(other) for other in User.objects.similar_to(obj)[: MOST_NAMED + 1]]:
-            names = first_of(others, MOST_NAMED)
+        if others := [str(other) for other in User.objects.similar_to(obj)[: MAX_NAMED + 1]]:
+            names = first_of(others, MAX_NAMED)
             messages.warning(request, f"{obj} may be a duplicate of {names}.")
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
@@ -178,8 +178,8 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
 
     def _warn(self, request: HttpRequest, user: User) -> None:
         others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
-        if logins := [other.login for other in others[: MOST_NAMED + 1]]:
-            messages.warning(request, f"{SHARED_EMAIL} Also: {first_of(logins, MOST_NAMED)}.")
+        if logins := [other.login for other in others[: MAX_NAMED + 1]]:
+            messages.warning(request, f"{SHARED_EMAIL} Also: {first_of(logins, MAX_NAMED)}.")
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:

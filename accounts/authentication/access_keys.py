@@ -12,7 +12,7 @@ from system.error_details import is_disk_full
 from system.process_cache import WeightedCache
 
 FROM_LOGIN_FOR = timedelta(hours=12)
-MOST_FROM_LOGIN = 20
+MAX_KEYS_FROM_LOGIN = 20
 # Default lifetime of a named key.
 VALID_FOR = timedelta(days=90)
 # Each process caches a look-up for this long, so a revoked key stops working within that time.
@@ -36,7 +36,7 @@ def create_for_login(user: User) -> str:
     with transaction.atomic():
         type(user)._base_manager.select_for_update().get(pk=user.pk)
         own = AccessKey.objects.filter(user=user, kind=AccessKey.LOGIN)
-        newest = own.order_by("-sys_id").values_list("sys_id", flat=True)[: MOST_FROM_LOGIN - 1]
+        newest = own.order_by("-sys_id").values_list("sys_id", flat=True)[: MAX_KEYS_FROM_LOGIN - 1]
         own.exclude(sys_id__in=list(newest)).delete()
         key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.LOGIN)
         key.expires_at = timezone.now() + FROM_LOGIN_FOR

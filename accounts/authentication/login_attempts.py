@@ -24,9 +24,9 @@ from system.errors import TooMany
 from system.plain_sql import fetch_rows
 
 WINDOW = timedelta(minutes=15)
-MOST_PER_PAIR = 10
-MOST_PER_ADDRESS = 100
-MOST_IN_MEMORY = 10_000
+MAX_FAILURES_PER_LOGIN_AND_ADDRESS = 10
+MAX_FAILURES_PER_ADDRESS = 100
+MAX_IN_MEMORY = 10_000
 FAILED_ATTEMPTS = "Too many failed attempts."
 
 # Separates the counters of a login and an address from those of an address alone.
@@ -63,7 +63,7 @@ def network(address: str) -> str:
 
 
 def locked_logins() -> int:
-    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MOST_PER_PAIR)
+    full = FailedAttempts.objects.filter(key__startswith=PAIR, count__gte=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
     return full.filter(started_at__gt=timezone.now() - WINDOW).count()
 
 
@@ -92,7 +92,7 @@ class MemoryCounters:
             started_at, count = self.counters.get(key, (time.monotonic(), 0))
             if time.monotonic() - started_at > window_s:
                 started_at, count = time.monotonic(), 0
-            if len(self.counters) >= MOST_IN_MEMORY:
+            if len(self.counters) >= MAX_IN_MEMORY:
                 self.counters.clear()
             self.counters[key] = started_at, min(count + 1, most + 1)
         if count >= most:
@@ -135,7 +135,7 @@ class PasswordAttempt:
 
         Refused attempts are not counted: a script that repeats an old password must not lock out its address.
         """
-        limits = ((self.pair_key, MOST_PER_PAIR), (self.address_key, MOST_PER_ADDRESS))
+        limits = ((self.pair_key, MAX_FAILURES_PER_LOGIN_AND_ADDRESS), (self.address_key, MAX_FAILURES_PER_ADDRESS))
         try:
             with transaction.atomic():
                 for key, most in limits:

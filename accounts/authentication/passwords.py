@@ -20,9 +20,9 @@ from system import properties
 from system.errors import Unauthenticated
 from system.process_cache import WeightedCache
 
-LONGEST = 1024
+MAX_LENGTH = 1024
 # Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
-LONGEST_NEW = 512
+MAX_NEW_LENGTH = 512
 # Login, names and email are known to others: a password needs this many characters besides them.
 MIN_BESIDE_NAMES = 10
 # Shorter names occur in many words by chance.
@@ -42,7 +42,7 @@ NOBODY = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
 
 def verify(login: str, password: str, address: str) -> User:
     """Returns the active user with this login and password; refuses every other case in the same way."""
-    if not login or not password or len(login) > LONGEST or len(password) > LONGEST or "\x00" in login + password:
+    if not login or not password or len(login) > MAX_LENGTH or len(password) > MAX_LENGTH or "\x00" in login + password:
         raise Unauthenticated
     user = User.objects.with_login(login)
     memory = hmac.new(_START_SECRET, f"{login}\x00{password}".encode(errors="surrogatepass"), sha256).digest()
@@ -85,11 +85,11 @@ class NotTooLong:
     """Password validator: refuses passwords that could never be sent with Basic authentication."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        if len(password) > LONGEST_NEW or "\x00" in password:
+        if len(password) > MAX_NEW_LENGTH or "\x00" in password:
             raise ValidationError(self.get_help_text(), code="password_too_long")
 
     def get_help_text(self) -> str:
-        return f"Your password can have at most {LONGEST_NEW} characters."
+        return f"Your password can have at most {MAX_NEW_LENGTH} characters."
 
 
 class NotLikeItsUser(UserAttributeSimilarityValidator):

@@ -17,13 +17,13 @@ from system.errors import CHALLENGE, TooMany, Unauthenticated
 from system.http import django_request
 from system.records import acting_user
 
-LONGEST_HEADER = 4096
+MAX_HEADER_LENGTH = 4096
 
 
 def given(request: Request, scheme: str) -> str | None:
     """What follows the scheme's name in Authorization; None when the request uses another scheme."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
-    if len(header) > LONGEST_HEADER:
+    if len(header) > MAX_HEADER_LENGTH:
         raise AuthenticationFailed
     word, _, rest = header.partition(" ")
     if word.lower() != scheme:

@@ -16,8 +16,8 @@ from system.records import acting_user
 
 
 class Credentials(serializers.Serializer[Any]):
-    username = serializers.CharField(max_length=passwords.LONGEST, trim_whitespace=False)
-    password = serializers.CharField(max_length=passwords.LONGEST, trim_whitespace=False)
+    username = serializers.CharField(max_length=passwords.MAX_LENGTH, trim_whitespace=False)
+    password = serializers.CharField(max_length=passwords.MAX_LENGTH, trim_whitespace=False)
 
 
 class Login(APIView):

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from system.errors import TooMany
 
-MOST_SLOW = 2
+MAX_SLOW = 2
 LIMITED_FOR = timedelta(seconds=60)
 
 
@@ -31,14 +31,14 @@ class SlowCaller(models.Model):
     @property
     def is_limited(self) -> bool:
         """A clock that jumps ends the limit, and never extends it."""
-        if self.slow_statements < MOST_SLOW or self.slow_at is None:
+        if self.slow_statements < MAX_SLOW or self.slow_at is None:
             return False
         return abs(timezone.now() - self.slow_at) < LIMITED_FOR
 
     def count_slow_statement(self) -> None:
         rows = type(self)._base_manager.filter(pk=self.pk)
         is_next = Q(slow_at__range=(Now() - LIMITED_FOR, Now()))
-        number = Case(When(is_next, then=Least(F("slow_statements") + 1, MOST_SLOW)), default=1)
+        number = Case(When(is_next, then=Least(F("slow_statements") + 1, MAX_SLOW)), default=1)
         # The response does not depend on it: the disk may be full, or the user deleted.
         with suppress(Error, ObjectDoesNotExist):
             rows.update(slow_statements=number, slow_at=Now())

@@ -82,7 +82,7 @@ def missed(collection: Collection, filter_: Filter, questions: Sequence[str]) ->
         for question in questions:
             existing = term_statistics.query_terms(question, [collection])[collection.pk]
             by_words = partial(keyword_retrieval.best, scope, existing, 100)
-            words.append(recall(by_words(), _exactly(keyword_retrieval, "MOST_CANDIDATES", by_words)))
+            words.append(recall(by_words(), _exactly(keyword_retrieval, "MAX_CANDIDATES", by_words)))
             vector = vector_retrieval.vector_literal(embedder.embed_query(question))
             by_vectors = partial(vector_retrieval.nearest, scope, existing.chunks, vector, 100)
             vectors.append(recall(by_vectors(), _exactly(vector_indexes, "THRESHOLD", by_vectors)))

@@ -18,7 +18,7 @@ WORDS_OF_A_CHUNK = 140
 # What part of the documents a filter keeps: those whose `share` is below this.
 FILTERS = {"all": 100, "60 %": 60, "10 %": 10, "1 %": 1}
 # Of a passage of real text: sentences, characters at most, and what part of sentences and words is exchanged.
-SENTENCES, MOST_CHARACTERS = 7, 1_000
+SENTENCES, MAX_CHARACTERS = 7, 1_000
 OTHER_SENTENCES, OTHER_WORDS = 0.2, 0.1
 SYLLABLES = [first + vowel for first in "bcdfghjklmnprstvwz" for vowel in ("a", "e", "i", "o", "u", "an", "er", "is")]
 
@@ -84,7 +84,7 @@ class RewordedText:
         place = random.Random(number // 10).randrange(len(self._sentences)) + SENTENCES * (number % 10)
         sentences = [self._sentences[(place + each) % len(self._sentences)] for each in range(SENTENCES)]
         chosen = [chance.choice(self._sentences) if chance.random() < OTHER_SENTENCES else each for each in sentences]
-        return " ".join(self._reworded(each, chance) for each in chosen)[:MOST_CHARACTERS]
+        return " ".join(self._reworded(each, chance) for each in chosen)[:MAX_CHARACTERS]
 
     def _reworded(self, sentence: str, chance: random.Random) -> str:
         return " ".join(

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from bench.soak.tally import RETRY_LATER, UNREACHABLE, Tally
 
 GIVEN_UP_AFTER_S = 180.0
-LONGEST_WAIT_S = 1.0
+MAX_WAIT_S = 1.0
 # The first of two requests with one key still runs, or its process was killed and nobody knows yet.
 STILL_RUNS = "idempotency_in_progress"
 
@@ -45,7 +45,7 @@ class Caller:
             if started > first + GIVEN_UP_AFTER_S:
                 self.tally.is_wrong(f"{kind} was not answered for {GIVEN_UP_AFTER_S:.0f} s, at last {answer.status}")
                 break
-            time.sleep(min(LONGEST_WAIT_S, answer.wait_s or 0.2))
+            time.sleep(min(MAX_WAIT_S, answer.wait_s or 0.2))
         return replace(answer, tries=tries)
 
     def _once(

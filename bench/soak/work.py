@@ -12,7 +12,7 @@ from bench.soak.caller import Answer, Caller
 TABLE, COLLECTION = "/rest/v1/table/task", "soak"
 FIELDS = ("short_description", "description", "priority")
 WORDS = ("printer", "tray", "lamp", "cable", "switch", "router", "phone", "badge", "door", "screen", "laptop", "ladder")
-MOST_RECORDS, MOST_DOCUMENTS = 40, 12
+MAX_RECORDS, MAX_DOCUMENTS = 40, 12
 THINKS_S = 0.4
 
 
@@ -47,7 +47,7 @@ class Work:
     # Records
 
     def creates(self) -> None:
-        if len(self.records) >= MOST_RECORDS:
+        if len(self.records) >= MAX_RECORDS:
             return self.deletes()
         payload = {
             "short_description": f"{self.name} {self.sentence()}",
@@ -100,7 +100,7 @@ class Work:
     # Documents
 
     def loads(self) -> None:
-        if len(self.documents) >= MOST_DOCUMENTS:
+        if len(self.documents) >= MAX_DOCUMENTS:
             doc_id = self.any_of(self.documents)
         else:
             doc_id = f"{self.name}-{self.loaded}"

@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from collections_app.lexical import term_statistics
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import LONGEST_NAME, known_form
+from collections_app.models.collections import MAX_NAME_LENGTH, known_form
 from collections_app.models.documents import State
 from collections_app.queue import worker_signals
 from system import deletion_log, process_cache
@@ -74,7 +74,7 @@ def delete_document(collection: Collection, doc_id: str, check: Callable[[Docume
     with transaction.atomic():
         document = _locked_document(collection, doc_id)
         if document is None:
-            raise NotFound(f"There is no document {doc_id[:LONGEST_NAME]} in this collection.", field="doc_id")
+            raise NotFound(f"There is no document {doc_id[:MAX_NAME_LENGTH]} in this collection.", field="doc_id")
         if check is not None:
             check(document)
         searched = Version.objects.filter(document=document, is_searched=True).first()

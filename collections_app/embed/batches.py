@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 
 # Providers also limit the tokens of a request; this many characters stay below the limit of all known ones.
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 
-LONGEST_WAIT_S = 20.0
+MAX_WAIT_S = 20.0
 # The longest wait, whatever Retry-After says.
-LONGEST_RETRY_AFTER_S = 3600.0
+MAX_RETRY_AFTER_S = 3600.0
 
 
-def batched(texts: Sequence[str], most: int, characters: int = MOST_CHARACTERS) -> Iterator[list[str]]:
+def batched(texts: Sequence[str], most: int, characters: int = MAX_CHARACTERS) -> Iterator[list[str]]:
     """Batches of the texts, in order, within a number of texts and of characters; a longer text is its own batch.
 
     >>> list(batched(["aaa", "b", "c", "dddddd", "e"], 2, 4))
@@ -39,7 +39,7 @@ def wait_s(first_s: float, attempt: int, asked_s: float | None, chance: float) -
     >>> wait_s(0.5, 0, None, 0.0), wait_s(0.5, 3, None, 1.0), wait_s(0.5, 9, None, 0.0), wait_s(0.5, 0, 7.0, 0.0)
     (0.25, 4.0, 10.0, 7.0)
     """
-    longest: float = min(LONGEST_WAIT_S, first_s * 2.0 ** min(attempt, 20))
+    longest: float = min(MAX_WAIT_S, first_s * 2.0 ** min(attempt, 20))
     return max(asked_s or 0.0, longest * (0.5 + chance / 2))
 
 
@@ -58,4 +58,4 @@ def retry_after_s(header: str | None) -> float | None:
             seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, OverflowError, OSError):
             return None
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)

@@ -17,7 +17,7 @@ from math import ceil
 from .errors import EmbeddingRefused, EmbeddingUnavailable
 
 FIRST_PAUSE_S = 5.0
-LONGEST_PAUSE_S = 120.0
+MAX_PAUSE_S = 120.0
 FAILED_SEARCHES = 3
 SEARCH_PAUSE_S = 20.0
 
@@ -64,7 +64,7 @@ class CircuitBreaker:
         with self._lock:
             # During a pause another thread has failed at the same time.
             if not self.pause_left_s:
-                self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2) or FIRST_PAUSE_S
+                self._pause_s = min(MAX_PAUSE_S, self._pause_s * 2) or FIRST_PAUSE_S
                 self._paused_until = self._clock() + max(self._pause_s, error.retry_after_s or 0.0)
                 self._reason = (error.code, error.message)
             error.retry_after_s = ceil(self.pause_left_s)

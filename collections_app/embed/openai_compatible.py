@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from . import vector_checks
 from .batches import batched, wait_s
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import LONGEST_DIMENSIONS, EmbeddingRequest, Endpoint
+from .request import MAX_DIMENSIONS, EmbeddingRequest, Endpoint
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
@@ -149,10 +149,10 @@ def native_dimensions(model: str, provider: ProviderConnection, probe: str) -> i
     until = time.monotonic() + provider.limits.query_s
     future = provider.queries.submit(provider.embed, EmbeddingRequest(model=model, texts=[probe]), until)
     dimensions = len(_wait_for(provider, future, until)[0])
-    if dimensions > LONGEST_DIMENSIONS:
+    if dimensions > MAX_DIMENSIONS:
         raise EmbeddingRefused(
             TOO_MANY_DIMENSIONS,
-            f"The model returns {dimensions} dimensions, more than the {LONGEST_DIMENSIONS} that can be stored. "
+            f"The model returns {dimensions} dimensions, more than the {MAX_DIMENSIONS} that can be stored. "
             "Set a smaller SVC_EMBEDDING_DIMENSIONS, or choose another model.",
         )
     return dimensions

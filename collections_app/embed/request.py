@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LONGEST_DIMENSIONS = 3900
+MAX_DIMENSIONS = 3900
 # A number in indented JSON, on its own line.
 BYTES_PER_NUMBER = 48
 OTHER_BYTES = 64 * 1024
@@ -33,5 +33,5 @@ class EmbeddingRequest:
 
     @property
     def max_response_bytes(self) -> int:
-        count = len(self.texts) * (self.dimensions or LONGEST_DIMENSIONS)
+        count = len(self.texts) * (self.dimensions or MAX_DIMENSIONS)
         return count * BYTES_PER_NUMBER + OTHER_BYTES

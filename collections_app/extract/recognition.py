@@ -32,9 +32,9 @@ LONG_MAIL_HEADER = re.compile(
 MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 ODT_TYPE = b"application/vnd.oasis.opendocument.text"
 # Limits for archives. No file of these formats needs as much, and this code does not run in a child process.
-MOST_ENTRIES = 2000
-MOST_DIRECTORY_BYTES = 1024 * 1024
-LONGEST_NAME = 200
+MAX_ENTRIES = 2000
+MAX_DIRECTORY_BYTES = 1024 * 1024
+MAX_NAME_LENGTH = 200
 ENTRY = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 
 OTHER_KINDS = {
@@ -165,13 +165,13 @@ class LimitedReader(BytesIO):
     """Refuses large reads: `ZipFile` reads the list of entries at once when it opens an archive."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > MOST_DIRECTORY_BYTES:
+        if size is not None and size > MAX_DIRECTORY_BYTES:
             raise too_many_entries()
         return super().read(size)
 
 
 def too_many_entries() -> UnsupportedMedia:
-    return refused(f"The file is an archive of more than {MOST_ENTRIES:,} entries, or their names are too long.")
+    return refused(f"The file is an archive of more than {MAX_ENTRIES:,} entries, or their names are too long.")
 
 
 def entries(head: bytes) -> list[str]:
@@ -180,7 +180,7 @@ def entries(head: bytes) -> list[str]:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return names_in_part(head)
-    if len(names) > MOST_ENTRIES:
+    if len(names) > MAX_ENTRIES:
         raise too_many_entries()
     return names
 
@@ -189,11 +189,11 @@ def names_in_part(head: bytes) -> list[str]:
     """The names of the entries that begin in this part of the file."""
     names = []
     position = 0
-    for _ in range(MOST_ENTRIES):
+    for _ in range(MAX_ENTRIES):
         match = ENTRY.search(head, position)
         if match is None:
             break
         position = match.end() + int.from_bytes(match["length"], "little")
-        if position - match.end() <= LONGEST_NAME:
+        if position - match.end() <= MAX_NAME_LENGTH:
             names.append(head[match.end() : position].decode("utf-8", "replace"))
     return names

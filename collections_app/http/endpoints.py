@@ -29,7 +29,7 @@ from collections_app.ingest import loading
 from collections_app.models import Document
 from collections_app.models.collections import known_form
 from collections_app.search import metadata_listing
-from collections_app.search.metadata_listing import DEEPEST, DEFAULT_LIMIT, MOST_DOCUMENTS
+from collections_app.search.metadata_listing import DEEPEST, DEFAULT_LIMIT, MAX_DOCUMENTS
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import AccessDenied, Invalid, NotFound
 from system.http import django_request
@@ -126,7 +126,7 @@ def search_request_of(values: RequestParameters) -> SearchRequest:
     """The search that the parameters describe, in any collections."""
     return SearchRequest(
         query=values.require("query", parameters.query),
-        k=values.get("k", parameters.number(1, parameters.MOST_K)) or parameters.DEFAULT_K,
+        k=values.get("k", parameters.number(1, parameters.MAX_K)) or parameters.DEFAULT_K,
         filter=parameters.filter_in(values, "metadata"),
         mode=values.get("mode", parameters.choice(parameters.MODES)) or "hybrid",
         alpha=values.get("alpha", parameters.share),
@@ -153,7 +153,7 @@ class ContentByTag(Endpoint):
         values = self.parameters_of(request)
         name = values.require("collection_name", parameters.nonempty_text)
         condition = parameters.filter_in(values, "tag_info")
-        limit = values.get("limit", parameters.number(1, MOST_DOCUMENTS)) or DEFAULT_LIMIT
+        limit = values.get("limit", parameters.number(1, MAX_DOCUMENTS)) or DEFAULT_LIMIT
         offset = values.get("offset", parameters.number(0, DEEPEST)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
         with metadata_listing.matching(collection, condition, limit=limit, offset=offset) as page:

@@ -20,11 +20,11 @@ from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, combined
 from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
 
-MOST_COLLECTIONS = 50
-LONGEST_QUERY_BYTES = 8 * 1024
-LONGEST_FILTER_BYTES = 16 * 1024
+MAX_COLLECTIONS = 50
+MAX_QUERY_BYTES = 8 * 1024
+MAX_FILTER_BYTES = 16 * 1024
 DEFAULT_K = 5
-MOST_K = 200
+MAX_K = 200
 MODES = {"hybrid": "keywords and meaning", "vector": "meaning", "text": "keywords"}
 ON_DUPLICATE = {
     "skip": "return the existing document",
@@ -210,8 +210,8 @@ def names(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise refused(name, f"{name} must be an array of strings.")
     unique = list(dict.fromkeys(nonempty_text(name, item) for item in value))
-    if not 1 <= len(unique) <= MOST_COLLECTIONS:
-        raise refused(name, f"{name} must have 1 to {MOST_COLLECTIONS} names.")
+    if not 1 <= len(unique) <= MAX_COLLECTIONS:
+        raise refused(name, f"{name} must have 1 to {MAX_COLLECTIONS} names.")
     return unique
 
 
@@ -219,8 +219,8 @@ def query(name: str, value: Any) -> str:
     words = text(name, value)
     if not words.strip():
         raise refused(name, f"{name} is empty.")
-    if len(words.encode()) > LONGEST_QUERY_BYTES:
-        raise refused(name, f"{name} must have at most {LONGEST_QUERY_BYTES:,} bytes.")
+    if len(words.encode()) > MAX_QUERY_BYTES:
+        raise refused(name, f"{name} must have at most {MAX_QUERY_BYTES:,} bytes.")
     return words
 
 
@@ -233,8 +233,8 @@ def filter_text(name: str, value: Any) -> str:
 def filter_in(values: RequestParameters, name: str) -> Filter:
     """The conditions on metadata; an empty text means no condition."""
     encoded_query = values.get(name, filter_text) or ""
-    if len(encoded_query.encode()) > LONGEST_FILTER_BYTES:
-        raise refused(name, f"{name} must have at most {LONGEST_FILTER_BYTES:,} bytes.")
+    if len(encoded_query.encode()) > MAX_FILTER_BYTES:
+        raise refused(name, f"{name} must have at most {MAX_FILTER_BYTES:,} bytes.")
     try:
         return filter.read(encoded_query)
     except QueryError as error:

@@ -12,10 +12,10 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as drf
 from rest_framework.fields import empty
 
-from collections_app.http.parameters import DEFAULT_K, MODES, MOST_COLLECTIONS, MOST_K, ON_DUPLICATE
-from collections_app.models.collections import LONGEST_NAME
+from collections_app.http.parameters import DEFAULT_K, MAX_COLLECTIONS, MAX_K, MODES, ON_DUPLICATE
+from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.models.documents import State
-from collections_app.search.metadata_listing import DEFAULT_LIMIT, MOST_DOCUMENTS
+from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS
 from system.openapi import Object, response_header
 
 FILTER = "Conditions on metadata as an encoded query, such as `status=active^priority>2`. Empty for no condition."
@@ -82,7 +82,7 @@ class ParametersExtension(OpenApiSerializerExtension):  # type: ignore[no-untype
 
 
 class OneCollectionParameters(Parameters):
-    collection_name = drf.CharField(min_length=1, max_length=LONGEST_NAME, help_text="The name of a collection.")
+    collection_name = drf.CharField(min_length=1, max_length=MAX_NAME_LENGTH, help_text="The name of a collection.")
 
 
 class LoadParameters(Parameters):
@@ -94,7 +94,7 @@ class LoadParameters(Parameters):
     doc_id = drf.CharField(
         required=False,
         min_length=1,
-        max_length=LONGEST_NAME,
+        max_length=MAX_NAME_LENGTH,
         help_text="The id of the document; generated if left out.",
     )
     on_duplicate = drf.ChoiceField(
@@ -117,10 +117,10 @@ class TextLoad(LoadParameters):
 
 class SearchParameters(Parameters):
     collection_names = drf.ListField(
-        child=drf.CharField(), min_length=1, max_length=MOST_COLLECTIONS, help_text="The collections to search."
+        child=drf.CharField(), min_length=1, max_length=MAX_COLLECTIONS, help_text="The collections to search."
     )
     query = drf.CharField(min_length=1, help_text="What to search for, in words; at most 8 KB.")
-    k = drf.IntegerField(min_value=1, max_value=MOST_K, default=DEFAULT_K, help_text="The maximum number of passages.")
+    k = drf.IntegerField(min_value=1, max_value=MAX_K, default=DEFAULT_K, help_text="The maximum number of passages.")
     metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
     mode = drf.ChoiceField(choices=list(MODES.items()), default="hybrid", help_text="The retrieval method.")
     alpha = field_of(
@@ -137,7 +137,7 @@ class CollectionSearch(SearchParameters):
 class ContentByTagParameters(OneCollectionParameters):
     tag_info = drf.CharField(required=False, allow_blank=True, help_text=FILTER)
     limit = drf.IntegerField(
-        min_value=1, max_value=MOST_DOCUMENTS, default=DEFAULT_LIMIT, help_text="The maximum number of documents."
+        min_value=1, max_value=MAX_DOCUMENTS, default=DEFAULT_LIMIT, help_text="The maximum number of documents."
     )
     offset = drf.IntegerField(min_value=0, default=0, help_text="The number of documents to skip.")
 

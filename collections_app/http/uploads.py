@@ -24,9 +24,9 @@ logger = structlog.get_logger(__name__)
 FILE = "file"
 NO_FILE = f"Send one file, with a file name, in the field {FILE}."
 NO_FILE_NAME = f"The part {FILE} has no file name. Send one, as curl -F {FILE}=@name does."
-MOST_FIELDS = 10
+MAX_FIELDS = 10
 # 16 KB of metadata with every character written as \uXXXX.
-LONGEST_FIELD = 128 * 1024
+MAX_FIELD_LENGTH = 128 * 1024
 # Fields and boundaries, in addition to the file.
 FORM_BYTES = 1024 * 1024
 IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
@@ -96,11 +96,11 @@ def read(request: HttpRequest, handler: "OneFileHandler") -> Upload:
 
 
 def checked_fields(fields: Any) -> dict[str, TextValue]:
-    if sum(len(values) for _, values in fields.lists()) > MOST_FIELDS:
-        raise NotAForm(f"A form can have at most {MOST_FIELDS} fields in addition to the file.")
+    if sum(len(values) for _, values in fields.lists()) > MAX_FIELDS:
+        raise NotAForm(f"A form can have at most {MAX_FIELDS} fields in addition to the file.")
     for name, values in fields.lists():
-        if any(len(value.encode()) > LONGEST_FIELD for value in values):
-            raise TooLarge(f"A field can have at most {LONGEST_FIELD:,} bytes.", field=name[:80])
+        if any(len(value.encode()) > MAX_FIELD_LENGTH for value in values):
+            raise TooLarge(f"A field can have at most {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])
     return {name: TextValue(tuple(values)) for name, values in fields.lists()}
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from system import process_cache
 
 # Longer strings are not words, and the server warns about those over 2,046 bytes.
-LONGEST_WORD = 100
+MAX_WORD_LENGTH = 100
 # A chunk has at most 8,000 characters plus its headings; a sparse vector holds 16,000 words.
-LONGEST_TEXT = 15_000
+MAX_TEXT_LENGTH = 15_000
 # The number of characters cached per process, which is more than one script has.
-MOST_CHARACTERS = 50_000
+MAX_CHARACTERS = 50_000
 
 
 def _ranges(categories: str) -> str:
@@ -51,7 +51,7 @@ _ALONE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U0002
 _INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
 # A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
 _OTHER_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
-_OVERLONG = re.compile(rf"(\S{{{LONGEST_WORD}}})\S+")
+_OVERLONG = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
 _CLUSTER = re.compile(f".[{_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
 # ASCII characters never combine with the preceding one, and normalisation does not change them.
@@ -64,7 +64,7 @@ class _Spaces(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         is_kept = character == "." or unicodedata.category(character)[0] in "LMN"
-        if len(self) >= MOST_CHARACTERS:
+        if len(self) >= MAX_CHARACTERS:
             self.clear()  # a text with all Unicode characters would leave 150 MB behind
         self[code] = replacement = character if is_kept else " "
         return replacement
@@ -110,7 +110,7 @@ def indexed(text: str) -> str:
     if not single:
         return words
     # Altogether never more distinct words than the longest text has without them.
-    room = max(0, LONGEST_TEXT - len(set(words.split())))
+    room = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
     added = frozenset(list(dict.fromkeys(single))[:room])
     return " ".join([words, *[character for character in single if character in added]])
 
@@ -124,7 +124,7 @@ def stands_alone(word: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    text = text[:LONGEST_TEXT]
+    text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
     return _only_words(_lower(_INVISIBLE_RUN.sub("", text)))
@@ -165,7 +165,7 @@ def prepared_with_spans(text: str, alone: Set[str] = frozenset()) -> Prepared:
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    normalised, spans = _normalised(text[:LONGEST_TEXT])
+    normalised, spans = _normalised(text[:MAX_TEXT_LENGTH])
     normalised = _only_words(_lower(normalised))
     at = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
@@ -219,7 +219,7 @@ def _cut(text: str, spans: Sequence[Span]) -> Prepared:
     """Shorten overlong words, as `_paired` does."""
     mask = bytearray(b"\x01") * len(text)
     for match in _OVERLONG.finditer(text):
-        start = match.start() + LONGEST_WORD
+        start = match.start() + MAX_WORD_LENGTH
         mask[start : match.end()] = bytes(match.end() - start)
     if 0 in mask:
         text = "".join([character for character, is_kept in zip(text, mask, strict=True) if is_kept])

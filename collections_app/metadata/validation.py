@@ -15,7 +15,7 @@ from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
 DEEPEST = 5
 BIGGEST = 2**63
 # The longest name that a filter can contain.
-LONGEST_FIELD = 200
+MAX_FIELD_LENGTH = 200
 NOT_JSON = 'Metadata must be a JSON object, such as {"type": "manual", "priority": 2}.'
 
 _INSTANT = re.compile(
@@ -114,9 +114,9 @@ def _invalid_types(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
 
 def _invalid_names(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
     for field in metadata:
-        if not 1 <= len(field) <= LONGEST_FIELD:
+        if not 1 <= len(field) <= MAX_FIELD_LENGTH:
             yield InvalidMetadata(
-                f"Field names must have 1 to {LONGEST_FIELD} characters.", field=field[:80] or "metadata"
+                f"Field names must have 1 to {MAX_FIELD_LENGTH} characters.", field=field[:80] or "metadata"
             )
 
 

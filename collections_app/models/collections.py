@@ -13,7 +13,7 @@ from django.utils import timezone
 from system.records.history import tracked
 from system.records.record import Record
 
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 # With more, each character is in many passages: an overlap of 99 of 100 splits a file of 4 MB into over a million.
 LARGE_OVERLAP = "The overlap must be at most half of the chunk size."
 DEFAULT_OVERLAP = 200
@@ -41,8 +41,8 @@ def well_named(name: str) -> str:
 
 def _stored_form(name: str) -> str:
     stored = unicodedata.normalize("NFC", name)
-    if not 1 <= len(stored) <= LONGEST_NAME:
-        raise ValueError(f"A name must have 1 to {LONGEST_NAME} characters.")
+    if not 1 <= len(stored) <= MAX_NAME_LENGTH:
+        raise ValueError(f"A name must have 1 to {MAX_NAME_LENGTH} characters.")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored) or not stored.strip():
         raise ValueError("A name cannot contain control characters or consist of spaces only.")
     return stored
@@ -134,7 +134,7 @@ class Collection(Record):
     display_column = "name"
     internal_columns = frozenset({"unmarked_configuration"})
 
-    name = models.CharField(max_length=LONGEST_NAME, db_collation="C", validators=[check_name])
+    name = models.CharField(max_length=MAX_NAME_LENGTH, db_collation="C", validators=[check_name])
     space = models.ForeignKey(EmbeddingSpace, models.PROTECT, related_name="+", editable=False)
     # The space that is being filled; searches change to it when it is complete.
     next_space = models.ForeignKey(

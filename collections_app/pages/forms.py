@@ -6,9 +6,9 @@ from django.http import QueryDict
 from accounts.models import User
 from collections_app import access
 from collections_app.http import parameters
-from collections_app.http.parameters import MOST_K, RequestParameters
+from collections_app.http.parameters import MAX_K, RequestParameters
 from collections_app.models import Collection
-from collections_app.models.collections import LONGEST_NAME
+from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import AccessDenied, Conflict, ServiceError
 
@@ -19,7 +19,7 @@ EMPTY = "Enter a search query."
 
 class NewCollectionForm(forms.Form):
     name = forms.CharField(
-        max_length=LONGEST_NAME, help_text="You can set read and write access later, under Settings."
+        max_length=MAX_NAME_LENGTH, help_text="You can set read and write access later, under Settings."
     )
 
     def create(self, user: User) -> Collection:
@@ -41,17 +41,17 @@ class SearchForm:
         mode = parameters.get("mode", "")
         self.mode = mode if mode in dict(MODES) else MODES[0][0]
         k = parameters.get("k", "")
-        self.k = min(max(int(k), 1), MOST_K) if k.isascii() and k.isdigit() and len(k) < 5 else STEP
+        self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else STEP
         self.problem = "" if self.query or not self.is_submitted else EMPTY
         self.status = 400 if self.problem else 200
 
     @property
     def more_address(self) -> str:
         """The address of the same search with more passages, or an empty text at the maximum."""
-        if self.k >= MOST_K:
+        if self.k >= MAX_K:
             return ""
         query = QueryDict(mutable=True)
-        query.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(min(self.k * 2, MOST_K))})
+        query.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(min(self.k * 2, MAX_K))})
         return f"?{query.urlencode()}"
 
     def search(self, collection: Collection) -> SearchResult | None:

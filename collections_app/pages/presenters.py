@@ -12,7 +12,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import UNFINISHED, State
 from collections_app.search.pipeline import Hit
 
-LONGEST_METADATA = 200
+MAX_METADATA_LENGTH = 200
 EARLIER = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
 FILE_ERRORS = ("damaged", "encrypted", "limit_pages")
@@ -78,7 +78,7 @@ def metadata(stored: Mapping[str, Any]) -> str:
         for name, value in stored.items()
     }
     line = " · ".join(f"{name}: {value}" for name, value in values.items())
-    return line if len(line) <= LONGEST_METADATA else line[: LONGEST_METADATA - 1] + "…"
+    return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
 
 
 def hit(result: Hit) -> dict[str, Any]:

@@ -14,7 +14,7 @@ MARKED = """
     ORDER BY passage.number
 """
 # Chosen: the size of 200 passages of default length. A million characters without spaces would take six seconds.
-MOST_CHARACTERS = 240_000
+MAX_CHARACTERS = 240_000
 OPTIONS = f"HighlightAll=true, StartSel={START}, StopSel={STOP}"
 
 
@@ -47,7 +47,7 @@ def highlights(passages: Sequence[Passage]) -> list[list[list[int]]]:
 
 
 def _within_limit(passages: Sequence[Passage]) -> list[int]:
-    remaining, numbers = MOST_CHARACTERS, []
+    remaining, numbers = MAX_CHARACTERS, []
     for number, passage in enumerate(passages):
         if passage.lexemes and passage.text:
             remaining -= len(passage.text)

@@ -11,11 +11,11 @@ from system.plain_sql import fetch_rows
 from .scope import Scope
 
 # Chunks to score, estimated from the counts of their words.
-MOST_CANDIDATES = 2_000
+MAX_CANDIDATES = 2_000
 # If a filter keeps at most this many chunks, all of them are scored.
-MOST_SCORED = 5_000
+MAX_SCORED = 5_000
 # One search never scores more chunks.
-MOST_AT_ONCE = 10_000
+MAX_AT_ONCE = 10_000
 # The number of words too frequent for the budget that are searched in pairs.
 FREQUENT_WORDS = 6
 
@@ -27,7 +27,7 @@ BEST = f"""
 # Ordered, so that the selection does not depend on the rows of other collections.
 BEST_OF_MANY = f"""
     WITH words AS MATERIALIZED (
-        SELECT words.chunk_id FROM chunk_words words WHERE {{condition}} ORDER BY words.chunk_id LIMIT {MOST_AT_ONCE}
+        SELECT words.chunk_id FROM chunk_words words WHERE {{condition}} ORDER BY words.chunk_id LIMIT {MAX_AT_ONCE}
     )
     SELECT chunk_id, {SCORE} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
     ORDER BY score DESC, chunk_id LIMIT %s
@@ -92,15 +92,15 @@ def best(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
     if not known:
         return {}
     in_scope, scope_values = scope.condition("words.version_id")
-    if scope.chunks is not None and scope.chunks <= MOST_SCORED:
+    if scope.chunks is not None and scope.chunks <= MAX_SCORED:
         terms = [word.term for word in known]
         condition = f"{in_scope} AND words.terms && %s::bigint[]"
         return _own(scope, BEST.format(condition=condition), [query.vector(), *scope_values, terms, count])
     share = 1.0 if scope.chunks is None else scope.chunks / max(1, query.chunks)
-    chosen = plan(known, query.chunks, int(MOST_CANDIDATES / max(share, 0.1)))
+    chosen = plan(known, query.chunks, int(MAX_CANDIDATES / max(share, 0.1)))
     has_words, values = chosen.condition()
     condition = f"{has_words} AND {in_scope}"
-    if min(chosen.max_chunks, query.chunks) > MOST_AT_ONCE:
+    if min(chosen.max_chunks, query.chunks) > MAX_AT_ONCE:
         parameters = [*values, *scope_values, query.vector(), count]
         return _own(scope, BEST_OF_MANY.format(condition=condition), parameters)
     return _own(scope, BEST.format(condition=condition), [query.vector(), *values, *scope_values, count])

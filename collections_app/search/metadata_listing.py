@@ -14,10 +14,10 @@ from system.errors import Unavailable
 from system.plain_sql import fetch_rows
 
 DEFAULT_LIMIT = 20
-MOST_DOCUMENTS = 200
+MAX_DOCUMENTS = 200
 DEEPEST = 1_000_000
 # A page ends before the document that would exceed this size, but contains at least one.
-MOST_CHARACTERS = 4_000_000
+MAX_CHARACTERS = 4_000_000
 # Writing a longer document needs ten times its length in memory, so each process handles one at a time.
 LONG = threading.BoundedSemaphore(1)
 
@@ -56,10 +56,10 @@ def matching(collection: Collection, filter: Filter, *, limit: int, offset: int)
     """The documents in the order in which they were first loaded. A long document is held only within the block, by one
     caller at a time."""
     condition, values = filter.sql("version.metadata")
-    parts = {"condition": condition, "limit": limit, "offset": offset, "most": MOST_CHARACTERS}
+    parts = {"condition": condition, "limit": limit, "offset": offset, "most": MAX_CHARACTERS}
     parameters = [collection.pk, *values]
     rows = fetch_rows(STATEMENT.format(**parts, may_be_long=False), parameters)
-    if not any(characters is not None and characters > MOST_CHARACTERS for *_, characters in rows):
+    if not any(characters is not None and characters > MAX_CHARACTERS for *_, characters in rows):
         yield _contents(collection, rows, offset)
         return
     if not LONG.acquire(blocking=False):

@@ -13,7 +13,7 @@ from .fusion import ScoredChunk
 from .highlights import Passage, highlights
 
 # Words of a query that are marked in passages.
-MOST_LEXEMES = 64
+MAX_LEXEMES = 64
 # Digits that are kept of a score: more would only tell of how it was added up.
 DIGITS = 6
 ROWS = """
@@ -93,7 +93,7 @@ def _rows(chunk_ids: Sequence[int]) -> dict[int, Hit]:
 def _passage(row: Hit, words: QueryTerms) -> Passage:
     # The rarest words matter most, and each is compared with every word of every passage.
     lexemes = [word.lexeme for word in words.known if word.configuration == row.configuration]
-    return Passage(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MOST_LEXEMES])
+    return Passage(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
 
 
 def _hit(scored: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:

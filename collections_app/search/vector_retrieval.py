@@ -23,12 +23,12 @@ SIMILARITIES = """
     SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
 """
 # The scan continues until enough candidates pass the filter, up to this number.
-MOST_VISITED = 40_000
+MAX_VISITED = 40_000
 # Without table statistics the planner would prefer to read and sort the whole collection.
 SETTINGS = f"""
     SET LOCAL enable_sort = off;
     SET LOCAL hnsw.iterative_scan = strict_order;
-    SET LOCAL hnsw.max_scan_tuples = {MOST_VISITED};
+    SET LOCAL hnsw.max_scan_tuples = {MAX_VISITED};
     SET LOCAL hnsw.ef_search = {{ef}}
 """
 

@@ -37,7 +37,7 @@ VERSIONS_AT_ONCE = 200
 REMOVED_AT_ONCE = 5000
 
 FIRST_WAIT_S = 10.0
-LONGEST_WAIT_S = 3600.0
+MAX_WAIT_S = 3600.0
 WAIT_FOR_INDEX_S = 15.0
 # A search that began before the switch still needs the old vectors; none takes this long.
 OLD_VECTORS_KEPT_S = 60.0
@@ -192,7 +192,7 @@ def _note_internal_error(collection_id: str, error: Exception) -> None:
 
 def _postpone(collection_id: str, code: str, reason: str, least_s: float = 0) -> None:
     attempt = Collection.objects.filter(pk=collection_id).values_list("reembed_attempt", flat=True).first() or 0
-    wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
+    wait_s = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
     logger.warning("reembedding_waits", collection=collection_id, code=code)
     _note(collection_id, reason, min(attempt + 1, 1000), max(wait_s, least_s))
 

@@ -29,7 +29,7 @@ EF_SEARCH_OF_MORE = 800
 
 # The graph is built in memory, and slowly if it does not fit. This is its size per chunk in addition to the vector.
 BYTES_OF_A_NODE = 400
-LEAST_MEMORY_MB, MOST_MEMORY_MB = 64, 1024
+LEAST_MEMORY_MB, MAX_MEMORY_MB = 64, 1024
 
 PREFIX = "chunk_vector_near_"
 CACHED_S = 10.0
@@ -157,7 +157,7 @@ def _existing(cursor: Any) -> dict[str, bool]:
 
 def _build(cursor: Any, part: IndexedSpace) -> bool:
     memory_mb = part.chunks * (part.dimensions * 2 + BYTES_OF_A_NODE) // 2**20 + 1
-    memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MOST_MEMORY_MB)
+    memory_mb = min(max(memory_mb, LEAST_MEMORY_MB), MAX_MEMORY_MB)
     return index_builds.run(
         cursor,
         part.name,

@@ -12,7 +12,7 @@ from pathlib import Path
 from config.env import ConfigurationError
 
 # PostgreSQL adds "/.s.PGSQL.5432"; a socket's path may have 104 bytes on macOS, 108 on Linux.
-LONGEST_SOCKET_FOLDER = 104 - len("/.s.PGSQL.5432") - 1
+MAX_SOCKET_FOLDER_LENGTH = 104 - len("/.s.PGSQL.5432") - 1
 
 # Names of stored secrets that people read.
 ADMIN_PASSWORD = "admin-password"
@@ -37,7 +37,7 @@ class DataFolder:
     @property
     def sockets(self) -> Path:
         """The folder of the servers' sockets; a long data path gets a short path in the temporary folder."""
-        if len(os.fsencode(self.run)) <= LONGEST_SOCKET_FOLDER:
+        if len(os.fsencode(self.run)) <= MAX_SOCKET_FOLDER_LENGTH:
             return self.run
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"servicebase-{os.geteuid()}-{name}"

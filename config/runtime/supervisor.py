@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-LONGEST_BACKOFF_S = 30.0
+MAX_BACKOFF_S = 30.0
 STEADY_AFTER_S = 60.0  # a child that ran this long starts again with the shortest delay
 # Output is copied in blocks this far apart, because waking up for every line costs more than copying it.
 BLOCK_EVERY_S = 0.02
 BLOCK_BYTES = 64 * 1024
-LONGEST_LINE_BYTES = 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 COLOURS = ("36", "33", "35", "32", "34", "31")
 
 
@@ -162,7 +162,7 @@ class Supervisor:
         with process.stdout as pipe:
             while block := os.read(pipe.fileno(), BLOCK_BYTES):
                 *lines, rest = (rest + block).split(b"\n")
-                if len(rest) > LONGEST_LINE_BYTES:
+                if len(rest) > MAX_LINE_BYTES:
                     lines, rest = [*lines, rest], b""
                 self._write([line.decode(errors="replace") for line in lines], child.name)
                 time.sleep(BLOCK_EVERY_S)
@@ -203,7 +203,7 @@ class Supervisor:
             child.backoff_s = 1.0
         self.say(f"{child.name} ended ({describe(event.code)}); it restarts in {child.backoff_s:.0f} s")
         self.restarts[child.name] = time.monotonic() + child.backoff_s
-        child.backoff_s = min(LONGEST_BACKOFF_S, child.backoff_s * 2)
+        child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 
     def sweep(self, group: int) -> None:
         """Kill what a dead child left of its process group, such as workers that still hold its port."""

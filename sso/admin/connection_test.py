@@ -15,8 +15,8 @@ from sso.tokens import key_sets
 from system.outbound import OutboundError, parse_json
 from system.outbound.deadline import Deadline
 
-LONGEST_CLAIMS = 256 * 1024
-LONGEST_VALUE = 500
+MAX_CLAIMS_LENGTH = 256 * 1024
+MAX_VALUE_LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     stored = setting.stored()
     if claims_text.strip():
         try:
-            claims = parse_json(claims_text.encode(errors="surrogatepass")[: LONGEST_CLAIMS + 1])
+            claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1])
         except OutboundError:
             return TestReport("The claims must be a JSON object.", False)
     else:
@@ -174,7 +174,7 @@ def _preview_report(preview: sign_in.Preview, warnings: tuple[str, ...]) -> Test
         ]
     else:
         rows += [("account", "none"), ("roles added", "none")]
-    facts = tuple((name, str(value)[:LONGEST_VALUE]) for name, value in rows if value not in ("", None))
+    facts = tuple((name, str(value)[:MAX_VALUE_LENGTH]) for name, value in rows if value not in ("", None))
     notes = (*(result.notes if result is not None else ()), *warnings)
     if refusal is None:
         return TestReport("This sign-in would succeed. Nothing was changed.", True, facts, notes)

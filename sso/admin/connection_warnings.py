@@ -30,7 +30,7 @@ NOBODY = (
 
 OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
-MOST_NAMES = 5
+MAX_NAMES = 5
 # Certificates are refreshed daily.
 OLD_CERTIFICATES = timedelta(days=2)
 OPEN_LOGINS = (
@@ -105,8 +105,8 @@ def _about_logins(setting: OidcSetting) -> Iterator[str]:
     giving = {sys_id for role in privilege_guard.protected_roles() for sys_id in roles.ids_that_give(role.pk)}
     holders = User.objects.filter(active=True, grants__role__in=giving)
     unlinked = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
-    if names := [user.login for user in unlinked[: MOST_NAMES + 1]]:
-        yield OPEN_LOGINS.format(names=first_of(names, MOST_NAMES))
+    if names := [user.login for user in unlinked[: MAX_NAMES + 1]]:
+        yield OPEN_LOGINS.format(names=first_of(names, MAX_NAMES))
 
 
 def _about_secret(setting: OidcSetting) -> Iterator[str]:
@@ -128,8 +128,8 @@ def _about_duplicates(setting: OidcSetting) -> Iterator[str]:
     if setting.issuer:
         is_same_provider |= Q(issuer=setting.issuer)
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
-    if names := [other.name for other in duplicates[: MOST_NAMES + 1]]:
-        yield SAME_CLIENT.format(names=first_of(names, MOST_NAMES))
+    if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
+        yield SAME_CLIENT.format(names=first_of(names, MAX_NAMES))
 
 
 def _about_certificates(setting: OidcSetting) -> Iterator[str]:

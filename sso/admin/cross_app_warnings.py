@@ -25,9 +25,9 @@ def created_again(users: Iterable[User]) -> Iterable[str]:
     if setting is None or not setting.enable_user_creation:
         return
     links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
-    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MOST_NAMED + 1])
+    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMED + 1])
     if logins:
-        yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MOST_NAMED))
+        yield CREATED_AGAIN.format(name=setting.name, who=first_of(logins, user_pages.MAX_NAMED))
 
 
 @admin.PROPERTY_WARNINGS.register

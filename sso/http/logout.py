@@ -34,7 +34,7 @@ logger = structlog.get_logger(__name__)
 
 STATE = "sso_logout_state"
 SIGNED_OUT = "?signed_out=1"
-LONGEST_STATE = 256
+MAX_STATE_LENGTH = 256
 
 
 @sign_in_hooks.SIGN_OUT_HOOKS.register
@@ -91,7 +91,7 @@ class Logout(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
 
 
 def is_same_state(state: str, expected: str) -> bool:
-    return len(state) <= LONGEST_STATE and hmac.compare_digest(hashed(state), expected)
+    return len(state) <= MAX_STATE_LENGTH and hmac.compare_digest(hashed(state), expected)
 
 
 @method_decorator(csrf_exempt, name="dispatch")

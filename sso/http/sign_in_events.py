@@ -18,7 +18,7 @@ from system.monitoring.logs import clean
 logger = structlog.get_logger(__name__)
 
 # Anybody can send responses that answer no attempt of ours.
-MOST_STRAY_ENTRIES = 30
+MAX_STRAY_ENTRIES = 30
 STRAY_WITHIN_S = 60.0
 
 
@@ -74,13 +74,13 @@ class SignInEvent:
 
 
 # When entries that belong to no attempt were written, so that nobody can fill the table.
-STRAY_TIMES: deque[float] = deque(maxlen=MOST_STRAY_ENTRIES)
+STRAY_TIMES: deque[float] = deque(maxlen=MAX_STRAY_ENTRIES)
 process_cache.register("stray log entries", STRAY_TIMES.clear)
 
 
 def may_write_stray_entry() -> bool:
     now = time.monotonic()
-    if len(STRAY_TIMES) == MOST_STRAY_ENTRIES and now - STRAY_TIMES[0] < STRAY_WITHIN_S:
+    if len(STRAY_TIMES) == MAX_STRAY_ENTRIES and now - STRAY_TIMES[0] < STRAY_WITHIN_S:
         return False
     STRAY_TIMES.append(now)
     return True

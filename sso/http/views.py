@@ -38,9 +38,9 @@ from sso.tokens.token_check import hashed
 from system import properties
 from system.outbound.deadline import Deadline
 
-LONGEST_PARAMETER = 4096
-LONGEST_HINT = 255
-LONGEST_NEXT = 2000
+MAX_PARAMETER_LENGTH = 4096
+MAX_HINT_LENGTH = 255
+MAX_NEXT_LENGTH = 2000
 # What the fragment page hands on from the fragment; nothing else of it reaches the server.
 FRAGMENT_PARAMETERS = (
     "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
@@ -109,7 +109,7 @@ class StartSignIn(ConnectionSettings, OIDCAuthenticationRequestView):  # type: i
         setting, _ = self._connection
         parameters = {"response_type": setting.response_type, "redirect_uri": setting.redirect_uri}
         hint = request.GET.get("login_hint", "")
-        if 0 < len(hint) <= LONGEST_HINT and "\x00" not in hint:
+        if 0 < len(hint) <= MAX_HINT_LENGTH and "\x00" not in hint:
             parameters["login_hint"] = hint
         # "Use another account": the provider asks again, whoever is signed in there.
         if request.GET.get("prompt") == "login":
@@ -263,17 +263,17 @@ def requested_path(request: HttpRequest) -> str:
         except ValueError:
             return ""
         path = urlsplit(target)._replace(scheme="", netloc="").geturl()
-    is_ours = bool(path) and local_path(request, path) == path and len(path) <= LONGEST_NEXT
+    is_ours = bool(path) and local_path(request, path) == path and len(path) <= MAX_NEXT_LENGTH
     return path if is_ours and not path.startswith(reverse("sso:start")) else ""
 
 
 def read_parameters(sent: QueryDict, kind: str) -> dict[str, str]:
     """The parameters of a response, each sent at most once."""
-    longest = {"id_token": 4 * LONGEST_PARAMETER, "access_token": 4 * LONGEST_PARAMETER}
+    longest = {"id_token": 4 * MAX_PARAMETER_LENGTH, "access_token": 4 * MAX_PARAMETER_LENGTH}
     parameters = {}
     for name in ("state", "code", "error", "iss", "id_token", "access_token"):
         values = sent.getlist(name)
-        if len(values) > 1 or any(len(value) > longest.get(name, LONGEST_PARAMETER) for value in values):
+        if len(values) > 1 or any(len(value) > longest.get(name, MAX_PARAMETER_LENGTH) for value in values):
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"{name} was sent more than once or is too long.")
         if values:
             parameters[name] = values[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from sso.provider.discovery import WELL_KNOWN, policy
 from system import encryption, outbound, properties
 
-LONGEST_SECRET = 1000
+MAX_SECRET_LENGTH = 1000
 SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 FULL_ADDRESS = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
 
@@ -48,8 +48,8 @@ def client_secret(value: str) -> str:
     except encryption.Undecipherable:
         # Otherwise it would be stored in plain text.
         raise ValueError("The client secret is not encrypted with a key in SVC_SECRET_KEYS. Enter it again.") from None
-    if len(secret) > LONGEST_SECRET or not secret.isprintable():
-        raise ValueError(f"A client secret can have up to {LONGEST_SECRET} printable characters.")
+    if len(secret) > MAX_SECRET_LENGTH or not secret.isprintable():
+        raise ValueError(f"A client secret can have up to {MAX_SECRET_LENGTH} printable characters.")
     return value
 
 

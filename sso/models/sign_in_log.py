@@ -16,7 +16,7 @@ from system.records.record import Record
 # Equal refusals from one address share an entry for this time, because anybody can cause them.
 FOLDED_WITHIN = timedelta(minutes=15)
 # Different details of one kind have this many entries at most; a stranger may choose details too.
-MOST_DETAILS = 5
+MAX_DETAILS = 5
 
 
 class SignIn(Record):
@@ -64,9 +64,9 @@ class SignIn(Record):
         self.kind = hashlib.sha256(common.encode()).hexdigest()
         advisory_locks.lock_named(advisory_locks.REFUSALS, self.kind)
         recent = timezone.now() - FOLDED_WITHIN
-        entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MOST_DETAILS])
+        entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=recent)[:MAX_DETAILS])
         same_entry = next((entry for entry in entries if entry.detail == self.detail), None)
-        if same_entry is None and len(entries) < MOST_DETAILS:
+        if same_entry is None and len(entries) < MAX_DETAILS:
             return False
         entry = same_entry or entries[0]
         last: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}

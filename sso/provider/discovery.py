@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 WELL_KNOWN = "/.well-known/openid-configuration"
 # Those that we can check; for a provider without a discovery document.
 SIGNING_ALGORITHMS = tuple(token_check.ALGORITHMS)
-LONGEST_LIST = 32
+MAX_LIST_LENGTH = 32
 # "Within 8 s altogether", "tries again at most once in 30 s".
 ALTOGETHER_S = 8.0
 AGAIN_AFTER = timedelta(seconds=30)
 # After one of these no other path of the same host can succeed: "the first connection failure ends it".
 NO_CONNECTION = frozenset({"dns", "connect", "tls", "timeout", "ca_bundle"})
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 GONE = "The connection was deleted or changed to another provider in the meantime."
 
 
@@ -98,7 +98,7 @@ def printable(name: object) -> str:
     >>> printable("https://a" + chr(10) + "b")
     'https://a?b'
     """
-    text = str(name)[:LONGEST_NAME]
+    text = str(name)[:MAX_NAME_LENGTH]
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
@@ -201,7 +201,7 @@ def _strings(document: Mapping[str, Any], name: str, default: tuple[str, ...]) -
     values = document.get(name)
     if not isinstance(values, list):
         return default
-    return tuple(value[:50] for value in values[:LONGEST_LIST] if isinstance(value, str))
+    return tuple(value[:50] for value in values[:MAX_LIST_LENGTH] if isinstance(value, str))
 
 
 def _by_pattern(base: str, realm: str, policy: Policy, deadline: Deadline, tried: list[str]) -> Endpoints:

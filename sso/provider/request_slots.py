@@ -18,9 +18,9 @@ from system import process_cache
 
 SLOTS = threading.BoundedSemaphore(2)
 SUSPECT_SLOT = threading.BoundedSemaphore(1)
-MOST_REJECTED = 5
+MAX_REJECTED = 5
 REJECTED_WITHIN_S = 60.0
-MOST_REMEMBERED = 1000
+MAX_REMEMBERED = 1000
 # "The sign-in page answers within 6 s": for everything that one request does in its slot.
 ALTOGETHER_S = 6.0
 NONE_FREE = "Other requests to the provider are in progress. Try again in a moment."
@@ -39,15 +39,15 @@ class SuspectAddresses:
 
     def note(self, address: str) -> None:
         with self._lock:
-            times = self._times.pop(network(address), deque(maxlen=MOST_REJECTED))
+            times = self._times.pop(network(address), deque(maxlen=MAX_REJECTED))
             times.append(time.monotonic())
             self._times[network(address)] = times
-            if len(self._times) > MOST_REMEMBERED:
+            if len(self._times) > MAX_REMEMBERED:
                 del self._times[next(iter(self._times))]
 
     def __contains__(self, address: str) -> bool:
         times = self._times.get(network(address))
-        return times is not None and len(times) == MOST_REJECTED and time.monotonic() - times[0] <= REJECTED_WITHIN_S
+        return times is not None and len(times) == MAX_REJECTED and time.monotonic() - times[0] <= REJECTED_WITHIN_S
 
     def forget(self) -> None:
         self._times.clear()

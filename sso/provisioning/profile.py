@@ -10,12 +10,12 @@ from sso.provisioning.user_matching import INVISIBLE, is_email, is_login
 from sso.refusals import Refusal, SignInRefused
 
 # Longer text is cut in these columns and refused in login and email.
-LONGEST = {"first_name": 150, "last_name": 150, "phone": 50}
+MAX_LENGTHS = {"first_name": 150, "last_name": 150, "phone": 50}
 VALIDATORS = {"login": is_login, "email": is_email}
 
 ROLE_CLAIMS = ("realm_access.roles", "resource_access.<client>.roles", "roles", "groups")
-MOST_ROLES = 200
-LONGEST_ROLE = 100
+MAX_ROLES = 200
+MAX_ROLE_LENGTH = 100
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def read(fields: Mapping[str, Any]) -> Profile:
         if isinstance(value, bool | list | dict):
             notes.append(f"{name} is not text.")
         elif name not in VALIDATORS:
-            values[name] = visible(composed(str(value)))[: LONGEST[name]].strip()
+            values[name] = visible(composed(str(value)))[: MAX_LENGTHS[name]].strip()
         elif isinstance(value, str) and VALIDATORS[name](composed(value)):
             values[name] = composed(value)  # as it is stored
         else:
@@ -82,7 +82,7 @@ def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> RoleNam
             else:
                 unusable += 1
     names = tuple(roles)
-    return RoleNames(names[:MOST_ROLES], unusable + max(0, len(names) - MOST_ROLES))
+    return RoleNames(names[:MAX_ROLES], unusable + max(0, len(names) - MAX_ROLES))
 
 
 def value_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
@@ -100,4 +100,6 @@ def value_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
 
 
 def is_role_name(name: object) -> bool:
-    return isinstance(name, str) and 1 <= len(name) <= LONGEST_ROLE and name == name.strip() and visible(name) == name
+    return (
+        isinstance(name, str) and 1 <= len(name) <= MAX_ROLE_LENGTH and name == name.strip() and visible(name) == name
+    )

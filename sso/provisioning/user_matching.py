@@ -16,8 +16,8 @@ from enum import Enum
 from accounts.normalisation import composed
 from sso.refusals import Refusal, SignInRefused
 
-LONGEST_EMAIL = 254
-LONGEST_LOGIN = 150
+MAX_EMAIL_LENGTH = 254
+MAX_LOGIN_LENGTH = 150
 # One at sign, no invisible characters, a domain of plain labels: the addresses that an account can have.
 LOCAL = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
 LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -89,7 +89,7 @@ def is_email(value: str) -> bool:
     >>> is_email("ann@example.com"), is_email("a@b@victim"), is_email("ann@example.com."), is_email(" ann@example.com")
     (True, False, False, False)
     """
-    return len(value) <= LONGEST_EMAIL and EMAIL.fullmatch(value) is not None
+    return len(value) <= MAX_EMAIL_LENGTH and EMAIL.fullmatch(value) is not None
 
 
 def is_login(value: str) -> bool:
@@ -98,7 +98,7 @@ def is_login(value: str) -> bool:
     (True, False, False, False, False)
     """
     return (
-        1 <= len(value) <= LONGEST_LOGIN
+        1 <= len(value) <= MAX_LOGIN_LENGTH
         and value == value.strip()
         and ":" not in value
         and not any(unicodedata.category(character) in INVISIBLE for character in value)

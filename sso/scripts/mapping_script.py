@@ -27,16 +27,16 @@ DEFAULT = """function map(claims) {
 # What a script may set: "user fields between the provider and the service". Never password, roles, active, flags, ids.
 COLUMNS = ("login", "email", "first_name", "last_name", "phone")
 
-LONGEST_SOURCE = 32 * 1024
-LONGEST_CLAIMS = 256 * 1024
-LONGEST_OUTPUT = 256 * 1024
+MAX_SOURCE_LENGTH = 32 * 1024
+MAX_CLAIMS_LENGTH = 256 * 1024
+MAX_OUTPUT_LENGTH = 256 * 1024
 TIME_S = 1.0
 # For starting the interpreter, which on a busy machine takes longer than any script.
 START_S = 5.0
 MEMORY = 256 * 1024 * 1024
 CPU_S = 2
 PROGRAM = Path(__file__).with_name("program.py")
-LIMITS = sandbox.Limits(memory=MEMORY, cpu_s=CPU_S, run_s=TIME_S, output=LONGEST_OUTPUT)
+LIMITS = sandbox.Limits(memory=MEMORY, cpu_s=CPU_S, run_s=TIME_S, output=MAX_OUTPUT_LENGTH)
 
 # Claims as most providers send them, for a first run when a script is saved.
 SAMPLE = {
@@ -88,8 +88,8 @@ def check(source: str) -> None:
         size = -1
     if size < 0 or "\0" in source:
         raise ScriptRefused("The script holds a character that cannot be stored.")
-    if size > LONGEST_SOURCE:
-        raise ScriptRefused(f"The script is longer than {LONGEST_SOURCE // 1024} KB.")
+    if size > MAX_SOURCE_LENGTH:
+        raise ScriptRefused(f"The script is longer than {MAX_SOURCE_LENGTH // 1024} KB.")
     try:
         values = run_all(source, SAMPLE)
     except ScriptFailed as error:
@@ -108,7 +108,7 @@ def run(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None
 
 def run_all(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     text = json.dumps(dict(claims))
-    if len(text) > LONGEST_CLAIMS:
+    if len(text) > MAX_CLAIMS_LENGTH:
         raise ScriptFailed("The claims are too large.", "limit")
     request = json.dumps({"source": source, "claims": text}).encode()
     answer = read(in_sandbox(request, deadline or Deadline.after(START_S + TIME_S)))

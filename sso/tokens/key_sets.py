@@ -16,11 +16,11 @@ from system import outbound
 from system.outbound import OutboundError, Policy
 from system.outbound.deadline import Deadline
 
-MOST_KEYS = 64
+MAX_KEYS = 64
 SMALLEST_RSA_BITS = 2048
 # With larger keys verification becomes slow; no provider uses them.
-LARGEST_RSA_BITS = 8192
-LARGEST_EXPONENT = 2**32
+MAX_RSA_BITS = 8192
+MAX_EXPONENT = 2**32
 KID = re.compile(r"[\x20-\x7e]{1,256}")
 # What identifies a key of each kind (RFC 7638).
 IDENTIFYING: Mapping[str, tuple[str, ...]] = {
@@ -72,8 +72,8 @@ def usable(document: object) -> KeySet:
     published = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(published, list):
         raise Unusable("The provider's answer is not a key set.")
-    if len(published) > MOST_KEYS:
-        raise Unusable(f"The provider's key set contains more than {MOST_KEYS} keys.")
+    if len(published) > MAX_KEYS:
+        raise Unusable(f"The provider's key set contains more than {MAX_KEYS} keys.")
     keys: dict[str, Mapping[str, Any]] = {}
     skipped: list[str] = []
     named: set[str] = set()
@@ -134,7 +134,7 @@ def _check_size(jwk: Mapping[str, Any]) -> None:
     modulus, exponent = _number(jwk["n"]), _number(jwk["e"])
     if modulus.bit_length() < SMALLEST_RSA_BITS:
         raise _Skipped(f"an RSA key under {SMALLEST_RSA_BITS} bits")
-    if modulus.bit_length() > LARGEST_RSA_BITS or not 3 <= exponent <= LARGEST_EXPONENT:
+    if modulus.bit_length() > MAX_RSA_BITS or not 3 <= exponent <= MAX_EXPONENT:
         raise _Skipped("an RSA key that is too large")
 
 

@@ -20,9 +20,9 @@ from sso.refusals import Refusal, SignInRefused
 from system.outbound.errors import OutboundFailed
 from system.outbound.strict_json import parse_json
 
-LONGEST_TOKEN = 16 * 1024
-LONGEST_KID = 256
-LONGEST_SUB = 255
+MAX_TOKEN_LENGTH = 16 * 1024
+MAX_KID_LENGTH = 256
+MAX_SUB_LENGTH = 255
 LEEWAY_S = 60
 OLDEST_S = 600
 LAST_TIME = 253_402_300_799  # the end of the year 9999; later values are invalid
@@ -79,8 +79,10 @@ def check(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
     if not isinstance(nonce, str) or hashed(nonce) != expected.nonce_hash:
         raise SignInRefused(Refusal.TOKEN_NONCE, "The nonce is not the one of this attempt.")
     sub = claims.get("sub")
-    if not isinstance(sub, str) or not 1 <= len(sub) <= LONGEST_SUB:
-        raise SignInRefused(Refusal.TOKEN_SUBJECT, f"The subject is missing, empty or over {LONGEST_SUB} characters.")
+    if not isinstance(sub, str) or not 1 <= len(sub) <= MAX_SUB_LENGTH:
+        raise SignInRefused(
+            Refusal.TOKEN_SUBJECT, f"The subject is missing, empty or over {MAX_SUB_LENGTH} characters."
+        )
     check_at_hash(claims, expected, algorithm)
     return claims
 
@@ -96,7 +98,7 @@ def check_logout(token: str, expected: Expected, keys: Iterable[Key]) -> Claims:
     if "nonce" in claims:
         raise SignInRefused(Refusal.TOKEN_NONCE, "A logout token must not have a nonce.")
     names = [claims[name] for name in ("sub", "sid") if name in claims]
-    if not names or not all(isinstance(name, str) and 1 <= len(name) <= LONGEST_SUB for name in names):
+    if not names or not all(isinstance(name, str) and 1 <= len(name) <= MAX_SUB_LENGTH for name in names):
         raise SignInRefused(Refusal.TOKEN_SUBJECT, "The token must have a valid sub or sid.")
     if not isinstance(claims.get("jti"), str):
         raise SignInRefused(Refusal.TOKEN_FORM, "The token has no id (jti).")
@@ -131,8 +133,8 @@ def signed_claims(token: str, expected: Expected, keys: Iterable[Key], types: Co
 
 def segments(token: str) -> tuple[bytes, bytes, bytes]:
     """Header, payload and signature of a compact token, decoded."""
-    if len(token) > LONGEST_TOKEN:
-        raise SignInRefused(Refusal.TOKEN_FORM, f"The token is longer than {LONGEST_TOKEN // 1024} KB.")
+    if len(token) > MAX_TOKEN_LENGTH:
+        raise SignInRefused(Refusal.TOKEN_FORM, f"The token is longer than {MAX_TOKEN_LENGTH // 1024} KB.")
     parts = token.split(".")
     if len(parts) != 3:
         raise SignInRefused(Refusal.TOKEN_FORM, f"The token has {len(parts)} parts instead of three.")
@@ -168,9 +170,9 @@ def check_header(header: Claims, advertised: Collection[str], types: Collection[
     if not isinstance(kind, str) or kind.lower() not in types:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header has the wrong type (typ).")
     kid = header.get("kid")
-    is_valid = isinstance(kid, str) and 1 <= len(kid) <= LONGEST_KID and kid.isascii() and kid.isprintable()
+    is_valid = isinstance(kid, str) and 1 <= len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()
     if "kid" in header and not is_valid:
-        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {LONGEST_KID} printable characters.")
+        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {MAX_KID_LENGTH} printable characters.")
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise SignInRefused(Refusal.TOKEN_ALG, f"The algorithm must be one of {', '.join(ALGORITHMS)}.")

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-MOST_NAMED = 50
+MAX_NAMED = 50
 
 
-def named(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
+def named(names: Sequence[str], most: int = MAX_NAMED) -> list[str]:
     """The first names, and how many more there are.
 
     >>> named(["a", "b", "c", "d"], 2), named(["a", "b"], 2)

@@ -26,8 +26,8 @@ _LENGTHS = {
 _MONTHS = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 
 # Chosen: nobody needs more than a thousand years, and no realistic date overflows by that.
-MOST_MONTHS = 12_000
-MOST_TIME = timedelta(days=365_000)
+MAX_MONTHS = 12_000
+MAX_TIME = timedelta(days=365_000)
 
 
 def is_near(unit: Unit, count: int) -> bool:
@@ -37,8 +37,8 @@ def is_near(unit: Unit, count: int) -> bool:
     (True, False, False)
     """
     if unit in _MONTHS:
-        return abs(count) <= MOST_MONTHS // _MONTHS[unit]
-    return abs(count) <= MOST_TIME // _LENGTHS[unit]
+        return abs(count) <= MAX_MONTHS // _MONTHS[unit]
+    return abs(count) <= MAX_TIME // _LENGTHS[unit]
 
 
 def shift(instant: datetime, unit: Unit, count: int) -> datetime:

@@ -18,8 +18,8 @@ from tableapi.read.context import Caller
 
 PER_PAGE = 50
 # Empty columns are left out of the list; the page of one record has all columns.
-MOST_COLUMNS = 20
-LONGEST_VALUE = 200
+MAX_COLUMNS = 20
+MAX_VALUE_LENGTH = 200
 OUTPUT_OPTIONS = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
 
 
@@ -55,9 +55,9 @@ def read_list(user: User, name: str, query: str, page: str) -> RecordList:
     ]
     designed = [column.name for column in table.columns.values() if column.is_readable and not column.is_sys]
     filled = [name for name in designed if any(record.get(name) for record in records)]
-    names = [*filled[:MOST_COLUMNS], "sys_updated_at"]
+    names = [*filled[:MAX_COLUMNS], "sys_updated_at"]
     rows = [
-        Row(record.get("sys_id", ""), [(name, record.get(name, "")[:LONGEST_VALUE]) for name in names])
+        Row(record.get("sys_id", ""), [(name, record.get(name, "")[:MAX_VALUE_LENGTH]) for name in names])
         for record in records
     ]
     number = int(page or 1)

@@ -12,9 +12,9 @@ from . import display_formats, value_readers
 from .column_type import ColumnType, IndexedLength, Schema, Storage, Target
 
 # An indexed text must fit into a page of the index, whatever its letters; its words into their list.
-LONGEST_INDEXED = 600
+MAX_INDEXED_LENGTH = 600
 USUAL_INDEXED = 255
-LONGEST_SEARCHED = 100_000
+MAX_SEARCHED_LENGTH = 100_000
 
 
 def _nullable(json_type: str, **more: Any) -> Schema:
@@ -61,7 +61,7 @@ _STRING = ColumnType(
     compare_as=ComparisonKind.TEXT,
     value_sql=_EMPTY_IS_NULL,
     schema=_nullable("string"),
-    indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+    indexed_length=IndexedLength(USUAL_INDEXED, MAX_INDEXED_LENGTH),
     changes_to=frozenset({"text", "wysiwyg"}),
     model_fields=("CharField",),
 )
@@ -71,7 +71,7 @@ _TEXT = replace(
     label="Text",
     has_main_index=False,
     can_be_unique=False,
-    indexed_length=IndexedLength(LONGEST_SEARCHED, LONGEST_SEARCHED),
+    indexed_length=IndexedLength(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
     changes_to=frozenset({"string", "wysiwyg"}),
     model_fields=("TextField",),
 )
@@ -111,7 +111,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="uri"),
-        indexed_length=IndexedLength(USUAL_INDEXED, LONGEST_INDEXED),
+        indexed_length=IndexedLength(USUAL_INDEXED, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="email",
@@ -121,7 +121,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="email"),
-        indexed_length=IndexedLength(value_readers.LONGEST_EMAIL, LONGEST_INDEXED),
+        indexed_length=IndexedLength(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="integer",

@@ -42,9 +42,9 @@ VOID = frozenset(NAMES_OF_VOID.split())
 # `<p><b a=1><b a=2>…` and as many `<p>x` take 0.7 s and 130 MB, 64 KB take 45 s and 6.7 GB, so no useful limit of the
 # input suffices. The limit is one of the work: tags times the weight of all open tags. A table of 10,000 cells needs
 # half of it, and 400 tags may be in any disorder.
-MOST_WORK = 200_000
+MAX_WORK = 200_000
 # Each "&" copies the text around it: 290,000 of them took 7 s.
-MOST_COPIED = 20_000_000_000
+MAX_COPIED = 20_000_000_000
 # Every "<" that the sanitiser sees begins a match, and nh3 reads each match in the same way: quotes only around values,
 # no tag inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep it linear.
 MARKUP = re.compile(
@@ -97,7 +97,7 @@ class _TidyHtml:
         self.tags = self.markup = self.strays = 0
         self.words = len(html)
         self.text = MARKUP.sub(self._tidy, html)
-        if self.strays * self.words > MOST_COPIED:
+        if self.strays * self.words > MAX_COPIED:
             raise TooComplex("The HTML contains too many < or & characters outside of tags.")
         if not self.tags:
             # "accept text": a text without tags keeps its lines.
@@ -105,7 +105,7 @@ class _TidyHtml:
 
     def _count_markup(self, text: str) -> str:
         self.markup += 1
-        if self.markup * self.heaviest > MOST_WORK:
+        if self.markup * self.heaviest > MAX_WORK:
             raise TooComplex("The HTML has too many tags, or too many that are not closed.")
         return text
 

@@ -16,11 +16,11 @@ from . import html
 
 BIGGEST = 2**63 - 1
 # PostgreSQL accepts 131,072 digits; nobody reads a response with that many.
-MOST_DIGITS = 1_000
-MOST_REFERENCES = 1_000
-MOST_CHOICES_LISTED = 20
-LONGEST_EMAIL = 254
-LONGEST_LOCAL_PART = 64
+MAX_DIGITS = 1_000
+MAX_REFERENCES = 1_000
+MAX_CHOICES_LISTED = 20
+MAX_EMAIL_LENGTH = 254
+MAX_LOCAL_PART_LENGTH = 64
 NO_ID = "The id of a record is expected; to send display values instead, use sysparm_input_display_value=1."
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
@@ -98,7 +98,7 @@ def email(column: ValueColumn, value: Any) -> str:
     'jane.doe@example.com'
     """
     local_part, _, domain = value.rpartition("@") if isinstance(value, str) else ("", "", "")
-    is_short = len(local_part) <= LONGEST_LOCAL_PART and len(local_part) + 1 + len(domain) <= LONGEST_EMAIL
+    is_short = len(local_part) <= MAX_LOCAL_PART_LENGTH and len(local_part) + 1 + len(domain) <= MAX_EMAIL_LENGTH
     is_email = is_short and _LOCAL_PART.fullmatch(local_part) and all(map(_DOMAIN_LABEL.fullmatch, domain.split(".")))
     if not is_email:
         raise InvalidValue("An email address like name@example.com is expected.")
@@ -114,8 +114,8 @@ def choice(column: ValueColumn, value: Any) -> str:
 
 def not_a_choice(choices: Sequence[str]) -> str:
     """The message lists the first choices."""
-    more = ", …" if len(choices) > MOST_CHOICES_LISTED else ""
-    names = ", ".join(choices[:MOST_CHOICES_LISTED]) or "it has none"
+    more = ", …" if len(choices) > MAX_CHOICES_LISTED else ""
+    names = ", ".join(choices[:MAX_CHOICES_LISTED]) or "it has none"
     return f"This is not one of the column's choices: {names}{more}."
 
 
@@ -144,9 +144,9 @@ def decimal(column: ValueColumn, value: Any) -> Decimal:
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
     if not is_number or not _DECIMAL.fullmatch(text):
         raise InvalidValue("A number is expected.")
-    number = Decimal(text) if len(text) <= 2 * MOST_DIGITS else None
-    if number is None or _digit_count(number) > MOST_DIGITS:
-        raise InvalidValue(f"A number of at most {MOST_DIGITS} digits is expected.")
+    number = Decimal(text) if len(text) <= 2 * MAX_DIGITS else None
+    if number is None or _digit_count(number) > MAX_DIGITS:
+        raise InvalidValue(f"A number of at most {MAX_DIGITS} digits is expected.")
     return number
 
 
@@ -210,8 +210,8 @@ def references(column: ValueColumn, value: Any) -> list[str]:
     if not isinstance(items, list):
         raise InvalidValue("A list of ids is expected.")
     ids = dict.fromkeys(reference(column, item) for item in items)
-    if len(ids) > MOST_REFERENCES:
-        raise InvalidValue(f"At most {MOST_REFERENCES} references are expected.")
+    if len(ids) > MAX_REFERENCES:
+        raise InvalidValue(f"At most {MAX_REFERENCES} references are expected.")
     if None in ids:
         raise InvalidValue(NO_ID)
     return [sys_id for sys_id in ids if sys_id is not None]

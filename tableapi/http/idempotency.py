@@ -17,7 +17,7 @@ from system.plain_sql import fetch_rows
 from tableapi.models import IdempotentAnswer
 
 KEPT_FOR = timedelta(hours=24)
-LONGEST_KEY = 255
+MAX_KEY_LENGTH = 255
 STORED_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
 # Not caused by the request itself: another try may succeed.
 TRANSIENT = frozenset({401, 408, 429})
@@ -41,8 +41,8 @@ def answer_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpRe
     key = request.META.get(IDEMPOTENCY_KEY)
     if key is None:
         return respond()
-    if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        message = f"An Idempotency-Key must have 1 to {LONGEST_KEY} visible characters."
+    if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
+        message = f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} visible characters."
         raise BadRequest(message, code="invalid_parameter", field="Idempotency-Key")
     identity = _identity(request, key)
     request_hash = _hash(request)

@@ -1,7 +1,7 @@
 """Components of the OpenAPI document that all tables share: parameters, schemas and headers. Pure."""
 
 from system.openapi import Object, reference
-from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MOST_RECORDS
+from tableapi.query.parameters import DEEPEST_RECORD, DEFAULT_LIMIT, MAX_RECORDS
 
 from .column_schemas import TYPES
 
@@ -18,7 +18,7 @@ PARAMETERS: dict[str, Object] = {
     "query": parameter("sysparm_query", {"type": "string"}, "An encoded query: which records, in which order."),
     "limit": parameter(
         "sysparm_limit",
-        {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS, "default": DEFAULT_LIMIT},
+        {"type": "integer", "minimum": 1, "maximum": MAX_RECORDS, "default": DEFAULT_LIMIT},
         "The maximum number of records.",
     ),
     "page": parameter(

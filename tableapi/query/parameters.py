@@ -13,11 +13,11 @@ from system.errors import BadRequest
 from .parsed_query import ParsedQuery, parse_query_text
 
 DEFAULT_LIMIT = 20
-MOST_RECORDS = 10_000
+MAX_RECORDS = 10_000
 # Each deeper page costs more; a cursor costs the same at any depth.
 DEEPEST_RECORD = 1_000_000
-MOST_FIELDS = 500
-MOST_IGNORED_NAMES = 20
+MAX_FIELDS = 500
+MAX_IGNORED_NAMES = 20
 
 SWITCH = {"1": True, "true": True, "0": False, "false": False, "": False}
 
@@ -59,7 +59,7 @@ class ListRequest:
 
 def parse_list(raw: RawParameters) -> ListRequest:
     """The parameters of a list; raises BadRequest, and QueryError for the query."""
-    limit = _number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MOST_RECORDS)
+    limit = _number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
     page = _number(raw, "sysparm_page", 1, maximum=DEEPEST_RECORD)
     cursor = _value(raw, "sysparm_cursor")
     if limit * page > DEEPEST_RECORD:
@@ -80,8 +80,8 @@ def parse_list(raw: RawParameters) -> ListRequest:
 
 def parse_output(raw: RawParameters) -> OutputOptions:
     fields = tuple(name for part in _value(raw, "sysparm_fields").split(",") if (name := part.strip()))
-    if len(fields) > MOST_FIELDS:
-        raise _invalid("sysparm_fields", f"At most {MOST_FIELDS} fields can be requested.")
+    if len(fields) > MAX_FIELDS:
+        raise _invalid("sysparm_fields", f"At most {MAX_FIELDS} fields can be requested.")
     excludes_links = _switch("sysparm_exclude_reference_link", _value(raw, "sysparm_exclude_reference_link"))
     return OutputOptions(fields, _value(raw, "sysparm_view"), _display_mode(raw), not excludes_links)
 
@@ -109,7 +109,7 @@ def invalid_query(error: QueryError) -> BadRequest:
 
 def ignored_header(names: Iterable[str]) -> str:
     """The value of X-Ignored-Fields: only names that can be column paths, so that no line break gets into a header."""
-    return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MOST_IGNORED_NAMES))
+    return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MAX_IGNORED_NAMES))
 
 
 def _value(raw: RawParameters, name: str) -> str:

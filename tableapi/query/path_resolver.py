@@ -34,7 +34,7 @@ from .expressions import (
     predicates_of,
 )
 
-MOST_HOPS = 5
+MAX_HOPS = 5
 # Columns of these kinds can be compared with each other.
 SAME_KIND = {
     ComparisonKind.ID: ComparisonKind.REFERENCE,
@@ -83,7 +83,7 @@ def unknown(path: tuple[str, ...], position: int | None = None) -> BadRequest:
 
 def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> ResolvedPath | None:
     """The path with its columns; None if one of them cannot be seen."""
-    if len(path) > MOST_HOPS + 1:
+    if len(path) > MAX_HOPS + 1:
         return None
     steps: list[PathStep] = []
     for name in path[:-1]:

@@ -11,7 +11,7 @@ from tableapi.catalogue.definitions import Column, Table
 from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, ResolvedPath
 from .path_resolver import ReadScope, expression, resolve_path, unknown
 
-MOST_JOINS = 12
+MAX_JOINS = 12
 DEFAULT_VIEWS = ("Default", "default")
 PER_FIELD = 500
 
@@ -133,10 +133,10 @@ def _refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) 
     """Names the parameter that leads too far: the query, or the one that chooses the fields."""
     joins = _joins(sort.path for sort in plan.order)
     joins |= {path[: length + 1] for path in _query_paths(query) for length in range(len(path) - 1)}
-    message = f"The paths lead through more than {MOST_JOINS} references."
-    if len(joins) > MOST_JOINS:
+    message = f"The paths lead through more than {MAX_JOINS} references."
+    if len(joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
-    if len(joins | _joins(output.path for output in plan.fields)) > MOST_JOINS:
+    if len(joins | _joins(output.path for output in plan.fields)) > MAX_JOINS:
         raise BadRequest(message, code="invalid_parameter", field=output_parameter)
 
 

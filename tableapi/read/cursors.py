@@ -18,7 +18,7 @@ from django.conf import settings
 
 from system.errors import BadRequest
 
-LONGEST = 4096
+MAX_LENGTH = 4096
 # Reserved for the number of records to skip: a cursor without one can be issued again with one.
 ROOM_FOR_SKIP = 32
 # The format of cursors; one of another format is not valid for any list.
@@ -44,12 +44,12 @@ def encode(place: Place, bound_to: list[str]) -> str:
     data = json.dumps([place.keys, place.skip], ensure_ascii=False).encode()
     encrypted = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(bound_to)])
     cursor = base64.urlsafe_b64encode(encrypted).decode().rstrip("=")
-    return cursor if len(cursor) <= (LONGEST if place.skip else LONGEST - ROOM_FOR_SKIP) else ""
+    return cursor if len(cursor) <= (MAX_LENGTH if place.skip else MAX_LENGTH - ROOM_FOR_SKIP) else ""
 
 
 def decode(cursor: str, bound_to: list[str]) -> Place:
     try:
-        if len(cursor) > LONGEST:
+        if len(cursor) > MAX_LENGTH:
             raise ValueError
         encrypted = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         keys, skip = json.loads(_cipher(settings.SECRET_KEY).decrypt(encrypted, [_digest(bound_to)]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from accounts import roles
 from accounts.models import Role
-from tableapi.catalogue.column_types import LONGEST_SEARCHED
+from tableapi.catalogue.column_types import MAX_SEARCHED_LENGTH
 from tableapi.ddl import schema_editor
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, State, Table
@@ -46,7 +46,7 @@ TASK: dict[str, dict[str, Any]] = {
     "active": {"type": "boolean", "default_value": "true", "is_indexed": True},
     "closed_at": {"type": "datetime"},
     "sla_due": {"type": "datetime", "label": "SLA due"},
-    "description": {"type": "text", "is_indexed": True, "max_length": LONGEST_SEARCHED},
+    "description": {"type": "text", "is_indexed": True, "max_length": MAX_SEARCHED_LENGTH},
     "subject": {"max_length": 255, "is_indexed": True},
     "additional_comments": {"type": "text"},
     "comments": {"type": "text"},

@@ -17,7 +17,7 @@ from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, 
 
 INDEXED_SYS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
 PER_PARAMETER = 250
-LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer aliases
+MAX_NAME_LENGTH = 63  # bytes; PostgreSQL cuts longer aliases
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ def _json(
     short, long = [], []
     for output in fields:
         sql = output_fields.field(builder, style, output, from_clause.alias_at(output.path.steps))
-        if len(output.key.encode()) <= LONGEST_NAME:
+        if len(output.key.encode()) <= MAX_NAME_LENGTH:
             short.append(f"{sql} AS {quoted(output.key)}")
         else:
             long += [literal(output.key), sql]

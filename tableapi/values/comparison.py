@@ -18,7 +18,7 @@ from system.encoded_query import (
 from tableapi.catalogue.definitions import Column
 
 BIGGEST = 2**63
-LONGEST_NUMBER = 400
+MAX_NUMBER_LENGTH = 400
 
 # The SQL type of the values that a column of each kind is compared with.
 SQL_TYPES: Mapping[ComparisonKind, str] = {
@@ -53,7 +53,7 @@ def _as_text(value: str, position: int) -> str:
 
 def _as_integer(value: str, position: int) -> int:
     try:
-        if len(value) > LONGEST_NUMBER or not value.isascii() or "_" in value or value != value.strip():
+        if len(value) > MAX_NUMBER_LENGTH or not value.isascii() or "_" in value or value != value.strip():
             raise ValueError
         number = int(value)
     except ValueError:
@@ -65,10 +65,10 @@ def _as_integer(value: str, position: int) -> int:
 
 def _as_decimal(value: str, position: int) -> Decimal:
     try:
-        if len(value) > LONGEST_NUMBER or not value.isascii() or "_" in value or value != value.strip():
+        if len(value) > MAX_NUMBER_LENGTH or not value.isascii() or "_" in value or value != value.strip():
             raise ValueError
         number = Decimal(value)
-        if not number.is_finite() or abs(number.adjusted()) > LONGEST_NUMBER:
+        if not number.is_finite() or abs(number.adjusted()) > MAX_NUMBER_LENGTH:
             raise ValueError
     except (ValueError, InvalidOperation):
         raise QueryError("a number is expected", position, value) from None

@@ -21,7 +21,7 @@ from . import designed_records
 
 logger = structlog.get_logger(__name__)
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 FIRST_PAUSE = timedelta(seconds=10)
 BATCH = 100
 
@@ -90,7 +90,7 @@ def _record_failure(row: DeferredRecord, error: Exception) -> None:
     # Not the database's message, which could contain values that the reader may not see.
     row.error = error.message if isinstance(error, ServiceError) else type(error).__name__
     is_final = isinstance(error, ServiceError) and error.status < 500
-    if is_final or row.attempts >= MOST_TRIES:
+    if is_final or row.attempts >= MAX_TRIES:
         row.state = DeferredRecord.State.FAILED
         logger.error("deferred_record_failed", table=row.table, record_id=row.record_id, attempts=row.attempts)
     row.next_at = timezone.now() + FIRST_PAUSE * 2 ** (row.attempts - 1)

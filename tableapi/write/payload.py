@@ -8,7 +8,7 @@ from typing import Any
 from system.errors import BadRequest, Invalid, combined
 from tableapi.catalogue.column_type import Storage
 from tableapi.catalogue.definitions import CREATE, Column
-from tableapi.catalogue.value_readers import MOST_REFERENCES
+from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.expressions import NEVER
@@ -125,8 +125,8 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     view = change.context.view
     target = view.catalogue.tables.get(column.reference or "")
     path = read_plan.display_path(view, column)
-    if len(names) > MOST_REFERENCES:
-        raise Invalid(f"At most {MOST_REFERENCES} references are expected.", field=column.name)
+    if len(names) > MAX_REFERENCES:
+        raise Invalid(f"At most {MAX_REFERENCES} references are expected.", field=column.name)
     if target is None or path is None:
         raise Invalid(NO_UNIQUE_NAME, field=column.name)
     statement = view.cached(

@@ -11,7 +11,12 @@ from django.db.models import F
 from django.test import Client
 
 from accounts.authentication import login_attempts
-from accounts.authentication.login_attempts import MOST_PER_ADDRESS, MOST_PER_PAIR, WINDOW, PasswordAttempt
+from accounts.authentication.login_attempts import (
+    MAX_FAILURES_PER_ADDRESS,
+    MAX_FAILURES_PER_LOGIN_AND_ADDRESS,
+    WINDOW,
+    PasswordAttempt,
+)
 from accounts.models import AccessKey, FailedAttempts, User
 from system import process_cache, properties
 from tests.accounts.callers import api_key, ask, basic, bearer, guess
@@ -20,7 +25,7 @@ from tests.support.users import PASSWORD, make_user
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
-def fill(login: str = "bob", address: str = HERE, count: int = MOST_PER_PAIR) -> None:
+def fill(login: str = "bob", address: str = HERE, count: int = MAX_FAILURES_PER_LOGIN_AND_ADDRESS) -> None:
     assert [guess(login, f"wrong {number}", address) for number in range(count)] == [401] * count
 
 
@@ -69,7 +74,7 @@ def test_all_sign_in_routes_share_one_counter(bob: User, client: Client):
 
 
 def test_success_resets_the_counter_of_account_and_address(bob: User):
-    fill(count=MOST_PER_PAIR - 1)
+    fill(count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
     assert guess("bob", PASSWORD) == 200
     process_cache.clear_all()
 
@@ -84,7 +89,7 @@ def test_success_does_not_reset_the_counter_of_the_address(bob: User):
 
 
 def test_hundred_wrong_passwords_block_the_address(bob: User):
-    for number in range(MOST_PER_ADDRESS // MOST_PER_PAIR):
+    for number in range(MAX_FAILURES_PER_ADDRESS // MAX_FAILURES_PER_LOGIN_AND_ADDRESS):
         fill(f"stranger {number}")
 
     assert guess("bob", PASSWORD) == 429
@@ -94,10 +99,13 @@ def test_hundred_wrong_passwords_block_the_address(bob: User):
 def test_refused_attempts_are_not_counted(bob: User, alice: User):
     """A script that goes on with one old password must not close its address to everybody behind it."""
     fill()
-    assert {guess("bob", "wrong") for _ in range(MOST_PER_ADDRESS)} == {429}
+    assert {guess("bob", "wrong") for _ in range(MAX_FAILURES_PER_ADDRESS)} == {429}
 
     assert guess("alice", PASSWORD) == 200
-    assert FailedAttempts.objects.get(key=PasswordAttempt("bob", HERE).pair_key).count == MOST_PER_PAIR
+    assert (
+        FailedAttempts.objects.get(key=PasswordAttempt("bob", HERE).pair_key).count
+        == MAX_FAILURES_PER_LOGIN_AND_ADDRESS
+    )
 
 
 def test_window_ends_after_fifteen_minutes(bob: User):
@@ -191,11 +199,11 @@ def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User
         (tile,) = [each for each in as_alice.get("/admin/").context["tiles"] if each.title == "People"]
         return str(tile.about)
 
-    fill("bob", count=MOST_PER_PAIR - 1)
+    fill("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
     assert "wait" not in people(), "the address has no more than the login"
     fill("bob", count=1)
     assert people().endswith("active users. 1 login is temporarily locked")
-    fill("nobody", count=MOST_PER_PAIR)
+    fill("nobody", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
     assert people().endswith("2 logins are temporarily locked"), "whether or not they exist"
     pass_time(timedelta(minutes=16))
     assert "wait" not in people()

@@ -103,12 +103,12 @@ def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
 
 
 def test_longest_password_fits_into_the_header(db: None):
-    from accounts.authentication.passwords import LONGEST_NEW
-    from accounts.authentication.schemes import LONGEST_HEADER
+    from accounts.authentication.passwords import MAX_NEW_LENGTH
+    from accounts.authentication.schemes import MAX_HEADER_LENGTH
 
-    login, password = "🔑" * 150, "🔑" * LONGEST_NEW
+    login, password = "🔑" * 150, "🔑" * MAX_NEW_LENGTH
     User.objects.create_user(login, password)
     header = basic(login, password)
 
-    assert len(header["Authorization"]) <= LONGEST_HEADER
+    assert len(header["Authorization"]) <= MAX_HEADER_LENGTH
     assert ask(header).status_code == 200

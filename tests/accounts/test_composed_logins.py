@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts import provisioning
-from accounts.authentication.login_attempts import MOST_PER_PAIR
+from accounts.authentication.login_attempts import MAX_FAILURES_PER_LOGIN_AND_ADDRESS
 from accounts.models import User, UserRole
 from accounts.normalisation import composed
 from tests.accounts.admin_forms import change, users
@@ -52,7 +52,7 @@ def test_second_spelling_creates_no_second_account(as_alice: Client):
 
 def test_both_spellings_share_one_counter(db: None):
     make_user(NFC)
-    half = MOST_PER_PAIR // 2
+    half = MAX_FAILURES_PER_LOGIN_AND_ADDRESS // 2
     assert {guess(NFC, f"wrong {number}") for number in range(half)} == {401}
     assert {guess(NFD, f"other {number}") for number in range(half)} == {401}
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from collections_app import embed
 from collections_app.models import Collection, Document, EmbeddingSpace, Version
-from system.admin_site.name_lists import MOST_NAMED
+from system.admin_site.name_lists import MAX_NAMED
 from system.models import DeletionLogEntry
 from tests.collections_app import library
 
@@ -234,24 +234,24 @@ class TestThousands:
 
     def test_filter_names_the_first_of_them_and_the_chosen_one(self, as_carl: Client, collections: list[Collection]):
         response = as_carl.get(DOCUMENTS)
-        assert self.named_in(response) == MOST_NAMED and f"the first {MOST_NAMED}" in text_of(response)
+        assert self.named_in(response) == MAX_NAMED and f"the first {MAX_NAMED}" in text_of(response)
         for chosen in (collections[0], collections[-1]):
             address = f"{DOCUMENTS}?in={chosen.pk}"
             assert address in text_of(as_carl.get(page_of(chosen)))
             response = as_carl.get(address)
-            assert chosen.name in text_of(response) and self.named_in(response) <= MOST_NAMED + 1
+            assert chosen.name in text_of(response) and self.named_in(response) <= MAX_NAMED + 1
 
     def test_question_names_the_first_of_them(self, as_carl: Client, collections: list[Collection]):
         keys = [collection.pk for collection in collections]
         response = as_carl.post(LIST, {"action": "delete_selected", "_selected_action": keys})
-        assert self.named_in(response) == MOST_NAMED and "… and 10 more" in text_of(response)
+        assert self.named_in(response) == MAX_NAMED and "… and 10 more" in text_of(response)
 
     def test_role_that_is_deleted_names_the_first_of_its_collections(self, as_alice: Client):
         role = library.role("desk")
         Collection.objects.update(reader_roles=[role], writer_roles=[role])
         page_text = text_of(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
         for what in ("readers", "writers"):
-            assert page_text.count(f"which loses it from its {what}") == MOST_NAMED
+            assert page_text.count(f"which loses it from its {what}") == MAX_NAMED
         assert page_text.count("… and 10 more") == 2
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy
 import pytest
 
-from collections_app.embed.request import LONGEST_DIMENSIONS
+from collections_app.embed.request import MAX_DIMENSIONS
 from collections_app.models import ChunkVector, EmbeddingSpace, Version
 from collections_app.vectors import chunk_vectors
 from tests.collections_app import vector_rows as rows
@@ -36,8 +36,8 @@ def test_numbers_are_rounded_to_the_nearest(db: Any):
 
 
 def test_longest_fit(db: Any):
-    values = (numpy.ones((3, LONGEST_DIMENSIONS)) / LONGEST_DIMENSIONS**0.5).tolist()
-    assert [len(each) for each in stored(values)] == [LONGEST_DIMENSIONS] * 3
+    values = (numpy.ones((3, MAX_DIMENSIONS)) / MAX_DIMENSIONS**0.5).tolist()
+    assert [len(each) for each in stored(values)] == [MAX_DIMENSIONS] * 3
 
 
 def test_chunks_that_are_gone_are_left_out(db: Any):

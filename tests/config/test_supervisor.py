@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from config.runtime.data_folder import AlreadyRunning, DataFolder
-from config.runtime.supervisor import LONGEST_LINE_BYTES, Child, SignalReceived, Supervisor
+from config.runtime.supervisor import MAX_LINE_BYTES, Child, SignalReceived, Supervisor
 from tests.config.stack import eventually
 
 SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(60)"]
@@ -93,7 +93,7 @@ def test_too_long_line_is_divided_and_nothing_is_lost(supervisor: Watched):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('x' * 3_000_000)"]))
 
     eventually(lambda: said(supervisor).count("x") == 3_000_000)
-    assert max(map(len, said(supervisor).splitlines())) < 1.2 * LONGEST_LINE_BYTES
+    assert max(map(len, said(supervisor).splitlines())) < 1.2 * MAX_LINE_BYTES
 
 
 def test_stop_waits_for_the_last_lines(supervisor: Watched):

@@ -138,12 +138,12 @@ def test_error_table_has_every_code():
 def test_limits_match_the_code():
     standing = Environment()
     for number in (
-        parameters.MOST_COLLECTIONS,
-        parameters.MOST_K,
-        metadata_listing.MOST_DOCUMENTS,
-        metadata_listing.MOST_CHARACTERS,
+        parameters.MAX_COLLECTIONS,
+        parameters.MAX_K,
+        metadata_listing.MAX_DOCUMENTS,
+        metadata_listing.MAX_CHARACTERS,
     ):
         assert f"{number:,}" in PAGE
     assert f"up to {standing.file_limit_mb} MB" in PAGE and f"up to {standing.text_limit_mb} MB" in PAGE
     assert f"larger than {standing.wait_limit_mb} MB" in PAGE and f"at most {standing.metadata_limit_kb} KB" in PAGE
-    assert uploads.LONGEST_FIELD == 128 * 1024 and parameters.LONGEST_QUERY_BYTES == 8 * 1024
+    assert uploads.MAX_FIELD_LENGTH == 128 * 1024 and parameters.MAX_QUERY_BYTES == 8 * 1024

@@ -70,10 +70,10 @@ NO_LIMITS = {
     "tableapi.setup.shipped_tables.LEVEL",
     "tableapi.query.parsed_query.PER_CONDITION",
     "tableapi.query.read_plan.PER_FIELD",
-    "tableapi.sql.select.LONGEST_NAME",
+    "tableapi.sql.select.MAX_NAME_LENGTH",
     "tableapi.catalogue.value_readers.BIGGEST",
     "tableapi.values.comparison.BIGGEST",
-    "tableapi.catalogue.html.MOST_COPIED",
+    "tableapi.catalogue.html.MAX_COPIED",
     "config.runtime.supervisor.BLOCK_BYTES",
 }
 

@@ -180,8 +180,8 @@ def files(room: str) -> Iterator[Any]:
 def test_limits_match_the_code():
     for number in (
         parameters.DEFAULT_LIMIT,
-        parameters.MOST_RECORDS,
+        parameters.MAX_RECORDS,
         parameters.DEEPEST_RECORD,
-        parameters.MOST_FIELDS,
+        parameters.MAX_FIELDS,
     ):
         assert f"{number:,}" in PAGE

@@ -146,7 +146,7 @@ class TestSessionsOfNobody:
         assert browser.sign_in().status_code == 302
 
     def test_one_address_cannot_create_unlimited_sessions(self, ours: HostileProvider, monkeypatch: Any):
-        monkeypatch.setattr(sign_in_attempts, "MOST_NEW_BROWSERS", 3)
+        monkeypatch.setattr(sign_in_attempts, "MAX_NEW_BROWSERS", 3)
         browser = Browser(ours, Client(REMOTE_ADDR="192.0.2.1"))
         browser.start()
         for path, status in ((START, 302), (CALLBACK, 302), (START, 429), (CALLBACK, 429), (f"{START}?again", 429)):
@@ -173,16 +173,16 @@ class TestInventedCodes:
 
     def test_invented_codes_leave_a_slot_for_others(self, ours: HostileProvider):
         with request_slots.request_slot():
-            refused(self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED), "code_rejected", 401)
+            refused(self.invent(ours, "192.0.2.1", times=request_slots.MAX_REJECTED), "code_rejected", 401)
         for address in ("192.0.2.1", "192.0.2.2"):
-            self.invent(ours, address, times=request_slots.MOST_REJECTED)
+            self.invent(ours, address, times=request_slots.MAX_REJECTED)
         with request_slots.request_slot("192.0.2.2"):
             assert self.invent(ours, "192.0.2.1").status_code == 503
             assert Browser(ours, Client(REMOTE_ADDR="192.0.2.3")).sign_in().status_code == 302
         refused(self.invent(ours, "192.0.2.1"), "code_rejected", 401)
 
     def test_suspects_are_forgotten_after_a_minute(self, ours: HostileProvider, monkeypatch: Any):
-        self.invent(ours, "192.0.2.1", times=request_slots.MOST_REJECTED)
+        self.invent(ours, "192.0.2.1", times=request_slots.MAX_REJECTED)
         assert "192.0.2.1" in request_slots.SUSPECTS
         now = time.monotonic()
         monkeypatch.setattr(
@@ -191,7 +191,7 @@ class TestInventedCodes:
         assert "192.0.2.1" not in request_slots.SUSPECTS
 
     def test_only_the_latest_suspects_are_remembered(self):
-        for number in range(request_slots.MOST_REMEMBERED + 1):
-            for _ in range(request_slots.MOST_REJECTED):
+        for number in range(request_slots.MAX_REMEMBERED + 1):
+            for _ in range(request_slots.MAX_REJECTED):
                 request_slots.SUSPECTS.note(f"10.0.{number // 256}.{number % 256}")
         assert "10.0.0.0" not in request_slots.SUSPECTS and "10.0.0.1" in request_slots.SUSPECTS

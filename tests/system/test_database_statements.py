@@ -75,7 +75,7 @@ def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
 
 
 def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(database_statements, "MOST_PREPARED", 2)
+    monkeypatch.setattr(database_statements, "MAX_PREPARED", 2)
     monkeypatch.setattr(statements, "prepared_after", 0)
     for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
         run_sql(text, [])

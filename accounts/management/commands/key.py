@@ -9,8 +9,8 @@ from django.utils import timezone
 from accounts.authentication import access_keys
 from accounts.models import Role, User
 
-MOST_DAYS = 36_500
-LONGEST_NAME = 100
+MAX_DAYS = 36_500
+MAX_NAME_LENGTH = 100
 
 
 class Command(BaseCommand):
@@ -28,10 +28,10 @@ class Command(BaseCommand):
         parser.add_argument("--role", action="append", default=[], help="limit the key to this role; can be repeated")
 
     def handle(self, *_: Any, login: str, name: str, days: int, role: list[str], **__: Any) -> None:
-        if not 0 <= days <= MOST_DAYS:
-            raise CommandError(f"--days must be between 0 (no expiry) and {MOST_DAYS}.")
-        if not name.strip() or len(name) > LONGEST_NAME:
-            raise CommandError(f"The name must have 1 to {LONGEST_NAME} characters.")
+        if not 0 <= days <= MAX_DAYS:
+            raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
+        if not name.strip() or len(name) > MAX_NAME_LENGTH:
+            raise CommandError(f"The name must have 1 to {MAX_NAME_LENGTH} characters.")
         user = User.objects.spelled(login)
         if user is None:
             raise CommandError(f"There is no user with the login {login!r}.")

@@ -19,7 +19,7 @@ from collections_app.models.documents import State
 from system.errors import BadRequest
 from system.plain_sql import fetch_rows
 
-MOST_ROLES = 100
+MAX_ROLES = 100
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
@@ -36,12 +36,12 @@ class Share(serializers.Field[float, Any, float, Any]):
         return value
 
 
-@extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MOST_ROLES})
+@extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MAX_ROLES})
 class Roles(serializers.Field[list[str], Any, list[str], Any]):
     """Names or ids of roles, returned as names. A role that was deleted is returned as its id and grants nothing."""
 
     def to_internal_value(self, data: Any) -> list[str]:
-        if not isinstance(data, list) or not all(isinstance(role, str) for role in data) or len(data) > MOST_ROLES:
+        if not isinstance(data, list) or not all(isinstance(role, str) for role in data) or len(data) > MAX_ROLES:
             self.fail("wrong")
         roles = Role.objects.filter(Q(sys_id__in=data) | Q(name__in=data)).values_list("sys_id", "name")
         ids = {key: sys_id for sys_id, name in roles for key in (sys_id, name)}
@@ -54,7 +54,7 @@ class Roles(serializers.Field[list[str], Any, list[str], Any]):
         return [names.get(role, role) for role in value]
 
     default_error_messages = {
-        "wrong": f"Must be an array of at most {MOST_ROLES} role names.",
+        "wrong": f"Must be an array of at most {MAX_ROLES} role names.",
         "missing": "The role {role} does not exist.",
     }
 

@@ -63,7 +63,7 @@ def test_large_original_is_complete(manager: Caller):
 
 
 def test_long_documents_are_returned_one_at_a_time(manager: Caller, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
     add(make("manuals"), "Long. " * 40, doc_id="long", metadata={"n": 1})
     add(Document.objects.get().collection, "Short.", doc_id="short", metadata={"n": 2})
     with metadata_listing.LONG:

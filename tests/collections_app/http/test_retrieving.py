@@ -206,7 +206,7 @@ def test_whole_documents_page_after_page(manager: Caller):
 
 
 def test_response_size_is_limited(manager: Caller, monkeypatch: Any):
-    monkeypatch.setattr(metadata_listing, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
     for number, size in enumerate((40, 50, 60, 300, 10)):
         manager.load(f"{number}" * size, doc_id=f"d{number}")
 

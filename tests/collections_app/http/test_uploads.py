@@ -87,7 +87,7 @@ def test_file_of_any_size_is_whole(size: int, small_files: None):
         (FILE + FILE + END, (400, "invalid_parameter")),
         (part("upload", b"x", "a.txt") + END, (400, "unknown_field")),
         (FILE + part("f", b"x") * 11 + END, (400, "invalid_form")),
-        (FILE + part("metadata", b"x" * (uploads.LONGEST_FIELD + 1)) + END, (413, "too_large")),
+        (FILE + part("metadata", b"x" * (uploads.MAX_FIELD_LENGTH + 1)) + END, (413, "too_large")),
         (FILE[:-2], (400, "invalid_form")),
         (FILE, (400, "invalid_form")),
         (FILE + part("metadata", b"{}")[:-3], (400, "invalid_form")),

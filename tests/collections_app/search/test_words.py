@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collections_app.lexical.tokens import (
-    LONGEST_TEXT,
-    LONGEST_WORD,
+    MAX_TEXT_LENGTH,
+    MAX_WORD_LENGTH,
     indexed,
     prepared,
     prepared_with_spans,
@@ -60,6 +60,6 @@ def test_each_character_that_is_a_word_is_indexed_and_marked_wherever_it_stands(
 
 # C24
 def test_long_words_and_texts_are_cut() -> None:
-    assert prepared("x" * 5_000) == "x" * LONGEST_WORD
-    assert prepared_with_spans("x" * 5_000).text == "x" * LONGEST_WORD
-    assert len(prepared("ab " * 10_000)) <= LONGEST_TEXT
+    assert prepared("x" * 5_000) == "x" * MAX_WORD_LENGTH
+    assert prepared_with_spans("x" * 5_000).text == "x" * MAX_WORD_LENGTH
+    assert len(prepared("ab " * 10_000)) <= MAX_TEXT_LENGTH

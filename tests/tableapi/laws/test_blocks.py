@@ -13,7 +13,7 @@ from system.errors import ServiceError
 from tableapi.read import context, list_page, pipeline
 from tests.tableapi.laws.questions import LINK, NEVER, Interview, Question, account, chance, in_turn, interviews
 from tests.tableapi.laws.storage import stored_world
-from tests.tableapi.laws.test_pages import MOST_PAGES, sorted_lists
+from tests.tableapi.laws.test_pages import MAX_PAGES, sorted_lists
 from tests.tableapi.oracle.column_types import NOW
 
 Page = tuple[bytes, dict[str, str], int | None, tuple[str, ...]] | str
@@ -33,7 +33,7 @@ def read(question: Question, block_size: int, **values: str) -> Page:
 
 def pages(question: Question, block_size: int, limit: int, by: str) -> Iterator[Page]:
     values = {"sysparm_limit": str(limit)}
-    for number in range(2, MOST_PAGES):
+    for number in range(2, MAX_PAGES):
         page = read(question, block_size, **values)
         yield page
         if isinstance(page, str) or not page[1]:

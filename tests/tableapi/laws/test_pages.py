@@ -15,7 +15,7 @@ from tests.tableapi.oracle.queries import SORTABLE, paths
 from tests.tableapi.oracle.worlds import callers, worlds
 
 # With it a fault that repeats a page would page for ever.
-MOST_PAGES = 40
+MAX_PAGES = 40
 
 
 @st.composite
@@ -33,7 +33,7 @@ def sorted_lists(draw: DrawFn) -> Interview:
 
 def by_page(world: World, question: Question, limit: int) -> list[str]:
     results: list[str] = []
-    for page in range(1, MOST_PAGES):
+    for page in range(1, MAX_PAGES):
         answer = ask(world, question.caller, question.table, question.text, limit=limit, page=page)
         assert isinstance(answer, Answer)
         results += answer.ids
@@ -45,7 +45,7 @@ def by_page(world: World, question: Question, limit: int) -> list[str]:
 def by_cursor(world: World, question: Question, limit: int) -> list[str]:
     results: list[str] = []
     values: dict[str, str] = {}
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         answer = ask(world, question.caller, question.table, question.text, limit=limit, **values)
         assert isinstance(answer, Answer)
         assert len(answer.ids) == limit or not answer.next_cursor

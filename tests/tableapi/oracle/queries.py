@@ -35,7 +35,7 @@ PAIRS = [
 ]
 SORTABLE = sorted(name for name, row in ROWS.items() if row.is_sortable)
 # Hops of the deepest path → conditions, so that no query needs more joins than are allowed.
-MOST_CONDITIONS = {0: 6, 1: 4, 2: 3, 3: 2}
+MAX_CONDITIONS = {0: 6, 1: 4, 2: 3, 3: 2}
 
 
 @st.composite
@@ -139,7 +139,7 @@ def queries(draw: DrawFn, world: World, table: Table) -> Query:
     """Up to six conditions in any structure and up to two sort keys; one in twelve has a mistake."""
     hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
     least = 0 if happens(draw, 10) else 1
-    factors = draw(st.lists(conditions(world, table, hops), min_size=least, max_size=MOST_CONDITIONS[hops]))
+    factors = draw(st.lists(conditions(world, table, hops), min_size=least, max_size=MAX_CONDITIONS[hops]))
     if happens(draw, 12):
         factors.append(draw(mistakes(world, table)))
     keys = paths(world, table, hops).filter(lambda found: found[1].type in SORTABLE)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 POSTGRES = ("-c", "synchronous_commit=on", "-c", "min_wal_size=32MB", "-c", "max_wal_size=48MB")
 ENOUGH_REFUSALS = 5
-MOST_LOADS = 2000
+MAX_LOADS = 2000
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
     """The acknowledged loads, and the status codes of the others."""
     acknowledged: list[str] = []
     refused: list[int] = []
-    for number in range(MOST_LOADS):
+    for number in range(MAX_LOADS):
         doc_id = f"document {number}"
         try:
             answer = product.load(doc_id, content, is_waited_for=number % 4 == 0)
