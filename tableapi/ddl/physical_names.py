@@ -105,10 +105,12 @@ def family_index(table_id: str, table: str) -> Index:
 
 
 def column_indexes(column: IndexableColumn, table: str, schema: str = SCHEMA) -> Iterator[Index]:
-    """The indexes that the worker builds for a column. A unique index is created immediately instead."""
-    has_option = column.is_indexed or column.is_display or column.is_unique
+    """The indexes that the worker builds for a column. A unique index is created immediately instead, and records are
+    found and sorted by it too. (Those of system tables distinguish case.)"""
     column_type = column.column_type
-    if (column_type.has_target or has_option) and column_type.has_main_index:
+    is_sought = column_type.has_target or column.is_display or column.is_unique
+    has_unique_index = column.is_unique and schema == SCHEMA
+    if (column.is_indexed or (is_sought and not has_unique_index)) and column_type.has_main_index:
         yield main_index(column, table, schema)
     if column.is_indexed and column_type.is_text:
         yield word_index(column, table, schema)

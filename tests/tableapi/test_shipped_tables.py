@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Role
+from accounts.models import Role, User
 from tableapi.ddl import schema_editor
 from tableapi.design import index_builder, saving
 from tableapi.models import Choice, Column, Rule, State, Table
 from tableapi.setup import shipped_tables
-from tests.tableapi.designs import ask, insert, types_of
+from tests.tableapi.designs import ask, indexes_of, insert, types_of
+from tests.tableapi.world import api
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def test_task_matches_the_specified_sample():
     assert len(types) == 7 + 32
     assert (types["followers_list"], types["closed_at"]) == ("character varying(32)[]", "timestamp with time zone")
     column = Column.objects.get(table__name="task", name="state")
-    assert (column.default_value, column.is_indexed) == ("1", True)
+    assert (column.default_value, column.is_indexed) == ("1", False)
     assert list(column.choices.values_list("label", flat=True)) == [
         "New",
         "In progress",
@@ -42,6 +43,64 @@ def test_task_matches_the_specified_sample():
     target = Column.objects.get(table__name="task", name="parent_id").reference_table
     assert target is not None and target.name == "task"
     assert Table.objects.get(name="task").number_prefix == "TSK"
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_easy"),
+    [
+        ({"state": "2"}, True),
+        ({"work_notes": "Called back."}, True),
+        ({"short_description": "Two printers jam", "description": None}, True),
+        ({"priority": "1"}, False),
+        ({"description": "Both of them."}, False),
+    ],
+)
+def test_frequent_changes_of_a_task_write_to_no_index(alice: User, changed: dict[str, Any], is_easy: bool):
+    task = insert("task", sys_db_table_id=Table.objects.get(name="task").pk)
+    changes = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'records.task'::regclass"
+    before, easy_before = ask(changes)[0]
+    assert api(alice).patch(f"task/{task}", changed).status_code == 200
+
+    after, easy_after = ask(changes)[0]
+    assert (after - before, easy_after - easy_before) == (1, int(is_easy))
+
+
+@pytest.fixture
+def earlier_task() -> Column:
+    """The column `state` of the table as level 2 created it."""
+    column = Column.objects.get(table__name="task", name="state")
+    Column.history.filter(sys_id=column.pk).delete()
+    Column.objects.filter(pk=column.pk).update(is_indexed=True)
+    column.is_indexed = True
+    name = f'"D{column.table_id}"'
+    ask(f"DROP INDEX records.{name}; CREATE INDEX {name} ON records.task (sys_updated_at, sys_id)")
+    State.objects.update(shipped_level=2)
+    return column
+
+
+def is_easy_to_change(column: Column) -> bool:
+    shipped_tables.create_shipped_tables()
+    shape, _, rest = indexes_of("task")[f"D{column.table_id}"].partition(" (sys_updated_at")
+    assert (shape, rest[:1]) in {("btree", ","), ("brin", ")")}
+    assert column.refreshed().is_indexed is (shape == "btree")
+    return shape == "brin"
+
+
+def test_upgrade_removes_indexes_that_make_changes_expensive(earlier_task: Column):
+    assert is_easy_to_change(earlier_task)
+
+
+def test_upgrade_keeps_the_indexes_of_a_changed_column(earlier_task: Column):
+    earlier_task.label = "Status"
+    saving.save_column(earlier_task)
+    assert not is_easy_to_change(earlier_task)
+
+
+def test_upgrade_keeps_the_indexes_of_a_large_table(earlier_task: Column, monkeypatch: Any):
+    monkeypatch.setattr(shipped_tables, "FEW_RECORDS", 1)
+    for state in "12":
+        insert("task", state=state)
+    assert not is_easy_to_change(earlier_task)
 
 
 def test_everybody_reads_names_and_nothing_else():
