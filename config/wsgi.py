@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 import django
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIHandler
+from django.core.management import call_command as call_command
 from django.http import HttpResponseBase
 from django.urls import get_resolver
 from django.utils.http import parse_header_parameters
