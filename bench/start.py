@@ -1,21 +1,32 @@
 """How long a newcomer waits for the first page, and how much memory the idle product uses."""
 
+import argparse
 import os
+import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import psutil
 
+from bench.tableapi.product import Product, check_out, part_of
 from config.env import ROOT
 
 PORT = 8766
 URL = f"http://127.0.0.1:{PORT}/login/"
 WITHIN_S = 300
+# Idle times before memory is measured: after a first start, the worker loads documents.
+FIRST_IDLE_S = 25.0
+IDLE_S = 8.0
 
 
 def copy_project(target: Path) -> None:
@@ -72,21 +83,78 @@ def memory(process: "subprocess.Popen[bytes]") -> dict[str, float]:
     return memory_mb
 
 
-def part_of(command: str) -> str:
-    for word, name in (
-        ("web_server", "web"),
-        (" worker ", "worker"),
-        (" beat ", "beat"),
-        ("valkey", "valkey"),
-        ("postgres", "postgres"),
-        ("reaper", "reaper"),
-    ):
-        if word in command:
-            return name
-    return command[:30]
+class Started(NamedTuple):
+    """What one start cost, with the processes that it left running."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+
+
+def start(product: Product, idle_s: float) -> Started:
+    began = time.monotonic()
+    product.start()
+    wall_s = time.monotonic() - began
+    time.sleep(idle_s)
+    assert product.process
+    parent = psutil.Process(product.process.pid)
+    while True:
+        with suppress(psutil.NoSuchProcess):  # one ended while it was looked at
+            # Times of processes that have ended are in those of their parents.
+            cpu_s = sum(sum(each.cpu_times()[:4]) for each in [parent, *parent.children(recursive=True)])
+            return Started(wall_s, cpu_s, sum(memory(product.process).values()))
+
+
+def round_of(product: Product, started: dict[str, list[Started]]) -> None:
+    shutil.rmtree(product.data, ignore_errors=True)
+    for kind, idle_s in (("first start", FIRST_IDLE_S), ("restart", IDLE_S), ("restart", IDLE_S)):
+        started[kind].append(start(product, idle_s))
+        product.stop()
+
+
+def compare(commit: str, rounds: int) -> None:
+    """First starts and restarts of the present code and of a commit, in turn and in random order."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch:
+        root = Path(scratch)
+        name = check_out(commit, root / "code")
+        # With the settings of a newcomer, except for the port.
+        plain = {"SVC_ENV": "development", "SVC_WEB_PROCESSES": "2"}
+        products = [
+            Product("present", ROOT, root / "present", **plain),
+            Product(name, root / "code", root / "earlier", **plain),
+        ]
+        started: dict[str, dict[str, list[Started]]] = {each.name: defaultdict(list) for each in products}
+        try:
+            for product in products:
+                product.manage("--version")  # installs the packages
+                product.start()  # compiles all modules
+                product.stop()
+            for _ in range(rounds):
+                for product in random.sample(products, len(products)):
+                    round_of(product, started[product.name])
+        finally:
+            for product in products:
+                product.stop()
+    print(f"medians of {rounds} rounds{'':<17}{'present':>10}{name:>10}{'ratio':>8}")
+    for kind in ("first start", "restart"):
+        for index, what in enumerate(("s to /readyz 200", "s of CPU in all", "MB of memory (PSS)")):
+            present, earlier = (median(each[index] for each in started[who][kind]) for who in ("present", name))
+            print(f"{kind:<12} {what:<24}{present:>10.2f}{earlier:>10.2f}{present / earlier:>8.2f}")
 
 
 def main(words: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="./run bench start", description=__doc__)
+    parser.add_argument("--against", metavar="COMMIT", help="compare starts with this commit instead")
+    parser.add_argument("--rounds", type=int, default=5, help="each has one first start and two restarts")
+    arguments = parser.parse_args(words)
+    if arguments.against:
+        compare(arguments.against, arguments.rounds)
+    else:
+        measure_clone()
+
+
+def measure_clone() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         cache, project = Path(scratch) / "cache", Path(scratch) / "clone"
         copy_project(project)

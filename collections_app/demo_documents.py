@@ -17,19 +17,20 @@ from collections_app.queue import leases
 NAME = "Product documentation"
 
 
-def load_demo_documents() -> None:
+def load_demo_documents() -> bool:
     """Creates the collection once, for the demo users; never if a collection of this name ever existed.
+    Returns False if the next start must try again.
 
     Does nothing without the documentation, for example in a container image.
     """
     paths = list(pages(settings.BASE_DIR))
     has_users = User.objects.filter(login__startswith=PREFIX).exists()
     if not paths or not has_users or Collection.history.filter(name=NAME).exists():
-        return
+        return True
     try:
         space = embed.default_space()
     except embed.EmbeddingUnavailable:
-        return  # the next start tries again
+        return False
     with transaction.atomic():
         collection = Collection(name=NAME, space=space, text_configuration="english")
         collection.reader_roles = [Role.objects.get(name=roles.ITIL).pk]
@@ -37,6 +38,7 @@ def load_demo_documents() -> None:
         collection.save()
         for path in paths:
             _add(collection, path)
+    return True
 
 
 def pages(root: Path) -> Iterator[Path]:

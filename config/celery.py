@@ -42,6 +42,7 @@ app.conf.update(
 app.autodiscover_tasks()
 assert app.steps is not None
 app.steps["worker"].add(DjangoStructLogInitStep)
+app.steps["worker"].add("config.scheduling.embedded_beat:BeatKeeper")
 
 
 @worker_before_create_process.connect

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core import cache
 from django.core.handlers import base
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.core.management import call_command as call_command
 from django.core.signals import request_finished
 from django.http import HttpResponseBase
 from django.urls import get_resolver

@@ -1,4 +1,4 @@
-"""The tables that all apps share: system properties, the Record Deletion Log and heartbeats."""
+"""The tables that all apps share: system properties, the Record Deletion Log, preparation and heartbeats."""
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -78,6 +78,18 @@ class DeletionLogEntry(Record):
 
     def page_title(self) -> str:
         return f"Deleted record {self.display_value or self.record_id} of {self.table}"
+
+
+class Preparation(models.Model):
+    """What the database was last prepared for, see `config.maintenance.preparation`; one row at most."""
+
+    stamp = models.CharField(primary_key=True, max_length=64)
+
+    class Meta:
+        db_table = "system_preparation"
+
+    def __str__(self) -> str:
+        return self.stamp
 
 
 class Heartbeat(models.Model):

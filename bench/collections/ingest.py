@@ -27,7 +27,7 @@ from collections_app.ingest.steps import STEPS  # noqa: E402
 from collections_app.models import Collection, Version  # noqa: E402
 from collections_app.models.documents import UNFINISHED  # noqa: E402
 from collections_app.queue import leases, worker_signals  # noqa: E402
-from config.runtime.up import worker_command  # noqa: E402
+from config.runtime.up import WORKER_COMMAND  # noqa: E402
 from tests.collections_app.extract.samples import pdf  # noqa: E402
 
 OF_ONE_CHUNK = 800  # characters: the size less the overlap
@@ -106,7 +106,7 @@ def through_worker(collection: Collection, chunks: int) -> None:
     """All accepted first; then the worker is started, and the clock with the first that is ready."""
     for number in range(TEXTS + 2):
         accept(collection, text(1_000_000 + number * chunks, chunks // TEXTS).encode(), takes_lease=False)
-    worker = subprocess.Popen(worker_command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    worker = subprocess.Popen(WORKER_COMMAND, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         worker_signals.work()
         _report_worker(worker, collection)

@@ -10,7 +10,7 @@ import psutil
 from tests.config.stack import Stack
 
 EVERY_S = 2.0
-KINDS = {"web process": "web_server", "worker process": " worker ", "beat": " beat "}
+KINDS = {"web process": "web_server", "worker process": " worker "}
 MB = 2**20
 
 

@@ -20,7 +20,6 @@ import psutil
 import psycopg
 from cryptography.fernet import Fernet
 
-from bench.start import part_of
 from bench.tableapi import seed
 from config.env import ROOT
 from config.runtime.embedded_servers import DATABASE
@@ -78,7 +77,7 @@ class Product:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5):
                     return
             except OSError:
-                time.sleep(0.2)
+                time.sleep(0.05)
         raise SystemExit(f"{self.name} did not start:\n" + self.log.read_text()[-3000:])
 
     def stop(self) -> None:
@@ -192,3 +191,17 @@ def check_out(commit: str, target: Path) -> str:
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(target, filter="data")
     return name
+
+
+def part_of(command: str) -> str:
+    for word, name in (
+        ("web_server", "web"),
+        (" worker ", "worker"),
+        (" beat ", "beat"),
+        ("valkey", "valkey"),
+        ("postgres", "postgres"),
+        ("reaper", "reaper"),
+    ):
+        if word in command:
+            return name
+    return command[:30]

@@ -32,6 +32,23 @@ def session_settings(process: str) -> dict[str, str]:
     return settings
 
 
+def session_options(process: str) -> str:
+    return " ".join(f"-c {name}={value}" for name, value in session_settings(process).items())
+
+
+def application_name(process: str) -> str:
+    return f"servicebase {process}"  # shown in pg_stat_activity
+
+
+def become(process: str, former: str, entry: dict[str, Any]) -> None:
+    """Give a fork of another kind of process its own settings, before it connects."""
+    options = entry["OPTIONS"]
+    options["options"] = options["options"].replace(session_options(former), session_options(process))
+    options["application_name"] = options["application_name"].replace(
+        application_name(former), application_name(process)
+    )
+
+
 def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """One entry of Django's DATABASES.
 
@@ -50,9 +67,8 @@ def database(url: str, process: str, name: str = "DATABASE_URL") -> dict[str, An
     if "NAME" not in parts:
         raise ConfigurationError(f"{name} has no database name. Add it after the last slash.")
     own_options = str(parameters.pop("options", "") or "")
-    settings = " ".join(f"-c {key}={value}" for key, value in session_settings(process).items())
-    options: dict[str, Any] = {**parameters, "options": f"{own_options} {settings}".strip()}
-    options.setdefault("application_name", f"servicebase {process}")  # shown in pg_stat_activity
+    options: dict[str, Any] = {**parameters, "options": f"{own_options} {session_options(process)}".strip()}
+    options.setdefault("application_name", application_name(process))
     options.setdefault("connect_timeout", CONNECT_TIMEOUT_S.get(process, PATIENT_CONNECT_TIMEOUT_S))
     for setting, value in KEEPALIVES.items():
         options.setdefault(f"keepalives_{setting}", value)

@@ -30,7 +30,6 @@ class DataFolder:
         self.run = root / "run"
         self.draining = self.run / "draining"
         self.metrics = self.run / "metrics"
-        self.welcome = self.run / "welcome"
         self.password_shown = self.run / "password-shown"
         self.address = self.run / "address"
 

@@ -34,6 +34,7 @@ class Child:
     command: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=dict)
     stop_signal: int = signal.SIGTERM
+    pass_fds: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = None
     relay: threading.Thread | None = None
     started_at: float = 0.0
@@ -134,6 +135,7 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            pass_fds=child.pass_fds,
             start_new_session=True,  # Ctrl-C reaches only this process, and the group can be killed as a whole
         )
         child.started_at = time.monotonic()

@@ -8,10 +8,10 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from typing import TextIO
 
 from config import env
 from config.env import ConfigurationError, Environment
@@ -24,12 +24,15 @@ PARTS = ("web", "worker", "beat")
 # Requests finish first, then background work, then the servers that both need.
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
-# A rolling restart waits this long before it stops the next process, so that the new one has loaded.
-REPLACED_EVERY_S = 10
-# With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
-WEB_MEMORY = {"MALLOC_ARENA_MAX": "2"}
 HEADERS_BYTES = 64 * 1024
-WEB_READY_WITHIN_S = 180.0
+# With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
+MEMORY = {"MALLOC_ARENA_MAX": "2"}
+WEB_COMMAND = [sys.executable, "-m", "config.runtime.web_server", "parent"]
+CELERY = [sys.executable, "-m", "celery", "--app", "config", "--quiet"]
+WORKER_COMMAND = [
+    *CELERY, "worker", "--loglevel", "INFO", "--concurrency", "2", "--without-gossip", "--without-mingle",
+]  # fmt: skip
+BEAT_COMMAND = [*CELERY, "beat", "--loglevel", "INFO", "--pidfile="]
 
 
 def main(words: list[str], environment: Environment) -> int:
@@ -87,13 +90,36 @@ def prepare_web(environment: Environment, folder: DataFolder) -> None:
 
 def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, parts: tuple[str, ...]) -> None:
     start_servers(supervisor, environment, folder)
-    has_web = "web" in parts
-    prepare(folder, environment.local_url if has_web else None)
+    if "web" in parts:
+        start_web(supervisor, folder)
+    else:
+        prepare()
     for part in parts:
-        supervisor.start(part_child(part, environment, folder))
-    if has_web:
-        # In a thread, so that parts that end in the meantime are restarted as usual.
-        threading.Thread(target=welcome_when_ready, args=(environment, folder, supervisor), daemon=True).start()
+        # On one machine, beat is a fork of the worker's parent.
+        if part == "worker" or parts == ("beat",):
+            supervisor.start(part_child(part, folder, has_beat="beat" in parts))
+
+
+def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
+    """Start the web server and wait until it serves. It prepares the database first and makes the welcome text,
+    because it has loaded Django. Its report is one line (`serving`, or what prevents the start) and that text."""
+    reading, writing = os.pipe()
+    web = part_child("web", folder)
+    command = web.command
+    web.command, web.pass_fds = [*command, str(writing)], (writing,)
+    supervisor.start(web)
+    os.close(writing)
+    web.command, web.pass_fds = command, ()  # started again, it only serves
+    report = open(reading, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
+    state = report.readline().strip()
+    if state == "serving":
+        # In a thread, because it takes a second and the other parts can start.
+        threading.Thread(target=print_welcome, args=(report, folder, supervisor), daemon=True).start()
+        return
+    report.close()
+    if state:
+        raise ConfigurationError(state)
+    raise Unprepared
 
 
 class Stopped(Exception):
@@ -101,7 +127,7 @@ class Stopped(Exception):
 
 
 class Unprepared(Exception):
-    """The database cannot be used; `prepare` printed the reason."""
+    """The database cannot be used, and the reason was printed."""
 
 
 def refuse_wrong_certificate(environment: Environment) -> None:
@@ -150,11 +176,9 @@ def launch(supervisor: Supervisor, child: Child, server: Postgres | Valkey) -> N
         raise ConfigurationError(server.did_not_start)
 
 
-def prepare(folder: DataFolder, address: str | None) -> None:
-    """Migrate the database in a separate process. It also writes the welcome text for `address`, because it knows the
-    accounts, and another Django process would delay the start."""
-    folder.welcome.unlink(missing_ok=True)
-    command = [sys.executable, str(env.ROOT / "manage.py"), "prepare", *(["--welcome", address] if address else [])]
+def prepare() -> None:
+    """Prepare the database in a separate process, unless that was done."""
+    command = [sys.executable, str(env.ROOT / "manage.py"), "prepare", "--if-changed"]
     # In its own session, so that Ctrl-C does not interrupt a migration.
     result = subprocess.run(command, check=False, start_new_session=True)
     if result.returncode < 0:
@@ -163,40 +187,15 @@ def prepare(folder: DataFolder, address: str | None) -> None:
         raise Unprepared
 
 
-def part_child(part: str, environment: Environment, folder: DataFolder) -> Child:
-    commands = {"web": web_command(environment), "worker": worker_command(), "beat": beat_command()}
-    environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1"}
+def part_child(part: str, folder: DataFolder, *, has_beat: bool = False) -> Child:
+    environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1", **MEMORY}
     if part == "worker" and os.geteuid() == 0:
         # Celery warns about root because of pickle; this worker accepts only JSON.
         environ["PYTHONWARNINGS"] = "ignore:You're running the worker with superuser"
     if part == "web":
-        environ |= {"PROMETHEUS_MULTIPROC_DIR": str(folder.metrics), **WEB_MEMORY}
+        environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder.metrics)
+    commands = {"web": WEB_COMMAND, "worker": [*WORKER_COMMAND, *["--beat"] * has_beat], "beat": BEAT_COMMAND}
     return Child(part, commands[part], environ)
-
-
-def web_command(environment: Environment) -> list[str]:
-    command = [
-        sys.executable, "-m", "config.runtime.web_server", "--interface", "rsgi", "--runtime-mode", "mt", "--http", "1",
-        "--host", environment.host, "--port", str(environment.port), "--workers", str(environment.web_processes),
-        "--no-ws", "--log-level", "warning",
-        "--workers-kill-timeout", str(int(DRAIN_S)), "--respawn-failed-workers",
-        "--respawn-interval", str(REPLACED_EVERY_S),
-        "--http1-buffer-size", str(HEADERS_BYTES), "config.wsgi:gateway",
-    ]  # fmt: skip
-    if environment.tls_cert and environment.tls_key:
-        command[-1:-1] = ["--ssl-certificate", str(environment.tls_cert), "--ssl-keyfile", str(environment.tls_key)]
-    return command
-
-
-def worker_command() -> list[str]:
-    return [
-        sys.executable, "-m", "celery", "--app", "config", "--quiet", "worker", "--loglevel", "INFO",
-        "--concurrency", "2", "--without-gossip", "--without-mingle",
-    ]  # fmt: skip
-
-
-def beat_command() -> list[str]:
-    return [sys.executable, "-m", "celery", "--app", "config", "--quiet", "beat", "--loglevel", "INFO", "--pidfile="]
 
 
 def is_answering(environment: Environment) -> bool:
@@ -215,18 +214,12 @@ def is_answering(environment: Environment) -> bool:
         return False
 
 
-def welcome_when_ready(environment: Environment, folder: DataFolder, supervisor: Supervisor) -> None:
-    """Print the welcome text when the web server answers."""
-    until = time.monotonic() + WEB_READY_WITHIN_S
-    while not is_answering(environment):
-        if time.monotonic() > until or supervisor.is_stopping:
-            return
-        time.sleep(0.05)
-    if supervisor.is_stopping:
-        return
-    print(folder.welcome.read_text(encoding="utf-8"), flush=True)
-    folder.welcome.unlink()
-    folder.password_shown.touch()
+def print_welcome(report: TextIO, folder: DataFolder, supervisor: Supervisor) -> None:
+    with report:
+        text = report.read()
+    if text and not supervisor.is_stopping:
+        print(text, flush=True)
+        folder.password_shown.touch()
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:

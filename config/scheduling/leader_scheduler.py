@@ -9,9 +9,11 @@ from typing import Any
 
 import psycopg
 import structlog
+from django.conf import settings
 from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from config.database import connections
 from system.monitoring.heartbeats import write_beat
 
 logger = structlog.get_logger(__name__)
@@ -54,6 +56,7 @@ class Leadership:
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types
     def __init__(self, *positional: Any, **named: Any) -> None:
+        connections.become("beat", settings.PROCESS, connection.settings_dict)  # in a fork of the worker
         self.leadership = Leadership()
         self.was_leading: bool | None = None
         self.heartbeat_at = 0.0

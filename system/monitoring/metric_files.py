@@ -55,16 +55,23 @@ class FileBuffer(bytearray):
             self.is_changed = True
 
     def close(self) -> None:
-        self.write()
+        if self in writer.buffers:  # otherwise it belongs to the parent of this process
+            self.write()
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
 
 
 class Writer:
-    """Writes the files of this process, with a thread that starts with the first of them."""
+    """Writes the files of this process, with a thread that starts with the first value: the parent of the web
+    processes only creates metrics, and must not have a thread when it forks."""
 
     def __init__(self) -> None:
+        self.forget()
+        # A child process has none of the threads of its parent, and must not write its files.
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
         self.lock = threading.Lock()
         self.buffers: WeakSet[FileBuffer] = WeakSet()
         self.thread: threading.Thread | None = None
@@ -72,10 +79,13 @@ class Writer:
     def add(self, buffer: FileBuffer) -> None:
         with self.lock:
             self.buffers.add(buffer)
-            # A child process has none of the threads of its parent.
-            if self.thread is None or not self.thread.is_alive():
+
+    def start(self) -> None:
+        with self.lock:
+            if self.thread is None:
                 self.thread = threading.Thread(target=self._run, name="metric files", daemon=True)
                 self.thread.start()
+                atexit.register(self.write)
 
     def write(self) -> None:
         with self.lock:
@@ -89,7 +99,6 @@ class Writer:
 
 
 writer = Writer()
-atexit.register(writer.write)
 
 
 class BufferedDict(mmap_dict.MmapedDict):
@@ -110,6 +119,11 @@ class BufferedDict(mmap_dict.MmapedDict):
             buffer: Any = self._m
             buffer.grow(self._capacity)
         super()._init_value(key)  # type: ignore[no-untyped-call]
+
+    def write_value(self, key: str, value: float, timestamp: float) -> None:
+        super().write_value(key, value, timestamp)  # type: ignore[no-untyped-call]
+        if writer.thread is None:
+            writer.start()
 
 
 def install() -> None:

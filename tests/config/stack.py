@@ -132,6 +132,16 @@ class Stack:
                 return child
         raise AssertionError(f"no child runs {words}")
 
+    def beat(self) -> psutil.Process:
+        """Beat on one machine, a fork of the worker's parent."""
+        return psutil.Process(self.beat_id())
+
+    def beat_id(self) -> int:
+        """0 until it has started. Its log line has the process id."""
+        lines = [line for line in self.lines if "beat_started" in line]
+        match = re.search(r"process\W+(\d+)", lines[-1]) if lines else None
+        return int(match.group(1)) if match else 0
+
     def kill(self, words: str) -> None:
         """This child and all its processes at once, as when memory runs out; the supervisor starts it again."""
         main = self.child(words)

@@ -1,7 +1,6 @@
 """`manage.py prepare`: checks and migrates the database, and creates what every installation has."""
 
 import importlib.metadata
-import io
 import secrets
 from typing import Any
 
@@ -17,8 +16,10 @@ from django.db.utils import Error
 from accounts import demo, roles, setup
 from accounts.models import User
 from collections_app import demo_documents as demo_documents
+from config.database import connections
 from config.env import ConfigurationError
-from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD, write_private
+from config.maintenance import preparation
+from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 from config.scheduling import schedules
 from system import properties
 from system.monitoring.health import OLDEST_VECTOR, pending_migrations, version
@@ -41,40 +42,47 @@ class Command(BaseCommand):
     help = "Check and migrate the database, and create what every installation has."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--welcome", metavar="ADDRESS", help="store the welcome text that `up` prints")
+        parser.add_argument("--if-changed", action="store_true", help="only if the code or the database has changed")
 
-    def handle(self, *_: Any, welcome: str | None = None, **__: Any) -> None:
+    def handle(self, *_: Any, if_changed: bool = False, **__: Any) -> None:
+        connections.become("command", settings.PROCESS, connection.settings_dict)  # in a fork of the web server
         refuse_old_packages()
         refuse_unsuitable_database()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
             try:
-                self.bring_up_to_date()
+                if if_changed and preparation.is_current():
+                    create_administrator()  # somebody may have removed the last one
+                else:
+                    self.bring_up_to_date()
             finally:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-        if welcome:
-            text = io.StringIO()
-            call_command("welcome", welcome, stdout=text)
-            write_private(settings.DATA_FOLDER.welcome, text.getvalue())
 
     def bring_up_to_date(self) -> None:
+        preparation.forget()
         if pending_migrations():
             self.stdout.write("updating the database")
             migrate()
         # These can be new without a migration.
         properties.make_rows()
-        roles.create_shipped()
+        create_administrator()
         system_tables.update_system_tables()
         shipped_tables.create_shipped_tables()
         schedules.make_rows()
-        environment = settings.ENVIRONMENT
-        setup.create_administrator(
-            environment.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD)
-        )
-        if environment.wants_demo:
+        is_complete = True
+        if settings.ENVIRONMENT.wants_demo:
             demo.create_demo_users(lambda: stored_password(DEMO_PASSWORD))
             demo_records.create_demo_records()
-            demo_documents.load_demo_documents()
+            is_complete = demo_documents.load_demo_documents()
+        if is_complete:
+            preparation.remember()
+
+
+def create_administrator() -> None:
+    roles.create_shipped()
+    setup.create_administrator(
+        settings.ENVIRONMENT.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD)
+    )
 
 
 def migrate() -> None:

@@ -1,0 +1,122 @@
+"""`prepare` at a start: only if something has changed, and what is refused all the same."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from collections_app import demo_documents
+from config.env import ConfigurationError
+from config.maintenance import preparation
+from config.management.commands import prepare
+from system.models import Preparation, Property
+from tests.support.users import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def prepared(settings: Any) -> None:
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=False)
+    make_user("alice", "admin")
+    call_command("prepare")
+
+
+def is_repeated() -> bool:
+    """Whether a start prepares the database again, which brings a deleted row back."""
+    row = Property.objects.filter(name="svc.welcome_page.url")
+    row.delete()
+    call_command("prepare", "--if-changed")
+    return row.exists()
+
+
+def test_nothing_is_prepared_when_nothing_has_changed():
+    assert not is_repeated()
+    call_command("prepare")
+    assert Property.objects.filter(name="svc.welcome_page.url").exists()
+
+
+def test_changed_code_is_prepared(settings: Any, tmp_path: Path):
+    for folder in preparation.CODE:
+        (tmp_path / folder).symlink_to(settings.BASE_DIR / folder)
+    (tmp_path / "config").unlink()
+    (tmp_path / "config").mkdir()
+    settings.BASE_DIR = tmp_path
+
+    assert is_repeated()
+    assert not is_repeated()
+
+    (tmp_path / "config" / "new.py").write_text("")
+    assert is_repeated()
+
+
+@pytest.mark.parametrize("changed", [{"demo": True}, {"admin_login": "root"}], ids=str)
+def test_changed_setting_is_prepared(changed: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(demo_documents, "pages", lambda root: [])
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, **changed)
+
+    assert is_repeated()
+
+
+def test_other_packages_are_prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(preparation.sysconfig, "get_path", lambda name: str(tmp_path))  # type: ignore[attr-defined]
+
+    assert is_repeated()
+
+
+def test_another_pgvector_is_prepared(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparation, "vector_version", lambda: (9, 9))
+
+    assert is_repeated()
+
+
+def test_database_with_other_migrations_is_prepared():
+    """Such as one from which newer code was removed again."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('system', '9999_later', now())")
+
+    assert is_repeated()
+
+
+def test_preparation_that_failed_is_repeated(monkeypatch: pytest.MonkeyPatch):
+    def fail() -> None:
+        raise ConfigurationError("no")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(prepare, "create_administrator", fail)
+        with pytest.raises(ConfigurationError):
+            call_command("prepare")
+
+    assert not Preparation.objects.exists()
+    assert is_repeated()
+
+
+def test_preparation_without_the_demo_documents_is_repeated(settings: Any, monkeypatch: pytest.MonkeyPatch):
+    """Their embedding provider was unavailable."""
+    monkeypatch.setattr(demo_documents, "load_demo_documents", lambda: False)
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=True)
+    call_command("prepare")
+
+    assert is_repeated()
+
+
+def test_unsuitable_database_and_old_packages_are_refused_at_each_start(monkeypatch: pytest.MonkeyPatch):
+    for name in ("refuse_old_packages", "refuse_unsuitable_database"):
+        with monkeypatch.context() as unsuitable:
+            unsuitable.setattr(prepare, name, lambda: (_ for _ in ()).throw(ConfigurationError("refused")))
+            with pytest.raises(ConfigurationError, match="refused"):
+                call_command("prepare", "--if-changed")
+
+
+def test_administrator_is_created_again_when_there_is_none(settings: Any):
+    from accounts.models import User, UserRole
+
+    UserRole.objects.all().delete()
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, admin_password="a long first word")
+
+    call_command("prepare", "--if-changed")
+
+    assert User.objects.get(login="admin").grants.filter(role__name="admin").exists()
