@@ -1,7 +1,5 @@
 """Passages of a text: properties that hold for any text, and examples."""
 
-import subprocess
-import sys
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +11,6 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from collections_app.chunk.sections import MARKS, SHORT_FRACTION
 from collections_app.chunk.splitter import MAX_PASSAGES, MAX_WORD, SEPARATORS, TooManyPassages, indexed_text, split
-from config.env import ROOT
 from tests.collections_app import library
 
 
@@ -267,14 +264,7 @@ def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple
     assert sum(len(passage.text) for passage in passages[:5]) <= 5 * sizes[0]
 
 
-def test_splitter_imports_no_django_and_the_library_only_when_it_splits():
-    command = (
-        "import sys; import collections_app.chunk.splitter as room\n"
-        "def loaded(*names): return [name for name in names if name in sys.modules]\n"
-        "assert not loaded('django', 'langchain_text_splitters', 'psycopg', 'celery')\n"
-        "room.split('text', size=10, overlap=0)\n"
-        "assert not loaded('django', 'psycopg', 'celery', 'torch', 'transformers', 'nltk', 'spacy')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+def test_smallest_passages_below_a_title_lose_no_text():
+    headings = [HeadingAt(0, ("A",))]
 
-    assert done.returncode == 0, done.stderr
+    assert "".join(passage.text for passage in split("A\nbc", size=2, overlap=0, headings=headings)) == "Abc"
