@@ -24,6 +24,7 @@ app.conf.update(
         "worker_prefetch_multiplier": 1,
         "task_soft_time_limit": 240,
         "task_time_limit": 300,
+        "worker_pool": "config.worker_pool:TaskPool",
         "worker_max_tasks_per_child": 200,
         "worker_soft_shutdown_timeout": 8,
         "worker_cancel_long_running_tasks_on_connection_loss": True,

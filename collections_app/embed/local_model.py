@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from mmap import mmap
 from pathlib import Path
 from typing import Any
-
-import numpy
 
 from . import vector_checks
 from .errors import EmbeddingMisconfigured
@@ -35,12 +36,48 @@ class LocalModel:
 
 
 def load_wordllama() -> Encode:
-    # Imported late, because it takes a quarter of a second and 80 MB.
-    import wordllama  # noqa: PLC0415
+    """Encodes as wordllama's own class, which copies the matrix and imports other libraries: 40 MB more."""
+    # Imported late, because they take 12 MB.
+    import numpy  # noqa: PLC0415
+    from tokenizers import Tokenizer  # noqa: PLC0415
 
-    folder = Path(wordllama.__file__).parent
-    model: Any = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-    return lambda texts: model.embed(texts, batch_size=len(texts))
+    package = importlib.util.find_spec("wordllama")
+    assert package is not None and package.origin is not None
+    folder = Path(package.origin).parent
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    tokenizer.enable_padding()
+    tokenizer.no_truncation()
+    matrix = mapped_matrix(folder / "weights" / "l2_supercat_256.safetensors", "embedding.weight")
+    # Computing in half precision is slow, so each row is converted at its first use. Memory that is not used yet costs
+    # nothing, which numpy's own does, because it asks for huge pages.
+    rows = numpy.frombuffer(mmap(-1, matrix.size * 4), dtype=numpy.float32).reshape(matrix.shape)
+    is_converted = numpy.zeros(len(matrix), dtype=bool)
+
+    def encode(texts: list[str]) -> Any:
+        encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
+        tokens = numpy.array([each.ids for each in encoded], dtype=numpy.int32)
+        mask = numpy.array([each.attention_mask for each in encoded], dtype=numpy.float32)[..., numpy.newaxis]
+        new = tokens[~is_converted[tokens]]
+        rows[new] = matrix[new]
+        is_converted[new] = True  # after the row, because other threads read it
+        return (rows[tokens] * mask).sum(axis=1, dtype=numpy.float32) / numpy.maximum(mask.sum(axis=1), 1)
+
+    return encode
+
+
+def mapped_matrix(path: Path, name: str) -> Any:
+    """A matrix of a safetensors file, whose memory all processes share: it is mapped from the file, not read.
+
+    The file begins with the length of a JSON header, which says where the data of each tensor are.
+    """
+    import numpy  # noqa: PLC0415
+
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensor = json.loads(file.read(size))[name]
+    kind = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]]
+    offset = 8 + size + tensor["data_offsets"][0]
+    return numpy.asarray(numpy.memmap(path, kind, "r", offset, tuple(tensor["shape"])))
 
 
 # The first is the default. To add a model, add a row whose `load` returns a function that encodes a list of texts.
@@ -99,6 +136,8 @@ class Local:
         return self._embed([self._row.before_queries + vector_checks.readable(text)])[0]
 
     def _embed(self, texts: list[str]) -> Vectors:
+        import numpy  # noqa: PLC0415
+
         encode = _encode(self._row)
         vectors = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
         for places in _groups([len(text.encode()) for text in texts]):

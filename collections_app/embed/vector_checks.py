@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from math import hypot
+from operator import mul
 from typing import Any
-
-import numpy
 
 from .errors import EmbeddingRefused, EmbeddingUnavailable
 
@@ -72,10 +72,7 @@ def unit(raw: Sequence[Any], dimensions: int | None) -> Vectors:
     length = dimensions or (len(raw[0]) if raw and isinstance(raw[0], list) else 0)
     for vector in raw:
         _check_form(vector, length)
-    try:
-        return at_length_1(numpy.array(raw, dtype=numpy.float64).reshape(len(raw), length))
-    except OverflowError:
-        raise EmbeddingRefused("not_finite", NOT_FINITE) from None
+    return at_length_1(raw) if raw else []
 
 
 def _check_form(vector: Any, dimensions: int) -> None:
@@ -86,8 +83,15 @@ def _check_form(vector: Any, dimensions: int) -> None:
         raise EmbeddingRefused("wrong_dimensions", message)
 
 
-def at_length_1(matrix: Any) -> Vectors:
+def at_length_1(rows: Any) -> Vectors:
     """The rows of a matrix, each scaled to length 1."""
+    # Imported late, because it takes 6 MB.
+    import numpy  # noqa: PLC0415
+
+    try:
+        matrix = numpy.asarray(rows, dtype=numpy.float64)
+    except OverflowError:
+        raise EmbeddingRefused("not_finite", NOT_FINITE) from None
     if not numpy.isfinite(matrix).all():
         raise EmbeddingRefused("not_finite", NOT_FINITE)
     largest = numpy.abs(matrix).max(axis=1, keepdims=True, initial=0)
@@ -103,5 +107,5 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float:
     >>> cosine([1.0, 0.0], [0.0, 1.0])
     0.0
     """
-    first, second = numpy.array(one, dtype=numpy.float64), numpy.array(other, dtype=numpy.float64)
-    return float(first @ second / (numpy.linalg.norm(first) * numpy.linalg.norm(second)))
+    product: float = sum(map(mul, one, other))
+    return product / (hypot(*one) * hypot(*other))

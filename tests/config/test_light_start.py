@@ -1,6 +1,7 @@
 """What a process imports before its first request, which costs time and memory at every start."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -9,12 +10,15 @@ import pytest
 from config.env import ROOT
 
 # Each takes long to load, and few requests need it: it comes with the first of them.
-HEAVY = ("openai", "langchain_text_splitters", "transformers", "torch", "pypdf", "openpyxl", "docx", "bs4")
+HEAVY = ("numpy", "tokenizers", "wordllama", "openai", "lxml", "trafilatura", "pypdf", "openpyxl", "docx", "bs4")
+# Libraries import these when they are started if they are installed.
+IMPORTED_IF_INSTALLED = ("rich", "pygments", "transformers", "torch")
 
-
+TASKS = "from config.celery import app; app.loader.import_default_modules()"
 LOADS = {
-    "web": "import config.wsgi; from django.urls import get_resolver; get_resolver().url_patterns",
-    "worker": "from config.celery import app; app.loader.import_default_modules()",
+    "web": "import config.wsgi",
+    "worker": f"{TASKS}; import config.worker_pool",
+    "beat": f"{TASKS}; import config.scheduling.leader_scheduler",
 }
 
 
@@ -27,3 +31,9 @@ def test_rarely_used_libraries_are_not_imported_at_start(part: str):
     )
 
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_lock_has_no_package_that_is_imported_because_it_is_installed():
+    names = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
+
+    assert len(names) > 50 and names.isdisjoint(IMPORTED_IF_INSTALLED)

@@ -3,6 +3,8 @@
 import importlib.machinery
 import importlib.util
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +81,7 @@ def test_missing_venv_module_names_the_package_to_install(run: ModuleType, monke
     monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
 
     with pytest.raises(SystemExit):
-        run.make_venv()
+        run.make_venv(run.VENV)
     assert "apt-get install python3-venv" in capsys.readouterr().err
 
 
@@ -89,7 +91,7 @@ def test_other_venv_errors_are_printed(run: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run.subprocess, "run", lambda *words, **options: failed)
 
     with pytest.raises(SystemExit):
-        run.make_venv()
+        run.make_venv(run.VENV)
     output = capsys.readouterr().err
     assert "No space left on device" in output and "Traceback" not in output and "apt-get" not in output
 
@@ -116,7 +118,7 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run: ModuleType, m
     else:
         Path(run.PYTHON).unlink()
     installed: list[str] = []
-    monkeypatch.setattr(run, "make_venv", lambda: Path(run.VENV).mkdir(exist_ok=True))
+    monkeypatch.setattr(run, "make_venv", lambda folder, *options: Path(folder).mkdir(exist_ok=True))
     monkeypatch.setattr(run, "install", installed.append)
     monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 0)
 
@@ -135,19 +137,37 @@ def test_pip_is_used_when_uv_fails(run: ModuleType, monkeypatch):
         return 1 if "sync" in words else 0
 
     monkeypatch.setattr(run.subprocess, "call", call)
-    run.install("requirements.txt")
+    run.install_with("python", "requirements.txt")
 
     assert "uv" in calls[-2]
-    assert calls[-1][2:4] == ["pip", "install"]
-    assert "--require-hashes" in calls[-1]
+    assert calls[-1][:6] == ["python", "-m", "pip", "--python", run.PYTHON, "install"]
+    assert {"--require-hashes", "--no-deps"} <= set(calls[-1])
+
+
+def test_pip_and_uv_do_not_stay_in_the_environment(run: ModuleType, monkeypatch):
+    run.make_venv(run.VENV, "--without-pip")
+    seen: list[list[str]] = []
+    look = lambda python, path: seen.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
+    monkeypatch.setattr(run, "install_with", look)
+    run.install("requirements.txt")
+
+    assert "pip" in seen[0]
+    assert not [path for path in Path(run.VENV).rglob("*") if path.name in ("pip", "setuptools", "installer")]
 
 
 def test_failed_installation_is_reported(run: ModuleType, monkeypatch, capsys):
     monkeypatch.setattr(run.subprocess, "call", lambda *words, **options: 1)
 
     with pytest.raises(SystemExit):
-        run.install("requirements.txt")
+        run.install_with("python", "requirements.txt")
     assert "could not be installed. Check the network" in capsys.readouterr().err
+
+
+def test_excluded_packages_are_in_no_lock():
+    excluded = re.findall(r"^([\w.-]+)", (ROOT / "requirements-excluded.in").read_text(), re.MULTILINE)
+    locked = [(ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")]
+
+    assert excluded and not [name for name in excluded for lock in locked if f"\n{name}==" in lock]
 
 
 def test_every_package_of_the_lock_has_hashes():

@@ -1,19 +1,25 @@
 """The embedding models that come with the product."""
 
 import math
+import mmap
 import os
 import signal
 import socket
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy
 import pytest
+import wordllama as wordllama_package
+from safetensors.numpy import save_file
 
-from collections_app.embed import EmbeddingMisconfigured, local_model
+from collections_app.embed import EmbeddingMisconfigured, local_model, vector_checks
 from collections_app.embed.local_model import LOCAL_MODELS, Local, LocalModel
+from collections_app.embed.spaces import PROBE
 
 ODD = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, ".", "́"]
 
@@ -62,6 +68,44 @@ def test_order_and_batch_do_not_change_vectors(wordllama: Local):
     together = wordllama.embed_documents(texts)
 
     assert together == [wordllama.embed_query(text) for text in texts]
+
+
+def test_vectors_are_those_of_the_library():
+    library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
+    encode = local_model.load_wordllama()
+    words = [*ODD, *PROBE.split()]
+    chance = Random(19)
+    texts = [vector_checks.readable(" ".join(chance.choices(words, k=chance.randrange(1, 60)))) for _ in range(300)]
+
+    for start in range(0, len(texts), 10):
+        batch = texts[start : start + 10]
+        expected = library.embed(batch)
+        vectors = encode(batch)
+        assert vectors.dtype == expected.dtype and vectors.tobytes() == expected.tobytes()
+
+
+def stored_matrix(path: Path) -> numpy.ndarray:
+    matrix = numpy.arange(12, dtype=numpy.float16).reshape(3, 4)
+    save_file({"first": numpy.zeros(3), "matrix": matrix}, path)
+    return matrix
+
+
+def test_matrix_is_mapped_from_its_file_so_that_processes_share_its_memory(tmp_path: Path):
+    matrix = stored_matrix(tmp_path / "file")
+
+    mapped = local_model.mapped_matrix(tmp_path / "file", "matrix")
+    assert numpy.array_equal(mapped, matrix) and mapped.dtype == matrix.dtype
+    assert not mapped.flags.writeable and not mapped.flags.owndata
+    assert isinstance(mapped.base.base, mmap.mmap)
+
+
+@pytest.mark.parametrize("left", [0, 5, 40, -1])
+def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, left: int):
+    stored_matrix(tmp_path / "file")
+    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:left])
+
+    with pytest.raises(ValueError):  # noqa: PT011  (of JSON or of the mapping)
+        local_model.mapped_matrix(tmp_path / "file", "matrix")
 
 
 def test_it_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: Local):

@@ -1,0 +1,39 @@
+"""A Celery worker with the product's pool. Its tasks and its ending children write a line each to a file."""
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+from celery import Celery
+from celery.signals import worker_process_shutdown
+
+from config import worker_pool
+from config.celery import app as product
+from tests.config.stack import eventually
+
+worker_pool.IDLE_S = 0.2
+FILE = Path(os.environ["GROWING_FILE"])
+# A child that ends waits for this file, so that tasks can be sent to it.
+MAY_END = FILE.with_suffix(".end")
+
+app = Celery("growing", broker=os.environ["GROWING_BROKER"])
+for name in ("worker_pool", "task_acks_late", "task_reject_on_worker_lost", "worker_prefetch_multiplier"):
+    app.conf[name] = product.conf[name]
+app.conf.update(task_default_queue=os.environ["GROWING_QUEUE"], task_ignore_result=True)
+
+
+def write(word: str) -> None:
+    with FILE.open("a") as file:
+        file.write(f"{word} {os.getpid()}\n")
+
+
+@app.task
+def run(name: str, library: str) -> None:
+    import_module(library)
+    write(name)
+
+
+@worker_process_shutdown.connect
+def end(**_: object) -> None:
+    write("ends")
+    eventually(MAY_END.exists)
