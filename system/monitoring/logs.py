@@ -16,8 +16,8 @@ SECRET_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-# Texts without them, which most are, need no cleaning.
-PLAIN_TEXT = re.compile(r"[A-Za-z0-9.:/-]*+")
+# Texts without them, which most are, need no cleaning; the line of a request may begin with its method.
+PLAIN_TEXT = re.compile(r"(?:(?:GET|POST|PUT|PATCH|DELETE) )?[A-Za-z0-9.:/-]*+")
 
 
 def clean(value: Any) -> Any:
@@ -83,7 +83,7 @@ def render_line(_logger: Any, _method: str, event: structlog.types.EventDict) ->
 
 
 def quote_if_needed(value: Any) -> str:
-    return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) else repr(value)
+    return value if isinstance(value, str) and PLAIN_TEXT.fullmatch(value) and " " not in value else repr(value)
 
 
 def final_processors(*, as_json: bool) -> list[Any]:
